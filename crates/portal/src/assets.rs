@@ -6,13 +6,12 @@ use std::sync::LazyLock;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::body::Body;
+use axum::extract::Path;
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-
-use crate::path::Path;
 
 pub(crate) const PATH: &str = "/assets/{file}";
 

@@ -2,9 +2,6 @@
 
 use postroad_model::{Change, PoolId, SendRate, ServerMode};
 
-use super::ceiling_values::changed;
-use super::servers::Server;
-
 /// Another pool for a server, if its pool is still the one that was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolMove {
@@ -28,21 +25,6 @@ pub struct ServerChange {
 }
 
 impl ServerChange {
-    /// Whether it gives any setting another value.
-    pub(super) fn differs_from(&self, server: &Server) -> bool {
-        let Server { tracking, retention, .. } = server;
-        self.name.as_ref().is_some_and(|name| *name != server.name)
-            || self.mode.is_some_and(|mode| mode != server.mode)
-            || changed(self.send_rate, server.send_rate) != server.send_rate
-            || changed(self.hourly_limit, server.hourly_limit) != server.hourly_limit
-            || self.track_opens.is_some_and(|opens| opens != tracking.opens)
-            || self.track_clicks.is_some_and(|clicks| clicks != tracking.clicks)
-            || self.track_excluded_hosts.as_ref().is_some_and(|hosts| *hosts != tracking.excluded_hosts)
-            || changed(self.bodies_days, retention.bodies_days) != retention.bodies_days
-            || changed(self.messages_days, retention.messages_days) != retention.messages_days
-            || self.pool.is_some_and(|pool| pool.to != server.pool_id)
-    }
-
     /// The part that sets values.
     pub(super) fn without_clears(&self) -> Self {
         let mut change = self.clone();

@@ -3,8 +3,10 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, ServerMode, Timestamp};
 
+use super::ceiling_values::changed;
 use super::ceilings::{CeilingsChange, ServerUpdate};
 use super::server_change::ServerChange;
+use super::servers::Server;
 use super::set_by::SetBy;
 use super::{ceilings, servers};
 use crate::error::StoreError;
@@ -100,4 +102,21 @@ async fn apply(sql: &Sql<'_>, id: ServerId, change: ServerChange, now: Timestamp
         ],
     )
     .await
+}
+
+impl ServerChange {
+    /// Whether it gives any setting another value.
+    fn differs_from(&self, server: &Server) -> bool {
+        let Server { tracking, retention, .. } = server;
+        self.name.as_ref().is_some_and(|name| *name != server.name)
+            || self.mode.is_some_and(|mode| mode != server.mode)
+            || changed(self.send_rate, server.send_rate) != server.send_rate
+            || changed(self.hourly_limit, server.hourly_limit) != server.hourly_limit
+            || self.track_opens.is_some_and(|opens| opens != tracking.opens)
+            || self.track_clicks.is_some_and(|clicks| clicks != tracking.clicks)
+            || self.track_excluded_hosts.as_ref().is_some_and(|hosts| *hosts != tracking.excluded_hosts)
+            || changed(self.bodies_days, retention.bodies_days) != retention.bodies_days
+            || changed(self.messages_days, retention.messages_days) != retention.messages_days
+            || self.pool.is_some_and(|pool| pool.to != server.pool_id)
+    }
 }

@@ -7,6 +7,7 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOpKind, CallArg, CompareOpKind, Expr, UnaryOpKind};
 use minijinja::value::ValueKind;
 
+use super::allowed::Allowed;
 use super::lookups::{InputKind, Lookup, Segment};
 use super::lower::{Checked, Lowering};
 use crate::templates::filters;
@@ -59,17 +60,6 @@ const OPERATOR_TESTS: [(&str, &str); 13] = [
     ("==", "=="),
     ("!=", "!="),
 ];
-
-/// What the place of an expression allows it to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Allowed {
-    /// A value only.
-    Value,
-    /// A value or `null`: conditions, `==`, `in` and tests.
-    Null,
-    /// Also a missing variable: it is bound to a name, kept in a list, or has a default.
-    Missing,
-}
 
 impl Lowering<'_> {
     /// minijinja reports a missing variable with its place, unless it is the branch of a condition or an argument:

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{Expr, ForLoop, IfCond, Stmt, WithBlock};
 
-use super::expressions::Allowed;
+use super::allowed::Allowed;
 use super::lookups::{InputKind, Lookup, Segment};
 use super::problem::{Lines, SourcePosition};
 use super::scope::{Binding, DEPTH_MAX, Scopes};

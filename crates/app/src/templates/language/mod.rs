@@ -5,6 +5,7 @@
 //! operator as a call of one of our filters, which counts its work beforehand (`work.rs`). Constructs that collect
 //! output inside a template (macros, `set` blocks, includes) are not available.
 
+mod allowed;
 mod check;
 mod expressions;
 mod lookups;
