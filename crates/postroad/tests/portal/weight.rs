@@ -85,9 +85,9 @@ async fn a_message_that_is_opened_often_has_light_pages_with_every_open() {
     }
     for (view, mark) in [("timeline", "<strong>Opened</strong>"), ("events", "<h2>message.opened</h2>")] {
         let mut path = format!("{server}/messages/{id}?view={view}");
-        eventually(async || match site.get(&path, &cookie).await.text().contains("Older ones") {
-            true => Ok(()),
-            false => Err("the opens are not there yet"),
+        eventually(async || {
+            let has_older = site.get(&path, &cookie).await.text().contains("Older ones");
+            if has_older { Ok(()) } else { Err("the opens are not there yet") }
         })
         .await;
         let (mut seen, mut pages) = (0, 0);
