@@ -33,7 +33,7 @@ struct Stream {
     server_id: ServerId,
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
-    /// The page was told of a change just now.
+    /// The last turn sent a notice; the next waits for `PAUSE`.
     is_noticed: bool,
     until: Instant,
     _permit: LivePermit,

@@ -16,7 +16,7 @@ const PICTURE_LOADS_OF_ACCOUNT_MAX: usize = 2;
 /// Forms at the same time that change many scheduled messages.
 const SCHEDULE_CHANGES_MAX: usize = 8;
 const SCHEDULE_CHANGES_OF_ACCOUNT_MAX: usize = 1;
-/// A browser waits for so long before the page says that it should be tried again.
+/// Longest wait for a permit; the page then asks to try again.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]

@@ -34,7 +34,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) is_encrypted: bool,
     pub(crate) is_simulated: bool,
     pub(crate) started_at: Timestamp,
-    /// When the attempt ended; `None` for now.
+    /// When the attempt ended; `None` for the current time.
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,

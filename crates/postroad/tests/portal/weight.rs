@@ -65,7 +65,7 @@ async fn large_contents_stay_below_a_hundred_kilobytes() {
     assert_eq!(site.get(&format!("{inspector}?request=51"), &cookie).await.status, 404);
 }
 
-/// Whoever has a mail can open it again and again.
+/// A recipient can open a message any number of times.
 #[tokio::test]
 async fn a_message_that_is_opened_often_has_light_pages_with_every_open() {
     const OPENS: usize = 300;
