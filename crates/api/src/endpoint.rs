@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, TryFutureExt as _};
-use postroad_app::access::Operation;
+use postroad_app::access::{Effect, Operation};
 use postroad_app::accounts::Requester;
 use postroad_app::{App, Caller};
 use postroad_delivery::QueueAdmin;
@@ -211,9 +211,20 @@ pub(crate) async fn answer<C: Authenticate>(
         if is_long { state.blocking_pool.run(tenant, Box::pin(work)).await } else { work.await }
     };
     let outcome = outcome.await;
+    if outcome.is_ok() && operation.effect() == Effect::Change {
+        apply_changes(state).await;
+    }
     let response = envelope::respond(&info, (tenant, logged), &state.answers, outcome).await;
     // The permit is held until the answer is sent.
     response.map(|body| held::hold(body, place))
+}
+
+/// Messages accepted after the answer are sent as the changed rates, suspensions and pools say.
+async fn apply_changes(state: &ApiState) {
+    let Some(queue) = state.queue() else { return };
+    if let Err(error) = queue.refresh().await {
+        tracing::warn!(%error, "delivery could not read a change; it reads it within seconds");
+    }
 }
 
 /// Answers a path under `/api/` that is not an endpoint.

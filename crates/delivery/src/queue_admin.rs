@@ -8,7 +8,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateScope, MessageId, ServerId, Status, Timestamp};
 use postroad_store::{Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Store, StoreError};
 
-use crate::engine::{EngineShared, read_setup_changes};
+use crate::engine::{EngineShared, apply_changes};
 pub use crate::pacing::Reader;
 use crate::schedule::PauseCause;
 pub use crate::schedule::{PathTotals, Totals};
@@ -169,10 +169,10 @@ impl QueueAdmin {
         self.store.locate_message(id).await
     }
 
-    /// Makes the engine apply a changed setup at once instead of within seconds.
+    /// Waits until the changes of the setup made in this process are in effect.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         match &self.shared {
-            Some(shared) => read_setup_changes(shared).await,
+            Some(shared) => apply_changes(shared).await,
             None => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 //! failure it tries again at the next turn.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use postroad_model::{ServerId, Timestamp};
@@ -192,17 +193,30 @@ pub(crate) async fn read_setup(shared: &Arc<EngineShared>) -> Result<(), StoreEr
 }
 
 /// The same, but of the servers only those that changed since the last read.
-pub(crate) async fn read_setup_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
+async fn read_setup_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     let mut mark = shared.setup_mark.lock().await;
     read_since(shared, &mut mark).await
 }
 
+/// Reads the changes made in this process, unless they are in effect. Those who wait for each other share a read.
+pub(crate) async fn apply_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
+    let wanted = *shared.store.changes().borrow();
+    let is_in_effect = || shared.changes_in_effect.load(Ordering::Acquire) >= wanted;
+    if is_in_effect() {
+        return Ok(());
+    }
+    let mut mark = shared.setup_mark.lock().await;
+    if is_in_effect() { Ok(()) } else { read_since(shared, &mut mark).await }
+}
+
 /// One at a time, which the lock of the mark ensures; otherwise an older result could be applied last.
 async fn read_since(shared: &Arc<EngineShared>, mark: &mut Option<SetupMark>) -> Result<(), StoreError> {
+    let changes = *shared.store.changes().borrow();
     let setup = shared.store.delivery_setup(*mark).await?;
     pause_bad_warm_ups(shared, &setup).await?;
     shared.with(|schedule, now| schedule.configure(&setup, now));
     *mark = Some(setup.mark);
+    shared.changes_in_effect.store(changes, Ordering::Release);
     Ok(())
 }
 

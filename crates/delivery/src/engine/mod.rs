@@ -19,7 +19,7 @@ mod worker;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -30,7 +30,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 pub(crate) use begin::BeginBatcher;
 pub(crate) use expiry::keep_expiry;
-pub(crate) use feeder::{Feeder, read_setup, read_setup_changes};
+pub(crate) use feeder::{Feeder, apply_changes, read_setup};
 pub(crate) use intake::Intake;
 pub(crate) use late::keep_late;
 pub(crate) use provider_notes::ProviderNotes;
@@ -75,6 +75,8 @@ pub(crate) struct EngineShared {
     given_back: Mutex<Vec<(ServerId, MessageId)>>,
     /// Up to where changes of servers have been read; locked while the setup is read.
     setup_mark: tokio::sync::Mutex<Option<SetupMark>>,
+    /// `Store::changes` before the last read of the setup: these changes of this process are in effect.
+    changes_in_effect: AtomicU64,
     /// Wakes the timer task, and the time when it wakes by itself.
     timer: Notify,
     timer_set_for: AtomicI64,
@@ -132,6 +134,7 @@ impl EngineShared {
             settlements: parts.settlements,
             given_back: Mutex::default(),
             setup_mark: tokio::sync::Mutex::default(),
+            changes_in_effect: AtomicU64::new(0),
             timer: Notify::new(),
             timer_set_for: AtomicI64::new(i64::MAX),
             runtime: Handle::current(),
