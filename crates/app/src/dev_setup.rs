@@ -17,7 +17,8 @@ use crate::domains::DkimKeyRequest;
 use crate::secrets::{KeyPair, hash};
 
 const NAME: &str = "dev";
-const DOMAIN: &str = "example.test";
+/// Verified domain of the development server.
+pub const DEV_DOMAIN: &str = "example.test";
 /// Name of credentials whose key the caller chose. They stay valid over restarts.
 const FIXED_NAME: &str = "dev-fixed";
 const FIXED_KEY_CHARS_MAX: usize = 100;
@@ -133,7 +134,7 @@ impl App {
     pub async fn dev_setup_with(&self, request: DevSetupRequest) -> Result<DevSetup, AdminError> {
         let only = request.previous;
         let server = self.dev_server().await?;
-        let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
+        let domain = DomainName::parse(DEV_DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
             let owner = DomainOwner::Server(server.id);
             let new = self.new_domain(owner, domain.clone(), DkimKeyRequest::default(), true).await;
@@ -161,7 +162,7 @@ impl App {
             self.dev_account_key(Some(server.account_id), only.map(|only| only.account_key)).await?;
         let (operator_api_key, operator_key) =
             self.dev_account_key(None, only.map(|only| only.operator_key)).await?;
-        let email = format!("{NAME}@{DOMAIN}");
+        let email = format!("{NAME}@{DEV_DOMAIN}");
         let sign_in_url = self.dev_sign_in_url(server.account_id, &email, only.is_none()).await;
         let sign_in_url = sign_in_url.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
         self.forget_setup();

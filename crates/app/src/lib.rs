@@ -53,7 +53,7 @@ use postroad_store::{AccountKey, CredentialAccess, KeyHash, SendingDomain, Store
 
 pub use authenticate::{AuthFailure, Caller, KeyKind, Peer};
 pub use authenticate_actor::PresentedKeys;
-pub use dev_setup::{DevKeyIds, DevSetup, DevSetupRequest};
+pub use dev_setup::{DEV_DOMAIN, DevKeyIds, DevSetup, DevSetupRequest};
 pub use feed::{FeedRequest, FeedStart};
 pub use find_message::{FoundMessage, LookupError, MessageDetail, view_message};
 pub use housekeeping::Housekeeping;

@@ -15,7 +15,7 @@ use super::systems::Kind;
 
 const KEYS_PER_SERVER: usize = 10;
 /// Calls that fill an installation at the same time.
-const FILLING: usize = 32;
+const FILLING: usize = 8;
 /// Requests per entry of `CALLS`.
 const REPETITIONS: usize = 500;
 /// Servers whose keys the calls "by known keys" use.

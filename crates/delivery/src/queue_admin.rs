@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateScope, MessageId, ServerId, Status, Timestamp};
-use postroad_store::{Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Store, StoreError};
+use postroad_store::{
+    Backlog, Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Store, StoreError,
+};
 
 use crate::engine::{EngineShared, apply_changes};
 pub use crate::pacing::Reader;
@@ -102,6 +104,11 @@ impl QueueAdmin {
             gates: self.store.list_gates().await?,
             in_flight: self.shared.as_ref().map_or(0, |shared| shared.in_flight().len()),
         })
+    }
+
+    /// Servers with the most waiting messages.
+    pub async fn backlogs(&self, limit: usize) -> Result<Vec<Backlog>, StoreError> {
+        self.store.list_backlogs(limit).await
     }
 
     /// A queued message, with the reason why it waits in words for `reader`. `None` if it is not in the queue.

@@ -8,7 +8,7 @@ use crate::gates::Gate;
 use crate::nodes::count_live_nodes;
 use crate::pools::{Pool, Source, sources};
 use crate::setup::ceiling_values::read_rate;
-use crate::sql::Sql;
+use crate::sql::{Row, Sql};
 use crate::{Result, Store, gates, pools};
 
 /// Servers that changed, and all of the rest.
@@ -93,27 +93,27 @@ macro_rules! servers {
 
 async fn list_servers(sql: &Sql<'_>, since: Option<SetupMark>) -> Result<Vec<ServerDelivery>, StoreError> {
     let rows = match since {
-        None => sql.query(concat!(servers!(), "ORDER BY s.id"), &[]).await?,
-        Some(SetupMark(since)) => {
-            let text = concat!(
-                servers!(),
-                "WHERE s.changed_xact >= $1 UNION ",
-                servers!(),
-                "WHERE a.changed_xact >= $1 ORDER BY 1"
-            );
-            sql.query(text, &[since.into()]).await?
-        }
+        None => sql.query(servers!(), &[]).await?,
+        Some(SetupMark(since)) => sql.query(CHANGED_SERVERS, &[since.into()]).await?,
     };
-    rows.iter()
-        .map(|row| {
-            Ok(ServerDelivery {
-                id: ServerId(row.int(0)?),
-                suspended_reason: row.text_opt(1)?,
-                pool_id: row.int_opt(2)?.map(PoolId),
-                send_rate: read_rate(row, 3)?,
-                account_id: AccountId(row.int(4)?),
-                account_rate: read_rate(row, 5)?,
-            })
-        })
-        .collect()
+    let mut servers = rows.iter().map(read_server).collect::<Result<Vec<_>, _>>()?;
+    servers.sort_by_key(|server| server.id);
+    servers.dedup_by_key(|server| server.id);
+    Ok(servers)
+}
+
+/// Each part begins with the index of its changes. Not sorted and with duplicates: otherwise SQLite would read all servers in
+/// the order of their ids.
+pub(crate) const CHANGED_SERVERS: &str =
+    concat!(servers!(), "WHERE s.changed_xact >= $1 UNION ALL ", servers!(), "WHERE a.changed_xact >= $1");
+
+fn read_server(row: &Row) -> Result<ServerDelivery, StoreError> {
+    Ok(ServerDelivery {
+        id: ServerId(row.int(0)?),
+        suspended_reason: row.text_opt(1)?,
+        pool_id: row.int_opt(2)?.map(PoolId),
+        send_rate: read_rate(row, 3)?,
+        account_id: AccountId(row.int(4)?),
+        account_rate: read_rate(row, 5)?,
+    })
 }

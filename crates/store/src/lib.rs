@@ -87,8 +87,8 @@ pub use pools::{
     NewSource, Pool, Senders, SendersOf, Source, SourceChange, SourceCounts, SourceDay, WarmupPause,
 };
 pub use queue::{
-    Begin, Begun, Cancelled, ClaimSkips, Claimed, QueueEntry, QueueFilter, QueueStats, Reschedule, Retried,
-    ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage, ServerQueue, WaitingFor,
+    Backlog, Begin, Begun, Cancelled, ClaimSkips, Claimed, QueueEntry, QueueFilter, QueueStats, Reschedule,
+    Retried, ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage, ServerQueue, WaitingFor,
 };
 pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};

@@ -71,6 +71,7 @@ pub(crate) fn read(
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let filter = AccountFilter {
         name: fields.text("name", findings).map(Cow::into_owned),
+        name_part: None,
         suspended: fields.flag("suspended", findings),
         deleted: fields.flag("deleted", findings).unwrap_or(false),
     };

@@ -76,6 +76,7 @@ pub(crate) fn read(
         suspended: fields.flag("suspended", findings),
         deleted: fields.flag("deleted", findings).unwrap_or(false),
         account_id: read_account(&mut fields, findings),
+        name_part: None,
     };
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(ServerId));

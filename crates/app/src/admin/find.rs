@@ -84,7 +84,8 @@ impl App {
     ) -> Result<Vec<Server>, AdminError> {
         let mut found = Vec::new();
         for deleted in [false, true] {
-            let filter = ServerFilter { account_id, name: Some(name.to_owned()), suspended: None, deleted };
+            let filter =
+                ServerFilter { account_id, name: Some(name.to_owned()), deleted, ..ServerFilter::default() };
             found.extend(self.inner.store.list_servers_page(filter, None, NAMED_MAX).await?);
         }
         Ok(found)
@@ -94,7 +95,7 @@ impl App {
     async fn accounts_named(&self, name: &str) -> Result<Vec<Account>, AdminError> {
         let mut found = Vec::new();
         for deleted in [false, true] {
-            let filter = AccountFilter { name: Some(name.to_owned()), suspended: None, deleted };
+            let filter = AccountFilter { name: Some(name.to_owned()), deleted, ..AccountFilter::default() };
             found.extend(self.inner.store.list_accounts_page(filter, None, NAMED_MAX).await?);
         }
         Ok(found)

@@ -1,11 +1,13 @@
-//! Messages over time as a chart.
+//! Messages over time as a chart, and the rates that receivers judge a sender by.
 
 use postroad_app::Caller;
-use postroad_app::analytics::{Granularity, Metric, Timeseries, TimeseriesQuery, Zone};
+use postroad_app::analytics::{Granularity, Metric, Rates, Timeseries, TimeseriesQuery, Zone};
+use postroad_model::Timestamp;
 
 use super::range::Range;
 use crate::chart::{Bar, Part, bars};
 use crate::problem::Problem;
+use crate::rate_chart::{RatePoint, rate_chart};
 use crate::shown::percent;
 use crate::visit::Visit;
 
@@ -31,8 +33,21 @@ pub(crate) struct RatesOfDay {
     pub(crate) is_complaint_high: bool,
 }
 
-/// The last seven days as a chart, and the rates of days with mail, newest first.
-pub(crate) async fn week(visit: &Visit, caller: &Caller) -> Result<(String, Vec<RatesOfDay>), Problem> {
+/// Charts of the bounce rate and the complaint rate, each beside the rate to stay below.
+pub(crate) struct RateCharts {
+    pub(crate) bounce: String,
+    pub(crate) complaint: String,
+}
+
+/// The last seven days.
+pub(crate) struct Week {
+    pub(crate) chart: String,
+    pub(crate) rate_charts: RateCharts,
+    /// Days with mail, newest first.
+    pub(crate) rates: Vec<RatesOfDay>,
+}
+
+pub(crate) async fn week(visit: &Visit, caller: &Caller) -> Result<Week, Problem> {
     let range = Range::parse("week");
     let query = TimeseriesQuery { granularity: Granularity::Day, ..range.timeseries(visit.app().now()) };
     let series = visit.app().analytics_timeseries(caller, &query).await?;
@@ -56,7 +71,8 @@ pub(crate) async fn week(visit: &Visit, caller: &Caller) -> Result<(String, Vec<
             is_complaint_high: is_high(rates.complaint, COMPLAINT_RATE_MAX),
         }
     });
-    Ok((chart, rates.collect()))
+    let rates = rates.collect();
+    Ok(Week { chart, rate_charts: rate_charts(&series, query.granularity, &query.zone), rates })
 }
 
 pub(super) fn chart(series: &Timeseries, granularity: Granularity, zone: &Zone, description: &str) -> String {
@@ -64,15 +80,9 @@ pub(super) fn chart(series: &Timeseries, granularity: Granularity, zone: &Zone, 
     let chart_bars: Vec<Bar> = points
         .iter()
         .map(|point| {
-            let local = zone.local(point.at);
-            let label = match granularity {
-                Granularity::Minute | Granularity::Hour => local.get(11..16),
-                Granularity::Day => local.get(5..10),
-                Granularity::Month => local.get(..7),
-            };
             let of = |metric| point.figures.count(metric);
             Bar {
-                label: label.unwrap_or_default().to_owned(),
+                label: label(point.at, granularity, zone),
                 values: vec![
                     of(Metric::Sent),
                     of(Metric::SoftFail),
@@ -83,4 +93,34 @@ pub(super) fn chart(series: &Timeseries, granularity: Granularity, zone: &Zone, 
         })
         .collect();
     bars(&PARTS, &chart_bars, description)
+}
+
+pub(super) fn rate_charts(series: &Timeseries, granularity: Granularity, zone: &Zone) -> RateCharts {
+    let points = series.series.first().map(|series| series.points.as_slice()).unwrap_or_default();
+    let chart = |of: fn(Rates) -> Option<f64>, limit, description| {
+        let points = points.iter().map(|point| RatePoint {
+            label: label(point.at, granularity, zone),
+            rate: of(point.figures.rates()),
+        });
+        rate_chart(&points.collect::<Vec<_>>(), limit, description)
+    };
+    RateCharts {
+        bounce: chart(|rates| rates.bounce, BOUNCE_RATE_MAX, "Bounce rate over time, to be kept below 4 %"),
+        complaint: chart(
+            |rates| rates.complaint,
+            COMPLAINT_RATE_MAX,
+            "Complaint rate over time, to be kept below 0.08 %",
+        ),
+    }
+}
+
+/// Text below a bar or point.
+fn label(at: Timestamp, granularity: Granularity, zone: &Zone) -> String {
+    let local = zone.local(at);
+    let part = match granularity {
+        Granularity::Minute | Granularity::Hour => local.get(11..16),
+        Granularity::Day => local.get(5..10),
+        Granularity::Month => local.get(..7),
+    };
+    part.unwrap_or_default().to_owned()
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::Router;
 
-pub(crate) use chart::{BOUNCE_RATE_MAX, COMPLAINT_RATE_MAX, JUDGED_MESSAGES_MIN, PARTS, RatesOfDay, week};
+pub(crate) use chart::{BOUNCE_RATE_MAX, COMPLAINT_RATE_MAX, JUDGED_MESSAGES_MIN, PARTS, Week, week};
 
 use crate::page_routes::get;
 use crate::state::PortalState;

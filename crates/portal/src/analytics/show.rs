@@ -12,7 +12,7 @@ use postroad_model::ServerId;
 use postroad_store::CredentialFilter;
 
 use super::analytics_query::{AnalyticsQuery, NONE, RECIPIENT_DOMAIN};
-use super::chart::{PARTS, chart};
+use super::chart::{PARTS, RateCharts, chart, rate_charts};
 use super::range::RANGES;
 use crate::answer::{Answer, page};
 use crate::chart::Part;
@@ -76,6 +76,7 @@ struct TopRow {
 struct Shown {
     figures: Vec<Figure>,
     chart: String,
+    rate_charts: RateCharts,
     rows: Vec<TopRow>,
     /// Local times in the zone of the query.
     from: String,
@@ -188,6 +189,7 @@ async fn answer(
     Ok(Shown {
         figures: figures(&this, &before),
         chart: chart(&series, query.granularity, &query.zone, description),
+        rate_charts: rate_charts(&series, query.granularity, &query.zone),
         rows: top.entries.iter().map(|entry| top_row(query, names, entry)).collect(),
         from: query.zone.local(series.from).replace('T', " "),
         to: query.zone.local(series.to).replace('T', " "),

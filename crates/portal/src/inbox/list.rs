@@ -1,6 +1,7 @@
 //! List of the messages that `postroad dev` caught.
 
 use askama::Template;
+use postroad_app::DEV_DOMAIN;
 use postroad_app::access::Operation;
 use postroad_delivery::CaughtMessage;
 
@@ -11,6 +12,7 @@ use crate::live_watch;
 use crate::query::query;
 use crate::redirect::see_other;
 use crate::shown::{When, bytes};
+use crate::snippets::first_command;
 use crate::visit::{Form, Visit};
 
 const PAGE_ROWS: usize = 100;
@@ -42,6 +44,8 @@ pub(super) struct ListPage {
     pub(super) problem: Option<String>,
     /// Query string of the next page.
     pub(super) next: Option<String>,
+    /// Command that sends a message to this inbox.
+    pub(super) first_command: String,
     /// Set if the server delivers its mail, so that none arrives in this inbox.
     pub(super) live_server: Option<i64>,
 }
@@ -74,6 +78,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
         q: visit.query.text("q").to_owned(),
         problem: None,
         next,
+        first_command: first_command(&visit.base_url, Some(DEV_DOMAIN)),
         live_server: None,
     })
 }

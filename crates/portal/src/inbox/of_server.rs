@@ -2,12 +2,13 @@
 
 use postroad_app::access::Operation;
 use postroad_app::{MessageAction, SearchRequest};
-use postroad_model::{MessageId, ServerMode, Status};
+use postroad_model::{DomainName, MessageId, ServerMode, Status};
 use postroad_store::SearchItem;
 
 use super::list::{ListPage, Row};
 use super::one::{Envelope, message_page};
 use crate::answer::{Answer, page};
+use crate::domains::find_verified_domain;
 use crate::layout::Section;
 use crate::messages::content;
 use crate::path::Path;
@@ -15,6 +16,7 @@ use crate::problem::{Problem, sentences};
 use crate::query::query;
 use crate::redirect::see_other;
 use crate::shown::{When, bytes};
+use crate::snippets::first_command;
 use crate::visit::{Form, Visit};
 
 const PAGE_ROWS: usize = 100;
@@ -40,6 +42,7 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
             next = found.next.map(|next| query(&[("q", q), ("before", &next.to_string())]));
         }
     }
+    let domain = find_verified_domain(&visit, &caller).await?;
     page(&ListPage {
         layout,
         base: format!("/servers/{server}/inbox"),
@@ -50,6 +53,7 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
         q: q.to_owned(),
         problem,
         next,
+        first_command: first_command(&visit.base_url, domain.as_ref().map(DomainName::as_str)),
         live_server: is_live.then_some(server),
     })
 }

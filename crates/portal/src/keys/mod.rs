@@ -4,7 +4,6 @@ mod change;
 mod create;
 mod list;
 mod shown_once;
-mod snippets;
 
 use std::sync::Arc;
 

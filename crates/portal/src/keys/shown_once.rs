@@ -5,13 +5,13 @@ use postroad_app::access::Operation;
 use postroad_app::accounts::CreatedCredential;
 use postroad_model::Scope;
 
-use super::snippets::{Snippet, SnippetFacts, snippets};
 use crate::answer::{Answer, page};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::messages::TimelineRow;
 use crate::messages::newest_rows::NewestRows;
 use crate::servers::Arrival;
+use crate::snippets::{PLACEHOLDER_DOMAIN, PLACEHOLDER_KEY, Snippet, SnippetFacts, snippets};
 use crate::state::SmtpAccess;
 use crate::visit::Visit;
 
@@ -36,13 +36,13 @@ pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential)
     let (_, layout) = visit.server_layout(server, "New key", Section::Keys).await?;
     let caller = visit.caller(server, Operation::DomainsList).await?;
     let verified = find_verified_domain(visit, &caller).await?;
-    let domain = verified.as_ref().map_or_else(|| "your-domain.example".to_owned(), ToString::to_string);
+    let domain = verified.as_ref().map_or_else(|| PLACEHOLDER_DOMAIN.to_owned(), ToString::to_string);
     let smtp = visit.state.smtp().cloned();
     let api_key = created.api_key;
     let api_secret = created.api_secret.unwrap_or_default();
     let facts = SnippetFacts {
         base_url: &visit.base_url,
-        api_key: api_key.as_deref().unwrap_or("YOUR_API_KEY"),
+        api_key: api_key.as_deref().unwrap_or(PLACEHOLDER_KEY),
         api_secret: &api_secret,
         domain: &domain,
         smtp: smtp.as_ref(),

@@ -2,16 +2,18 @@
 
 use askama::Template;
 use postroad_app::access::Operation;
-use postroad_model::{MessageId, Status};
+use postroad_model::{DomainName, MessageId, Status};
 use postroad_store::SearchItem;
 
 use super::search::{Search, Tab};
 use crate::answer::{Answer, page};
+use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::sentences;
 use crate::query::query;
 use crate::shown::{StatusBadge, When, status_words};
+use crate::snippets;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
@@ -59,6 +61,8 @@ struct ListPage {
     next: Option<String>,
     /// Whether this is not the first page.
     is_later: bool,
+    /// Command that sends a first message, if the server has none.
+    first_command: Option<String>,
     searches: Vec<SavedSearchRow>,
 }
 
@@ -98,6 +102,12 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         words: status_words(status),
         is_chosen: status.as_str() == search.status,
     });
+    let mut first_command = None;
+    if rows.is_empty() && before.is_none() && !search.is_searching() && search.tab == Tab::All {
+        let verified = find_verified_domain(&visit, &caller).await?;
+        let domain = verified.as_ref().map(DomainName::as_str);
+        first_command = Some(snippets::first_command(&visit.base_url, domain));
+    }
     let (domains, _) = app.list_domains(&caller, None, DOMAINS_MAX).await?;
     let current = search.query();
     let kept = app.list_saved_searches(&visit.person, &caller).await?;
@@ -117,6 +127,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         problem,
         next,
         is_later: before.is_some(),
+        first_command,
         searches: kept.collect(),
     })
 }

@@ -38,7 +38,7 @@ struct AccountsPage {
     layout: Layout,
     rows: Vec<Row>,
     next: Option<String>,
-    /// Exact name to search for.
+    /// Part of the name to search for.
     q: String,
     /// Filter for suspended accounts: `yes`, `no` or empty.
     suspended: String,
@@ -55,9 +55,9 @@ async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: 
     let after = visit.query.number("after").map(AccountId);
     let (q, suspended) = (visit.query.text("q").to_owned(), visit.query.text("suspended").to_owned());
     let filter = AccountFilter {
-        name: Some(q.clone()).filter(|name| !name.is_empty()),
+        name_part: Some(q.clone()).filter(|part| !part.is_empty()),
         suspended: visit.query.yes_or_no("suspended"),
-        deleted: false,
+        ..AccountFilter::default()
     };
     let (accounts, has_more) = visit.app().list_accounts_as(&visit.by, filter, after, PAGE_ROWS).await?;
     let layout = visit.layout("Accounts", Section::Operator).await?;

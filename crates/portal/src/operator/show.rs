@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_delivery::queue_admin::PathTotals;
-use postroad_store::PacingNote;
+use postroad_store::{Backlog, PacingNote};
 
 use super::TABS;
 use super::nodes::troubles_of;
@@ -16,6 +16,8 @@ use crate::visit::Visit;
 
 /// Most paths on the page: blocked paths, then paths with the most waiting messages.
 const PATHS_MAX: usize = 100;
+/// Most servers with waiting messages on the page.
+const BACKLOGS_MAX: usize = 20;
 /// Most waiting messages that are counted; beyond it the page says "more than".
 const COUNTED_MAX: usize = 20_000;
 
@@ -32,6 +34,14 @@ struct PathRow {
     waiting: String,
     blocked: Option<Sentence>,
     learned: Option<Sentence>,
+}
+
+struct BacklogRow {
+    account_id: i64,
+    account: String,
+    server: String,
+    waiting: String,
+    first_due_at: Option<When>,
 }
 
 struct NoteRow {
@@ -51,6 +61,7 @@ struct OperatorPage {
     this_node: String,
     problems: Vec<Sentence>,
     domains: Vec<(String, String)>,
+    backlogs: Vec<BacklogRow>,
     gates: Vec<GateRow>,
     paths: Vec<PathRow>,
     notes: Vec<NoteRow>,
@@ -100,6 +111,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
                 .to_owned(),
         );
     }
+    let backlogs = visit.state.queue.backlogs(BACKLOGS_MAX).await?;
     let domains = overview.stored.by_domain.iter();
     page_with(
         status,
@@ -109,6 +121,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
             this_node,
             problems: problems.into_iter().map(Sentence).collect(),
             domains: domains.map(|(domain, number)| (domain.to_string(), count(*number))).collect(),
+            backlogs: backlogs.into_iter().map(backlog_row).collect(),
             gates: gates.into_iter().map(|gate| GateRow::of(gate, None)).collect(),
             paths: paths(engine.paths),
             is_in_maintenance: installation.is_in_maintenance,
@@ -130,6 +143,17 @@ fn paths(mut found: Vec<PathTotals>) -> Vec<PathRow> {
         learned: path.learned.map(Sentence),
     };
     found.into_iter().take(PATHS_MAX).map(row).collect()
+}
+
+fn backlog_row(backlog: Backlog) -> BacklogRow {
+    let is_more = backlog.waiting >= Backlog::COUNTED_MAX;
+    BacklogRow {
+        account_id: backlog.account_id.0,
+        account: backlog.account_name,
+        server: backlog.server_name,
+        waiting: format!("{}{}", count(backlog.waiting), if is_more { " or more" } else { "" }),
+        first_due_at: backlog.first_due_at.map(When),
+    }
 }
 
 fn note_row(note: PacingNote) -> NoteRow {

@@ -35,7 +35,7 @@ struct ListPage {
     layout: Layout,
     rows: Vec<Row>,
     next: Option<String>,
-    /// Exact name to search for.
+    /// Part of the name to search for.
     q: String,
     /// Filter for suspended servers: `yes`, `no` or empty.
     suspended: String,
@@ -54,7 +54,7 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
     let after = visit.query.number("after").map(ServerId);
     let (q, suspended) = (visit.query.text("q").to_owned(), visit.query.text("suspended").to_owned());
     let filter = ServerFilter {
-        name: Some(q.clone()).filter(|name| !name.is_empty()),
+        name_part: Some(q.clone()).filter(|part| !part.is_empty()),
         suspended: visit.query.yes_or_no("suspended"),
         ..visit.own_servers()
     };

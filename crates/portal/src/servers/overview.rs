@@ -7,7 +7,7 @@ use postroad_app::access::Operation;
 use postroad_store::CredentialFilter;
 
 use super::health::{self, Health};
-use crate::analytics::{self, RatesOfDay};
+use crate::analytics::{self, Week};
 use crate::answer::{Answer, page};
 use crate::chart::Part;
 use crate::domains::find_verified_domain;
@@ -44,7 +44,7 @@ struct OverviewPage {
     steps: Vec<Step>,
     health: Health,
     /// A chart of the last days, and their rates.
-    week: Option<(String, Vec<RatesOfDay>)>,
+    week: Option<Week>,
     parts: &'static [Part],
     rows: Vec<Row>,
 }

@@ -124,7 +124,10 @@ async fn accounts_servers_people_and_pools_are_found_by_name_and_state() {
         assert_eq!(has("suspended=yes").await, [true, false], "{list}");
         assert_eq!(has("suspended=no").await, [false, true], "{list}");
         assert_eq!(has("q=good").await, [false, true], "{list}");
-        assert_eq!(has("q=none").await, [false, false], "{list}");
+        assert_eq!(has("q=OO").await, [false, true], "{list}: a part, in any case");
+        for none in ["none", "%25", "g__d", "%5C"] {
+            assert_eq!(has(&format!("q={none}")).await, [false, false], "{list}: {none}");
+        }
     }
     join(&site, "rita", "read-only").await;
     join(&site, "max", "member").await;

@@ -1,9 +1,9 @@
 //! The inboxes of `postroad dev` and of development servers in the portal.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::roles::join;
-use crate::site::{DevelopmentServer, Site, pictures};
+use crate::site::{DevelopmentServer, Site, pictures, server_of};
 
 #[tokio::test]
 async fn caught_mail_appears_with_its_links_and_codes() {
@@ -43,6 +43,31 @@ async fn caught_mail_appears_with_its_links_and_codes() {
     browser.accept_question().await;
     browser.until_text("Nothing was caught yet").await;
     assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn empty_lists_show_a_command_that_works() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    for page in [format!("/servers/{server}/messages"), "/inbox".to_owned()] {
+        browser.open(&site.path(&page)).await;
+        let command = browser.text(".empty pre").await;
+        browser.screenshot(&pictures().join(format!("empty{}.png", page.replace('/', "-")))).await;
+        assert!(command.starts_with(&format!("curl {}", site.path("/api/v1/send/message"))), "{command}");
+        assert!(command.contains("X-Server-API-Key: YOUR_API_KEY"), "{command}");
+        let (_, body) = command.split_once("-d '").unwrap();
+        let body: Value = serde_json::from_str(body.trim_end_matches('\'')).unwrap();
+        let id = site.send_with(&site.ready("api_key"), &body).await[0];
+        browser.until_text("First message").await;
+        site.until(id, "Sent").await;
+        if page.ends_with("messages") {
+            browser.open(&site.path("/inbox")).await;
+            browser.click("form[action='/inbox/clear'] button").await;
+            browser.accept_question().await;
+            browser.until_text("Nothing was caught yet").await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -98,8 +98,12 @@ async fn a_stopped_pool_is_a_problem_of_its_servers() {
 async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     let site = Site::start();
     let browser = site.browser().await;
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    site.send(json!({ "subject": "Later", "send_at": tomorrow })).await;
     browser.open(&site.path("/operator")).await;
     browser.until_text("Nothing is stopped or slowed").await;
+    let page = browser.page_text().await;
+    assert!(page.contains("Waiting mail by server") && page.contains("First one due"), "{page}");
     browser.click("details summary:has(+ form)").await;
     browser.fill("input[name=scope]", "planet:mars").await;
     browser.fill("form[action='/operator/suspend'] input[name=reason]", "they asked for a pause").await;

@@ -1,6 +1,7 @@
 //! The queue: claims, beginning to send, scheduled messages, listing, and operators' changes to waiting messages.
 
 mod admin;
+mod backlogs;
 mod begin;
 mod claimed;
 mod claims;
@@ -15,6 +16,7 @@ mod scheduled_changes;
 pub(crate) mod waiting;
 
 pub use admin::{Cancelled, WaitingFor};
+pub use backlogs::Backlog;
 pub use begin::{Begin, Begun};
 pub use claimed::{ClaimSkips, Claimed};
 pub use listing::{QueueEntry, QueueFilter, QueueStats, ServerQueue};

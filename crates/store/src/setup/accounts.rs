@@ -5,6 +5,7 @@ use postroad_model::{AccountId, Timestamp};
 use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, AccountCeilingsChange, columns};
+use super::name_part::like_part;
 use super::set_by::SetBy;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, Value};
@@ -28,6 +29,8 @@ pub struct Account {
 #[derive(Debug, Clone, Default)]
 pub struct AccountFilter {
     pub name: Option<String>,
+    /// Part of the name, in any case.
+    pub name_part: Option<String>,
     pub suspended: Option<bool>,
     /// Lists deleted accounts that can be restored, instead of the others.
     pub deleted: bool,
@@ -61,6 +64,7 @@ macro_rules! listed {
             " id > $1 AND (CAST($2 AS TEXT) IS NULL OR name = $2)
               AND (CAST($3 AS BIGINT) IS NULL OR ($3 = 1) = (suspended_reason IS NOT NULL))
               AND (CAST($4 AS BIGINT) = 1) = (delete_at IS NOT NULL) AND (delete_at IS NULL OR delete_at > $6)
+              AND (CAST($7 AS TEXT) IS NULL OR lower(name) LIKE lower($7) ESCAPE '\\')
               ORDER BY id LIMIT $5"
         )
     };
@@ -79,9 +83,10 @@ pub(super) fn page_query(
         AccountFilter { suspended: Some(true), .. } => listed!("WHERE suspended_reason IS NOT NULL AND"),
         _ => listed!("WHERE"),
     };
-    let AccountFilter { name, suspended, deleted } = filter;
-    let after = after.map_or(0, |id| id.0);
-    (text, vec![after.into(), name.into(), suspended.into(), deleted.into(), limit.into(), now.into()])
+    let AccountFilter { name, name_part, suspended, deleted } = filter;
+    let (after, part) = (after.map_or(0, |id| id.0), name_part.as_deref().map(like_part));
+    let page = [suspended.into(), deleted.into(), limit.into(), now.into(), part.into()];
+    (text, [after.into(), name.into()].into_iter().chain(page).collect())
 }
 
 #[boxed_futures]

@@ -1,4 +1,4 @@
-//! Plans of filtered lists on both engines: each filter has its index.
+//! Plans of filtered lists, and of the servers that changed, on both engines: each has its index.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use postroad_model::{AccountId, Clock as _, ServerId, SystemClock};
 use tokio_postgres::NoTls;
 
 use super::{AccountFilter, CredentialFilter, ServerFilter, accounts, credential_list, servers};
+use crate::delivery_setup::CHANGED_SERVERS;
 use crate::sql::Value;
 use crate::{Database, Role, Settings, Store};
 
@@ -60,6 +61,9 @@ fn queries() -> Vec<Indexed> {
             let filter = CredentialFilter { revoked: Some(is_revoked), ..filter.clone() };
             queries.push((credential_list::page_query(filter, None, LIMIT), index));
         }
+    }
+    for index in ["servers_by_change", "accounts_by_change"] {
+        queries.push(((CHANGED_SERVERS, vec![Value::Int(1)]), index));
     }
     queries
 }

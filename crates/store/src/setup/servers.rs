@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, columns};
 use super::ceiling_values::{self, Ceilings, is_above, lower, read_rate};
+use super::name_part::like_part;
 use super::object_counts;
 use super::set_by::SetBy;
 use crate::accept::AccountLimits;
@@ -90,6 +91,8 @@ impl Server {
 pub struct ServerFilter {
     pub account_id: Option<AccountId>,
     pub name: Option<String>,
+    /// Part of the name, in any case.
+    pub name_part: Option<String>,
     pub suspended: Option<bool>,
     /// Lists deleted servers that can be restored, instead of the others.
     pub deleted: bool,
@@ -139,6 +142,7 @@ macro_rules! listed {
             " s.id > $2 AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
               AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL) AND (s.delete_at IS NULL OR s.delete_at > $7)
+              AND (CAST($8 AS TEXT) IS NULL OR lower(s.name) LIKE lower($8) ESCAPE '\\')
               ORDER BY s.id LIMIT $6"
         )
     };
@@ -151,7 +155,7 @@ pub(super) fn page_query(
     limit: i64,
     now: Timestamp,
 ) -> (&'static str, Vec<Value>) {
-    let ServerFilter { account_id, name, suspended, deleted } = filter;
+    let ServerFilter { account_id, name, name_part, suspended, deleted } = filter;
     let text = match (account_id, &name, deleted, suspended) {
         (Some(_), Some(_), ..) => listed!("WHERE s.account_id = $1 AND s.name = $3 AND"),
         (Some(_), None, true, _) => listed!("WHERE s.account_id = $1 AND s.delete_at IS NOT NULL AND"),
@@ -175,6 +179,7 @@ pub(super) fn page_query(
         deleted.into(),
         limit.into(),
         now.into(),
+        name_part.as_deref().map(like_part).into(),
     ];
     (text, params)
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, HoldReason, MessageId, PoolId, Status, SuppressionReason};
-use postroad_store::{Begin, Begun, Cancelled, InitialState, NewSuppression, QueueFilter, Retried};
+use postroad_store::{Backlog, Begin, Begun, Cancelled, InitialState, NewSuppression, QueueFilter, Retried};
 
 use crate::fixture::{Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     queue_is_listed_in_pages_by_due_time,
     queue_is_counted,
+    servers_with_the_longest_queues_come_first,
     message_is_found_without_its_server,
     retried_message_is_due_now,
     retry_ends_the_claim,
@@ -106,6 +107,29 @@ async fn queue_is_counted(fixture: Fixture) {
     assert!(!stats.is_more);
     let bounded = fixture.store.queue_stats(2).await.expect("the store works");
     assert_eq!((bounded.total, bounded.is_more), (2, true));
+}
+
+async fn servers_with_the_longest_queues_come_first(fixture: Fixture) {
+    let list = async |limit| fixture.store.list_backlogs(limit).await.expect("the store works");
+    assert!(list(9).await.is_empty());
+    let pending = InitialState::Pending;
+    fixture.accept(fixture.send(fixture.other_server, &["a@example.com"], pending, b"x")).await;
+    fixture.accept(fixture.send_to(&["a@example.com", "b@example.com"])).await;
+    scheduled(&fixture, 60, "d@example.org").await;
+    let found = list(9).await;
+    let counts: Vec<_> = found.iter().map(|backlog| (backlog.server_id, backlog.waiting)).collect();
+    assert_eq!(counts, [(fixture.server, 3), (fixture.other_server, 1)]);
+    assert_eq!(found[0].first_due_at, Some(fixture.now()));
+    assert_eq!(found[1].server_name, "Other");
+    assert_eq!(list(1).await.len(), 1);
+    let many: Vec<String> =
+        (0..=Backlog::COUNTED_MAX).map(|number| format!("u{number}@example.com")).collect();
+    for some in many.chunks(50) {
+        let some: Vec<&str> = some.iter().map(String::as_str).collect();
+        fixture.accept(fixture.send(fixture.other_server, &some, InitialState::Pending, b"x")).await;
+    }
+    let found = list(9).await;
+    assert_eq!((found[0].server_id, found[0].waiting), (fixture.other_server, Backlog::COUNTED_MAX));
 }
 
 async fn message_is_found_without_its_server(fixture: Fixture) {

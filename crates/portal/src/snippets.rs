@@ -3,18 +3,23 @@
 
 use crate::state::SmtpAccess;
 
-pub(super) struct Snippet {
-    pub(super) name: &'static str,
-    pub(super) code: String,
+pub(crate) struct Snippet {
+    pub(crate) name: &'static str,
+    pub(crate) code: String,
 }
 
-pub(super) struct SnippetFacts<'a> {
-    pub(super) base_url: &'a str,
-    pub(super) api_key: &'a str,
-    pub(super) api_secret: &'a str,
-    pub(super) domain: &'a str,
-    pub(super) smtp: Option<&'a SmtpAccess>,
+pub(crate) struct SnippetFacts<'a> {
+    pub(crate) base_url: &'a str,
+    pub(crate) api_key: &'a str,
+    pub(crate) api_secret: &'a str,
+    pub(crate) domain: &'a str,
+    pub(crate) smtp: Option<&'a SmtpAccess>,
 }
+
+/// Stands for a key that is not shown again.
+pub(crate) const PLACEHOLDER_KEY: &str = "YOUR_API_KEY";
+/// Stands for the sender's domain while none is verified.
+pub(crate) const PLACEHOLDER_DOMAIN: &str = "your-domain.example";
 
 const CURL: &str = include_str!("snippets/curl.txt");
 const PYTHON: &str = include_str!("snippets/python.txt");
@@ -25,7 +30,7 @@ const GO: &str = include_str!("snippets/go.txt");
 const RUST: &str = include_str!("snippets/rust.txt");
 const SWAKS: &str = include_str!("snippets/swaks.txt");
 
-pub(super) fn snippets(facts: &SnippetFacts<'_>) -> Vec<Snippet> {
+pub(crate) fn snippets(facts: &SnippetFacts<'_>) -> Vec<Snippet> {
     let mut all = vec![
         ("curl", CURL),
         ("Python", PYTHON),
@@ -39,6 +44,12 @@ pub(super) fn snippets(facts: &SnippetFacts<'_>) -> Vec<Snippet> {
         all.push(("SMTP (swaks)", SWAKS));
     }
     all.into_iter().map(|(name, text)| Snippet { name, code: fill(text, facts) }).collect()
+}
+
+/// Command that sends a first message, with a placeholder for the key.
+pub(crate) fn first_command(base_url: &str, domain: Option<&str>) -> String {
+    let domain = domain.unwrap_or(PLACEHOLDER_DOMAIN);
+    fill(CURL, &SnippetFacts { base_url, api_key: PLACEHOLDER_KEY, api_secret: "", domain, smtp: None })
 }
 
 fn fill(text: &str, facts: &SnippetFacts<'_>) -> String {

@@ -1,0 +1,15 @@
+//! Search for a part of a name.
+
+/// Pattern for `LIKE … ESCAPE '\'` that matches texts with `part` anywhere.
+pub(super) fn like_part(part: &str) -> String {
+    let mut pattern = String::with_capacity(part.len() + 2);
+    pattern.push('%');
+    for character in part.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    pattern
+}
