@@ -31,7 +31,7 @@ impl Store {
     pub async fn list_backlogs(&self, limit: usize) -> Result<Vec<Backlog>> {
         let text = "WITH counted AS (
                         SELECT s.id, s.name, s.account_id,
-                               (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.server_id = s.id LIMIT $1) AS some) AS waiting,
+                               (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.server_id = s.id LIMIT $1) AS entries) AS waiting,
                                (SELECT min(due_at) FROM (SELECT due_at FROM queue q WHERE q.server_id = s.id
                                                          ORDER BY message_id LIMIT $1) AS oldest) AS first_due_at
                         FROM servers s WHERE EXISTS (SELECT 1 FROM queue q WHERE q.server_id = s.id))
