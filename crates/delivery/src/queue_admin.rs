@@ -100,7 +100,7 @@ impl QueueAdmin {
             stored: self.store.queue_stats(count_max).await?,
             engine: self.shared.as_ref().map(|shared| shared.look(crate::schedule::Schedule::totals)),
             gates: self.store.list_gates().await?,
-            in_flight: self.shared.as_ref().map_or(0, |shared| shared.in_flight().len()),
+            in_flight: self.shared.as_ref().map_or(0, |shared| shared.being_sent().len()),
         })
     }
 
@@ -153,7 +153,7 @@ impl QueueAdmin {
         let Some(shared) = &self.shared else {
             return "It waits because no server is running on this data folder.".to_owned();
         };
-        if let Some(site) = shared.in_flight().get(&(entry.server_id, entry.message_id)) {
+        if let Some(site) = shared.being_sent().get(&(entry.server_id, entry.message_id)) {
             return format!("It is being handed to {site} right now.");
         }
         if entry.due_at > now {

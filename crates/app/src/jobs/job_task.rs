@@ -24,7 +24,7 @@ const STEP_MESSAGES: usize = 200;
 const STEP_TIME_MAX: Duration = Duration::from_millis(200);
 /// Failures in a row before a job is ended. They are 30 s apart, the time of a claim.
 const FAILURES_MAX: usize = 20;
-/// Pause before messages that were being handed over are tried again.
+/// Pause before messages that were being sent are tried again.
 const REPEAT_PAUSE: Duration = Duration::from_secs(4);
 
 /// Running tasks.

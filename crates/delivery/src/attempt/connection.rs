@@ -72,7 +72,7 @@ pub(crate) struct Connection {
     /// Time for each reply before the end of the message while connections are scarce.
     busy_reply: Duration,
     /// Degree of scarcity from which `busy_reply` applies.
-    gives_way_to: Shortage,
+    abort_shortage: Shortage,
     /// If the host was given up early because connections are scarce: the time that it got, and its usual time.
     given_up_early: Option<(Duration, Duration)>,
     /// The end of the message must not be sent after this time.
@@ -103,15 +103,15 @@ pub(crate) struct Signals {
     pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
-/// Completes when a host has used up its time and connections are as scarce as `gives_way_to`.
+/// Completes when a host has used up its time and connections are as scarce as `abort_shortage`.
 async fn overdue(
     busy_deadline: Option<Instant>,
-    gives_way_to: Shortage,
+    abort_shortage: Shortage,
     shortage: &mut watch::Receiver<Shortage>,
 ) {
     if let Some(busy_deadline) = busy_deadline {
         tokio::time::sleep_until(busy_deadline).await;
-        if shortage.wait_for(|shortage| *shortage >= gives_way_to).await.is_ok() {
+        if shortage.wait_for(|shortage| *shortage >= abort_shortage).await.is_ok() {
             return;
         }
     }
@@ -166,7 +166,7 @@ impl Connection {
             tls_problem: None,
             opening: None,
             busy_reply: patience.busy_greeting,
-            gives_way_to: Shortage::Unproved,
+            abort_shortage: Shortage::Unproved,
             given_up_early: None,
             expires: None,
             has_expired: false,
@@ -202,16 +202,17 @@ impl Connection {
     }
 
     /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's end,
-    /// while connections are as scarce as `gives_way_to`. A message whose end is not sent within `time_left` has expired.
+    /// while connections are as scarce as `abort_shortage`. A message whose end is not sent within `time_left` has
+    /// expired.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
         marks: &mut impl FlightMarks,
         busy_reply: Duration,
-        gives_way_to: Shortage,
+        abort_shortage: Shortage,
         time_left: Option<Duration>,
     ) -> Result<Outcome, SendError> {
-        (self.busy_reply, self.gives_way_to) = (busy_reply, gives_way_to);
+        (self.busy_reply, self.abort_shortage) = (busy_reply, abort_shortage);
         self.session.send(message)?;
         self.expires = time_left.and_then(|left| Instant::now().checked_add(left));
         let turn = self.run(marks).await;
@@ -400,7 +401,7 @@ impl Connection {
             Some(opening) => Some(opening.busy_deadline),
             None => busy_time.map(|time| Instant::now() + time),
         };
-        let gives_way_to = if self.opening.is_some() { Shortage::Unproved } else { self.gives_way_to };
+        let abort_shortage = if self.opening.is_some() { Shortage::Unproved } else { self.abort_shortage };
         let busy_time = busy_time.unwrap_or(self.patience.busy_greeting);
         // Once the end of the message is sent, its reply is worth waiting for, even while the service is stopping.
         let stopping = async {
@@ -413,7 +414,7 @@ impl Connection {
             let written = tokio::select! {
                 biased;
                 written = timeout(deadline, write(stream, &self.out)) => written,
-                () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
+                () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                     self.stream = None;
                     self.given_up_early = Some((busy_time, deadline));
                     self.session.connection_ended(EndCause::TimedOut);
@@ -460,7 +461,7 @@ impl Connection {
                 Ok(Err(_)) => self.session.connection_ended(EndCause::Io),
                 Err(_) => self.session.connection_ended(EndCause::TimedOut),
             },
-            () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
+            () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                 self.given_up_early = Some((busy_time, deadline));
                 self.session.connection_ended(EndCause::TimedOut);
             }
@@ -477,11 +478,11 @@ impl Connection {
         let config = Arc::clone(&self.tls_config);
         let deadline = self.patience.deadline(Phase::TlsHandshake);
         let busy_deadline = self.opening.as_ref().map(|opening| opening.busy_deadline);
-        let gives_way_to = Shortage::Unproved;
+        let abort_shortage = Shortage::Unproved;
         let shaken = tokio::select! {
             shaken = timeout(deadline, tls_handshake(stream, config, &self.host)) => shaken,
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
-            () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
+            () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                 self.given_up_early = Some((self.patience.busy_greeting, deadline));
                 self.tls_problem = Some("the handshake took too long".to_owned());
                 return Err(EndCause::TlsFailed);

@@ -39,7 +39,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
     /// The receiver's known greylisting time: when to try again.
-    pub(crate) come_again_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, drawn from its reply.
     pub(crate) conclusion: Option<String>,
     /// DNS names of the DKIM keys that signed it.
@@ -301,7 +301,7 @@ pub(crate) fn settle(
         .or_else(|| never_gives_up.then(|| now.plus(policy.pause_max())));
     let announce_at = by_policy.filter(|_| has_waited);
     let next = by_policy
-        .map(|next| match attempt.come_again_after {
+        .map(|next| match attempt.retry_after {
             Some(pause) => now.plus(pause.mul_f64(rng.random_range(1.0..1.05))),
             None => next,
         })
@@ -513,7 +513,7 @@ mod tests {
                 greylisted: Some(Greylisted { first, retry_at: Some(NOW) }),
                 announce_at: None,
                 was_tried_elsewhere: false,
-                was_hurried: false,
+                was_aborted: false,
                 begun: true,
                 work: None,
             },
@@ -528,7 +528,7 @@ mod tests {
             ended_at: None,
             transcript: String::new(),
             flight: None,
-            come_again_after: None,
+            retry_after: None,
             conclusion: None,
             dkim: None,
         }

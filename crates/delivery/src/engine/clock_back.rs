@@ -36,7 +36,7 @@ impl EngineShared {
                     schedule.clock_went_back(Duration::ZERO, now.plus(HORIZON + Duration::from_mins(1)), now)
                 }));
                 for entry in late.drain(..) {
-                    shared.give_back_later(entry.key());
+                    shared.release_later(entry.key());
                 }
                 while let Err(error) = shared.pull_queue_back().await {
                     tracing::warn!(%error, "correcting due times after the clock went back failed; retrying");
@@ -50,7 +50,7 @@ impl EngineShared {
     }
 
     async fn pull_queue_back(&self) -> Result<(), StoreError> {
-        self.give_back_now().await?;
+        self.release_postponed().await?;
         let changed = self.store.pull_queue_back(self.settings.retry.pause_max()).await?;
         if changed > 0 {
             tracing::info!(messages = changed, "due times corrected after the clock went back");

@@ -37,7 +37,7 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
                 settlements.push(settlement);
             }
         }
-        // A newer attempt of the same message was adopted with it; settle only these.
+        // Messages that are at a newer attempt were adopted too. They are released, not settled.
         let settled: Vec<_> = settlements.iter().map(|settlement| settlement.outcome.key()).collect();
         let outcomes = settlements.into_iter().map(|settlement| settlement.outcome).collect();
         shared.store.finish(outcomes).await?;
@@ -54,8 +54,8 @@ fn is_of(claimed: &Claimed, key: FlightKey) -> bool {
     claimed.key() == (key.server_id, key.message_id) && claimed.attempts == key.attempt
 }
 
-/// The settlement of a flight that a dead process left. `outcome` comes from the journal; `None` without a journal. It
-/// has all the effects of an ordinary outcome: suppression, counts of the source, giving up.
+/// The settlement of a flight that a dead process left. `outcome` comes from the journal; `None` without a journal. The
+/// settlement has all the effects of an ordinary outcome: suppression, counts of the source, giving up.
 async fn settlement(
     shared: &Arc<EngineShared>,
     claimed: &Claimed,
@@ -77,7 +77,7 @@ async fn settlement(
         ended_at: None,
         transcript: String::new(),
         flight: None,
-        come_again_after: None,
+        retry_after: None,
         conclusion: None,
         dkim: None,
     };

@@ -1,4 +1,4 @@
-//! The flight journal: which messages were handed over, and the replies, until the store has them.
+//! The flight journal: which messages were sent, and their replies, until the store has the outcomes.
 //!
 //! One mark is written right before the final dot and one right after the reply, each with one write to a local file.
 //! There is no fsync: the journal protects against a killed process (kill -9), whose writes the kernel keeps, not

@@ -230,7 +230,7 @@ impl Schedule {
         // It is not aborted during a message: then its timeouts are shorter while connections are scarce, and one that
         // waits for the last reply does not count (`parking.rs`).
         if !is_connected && (has_another || self.connection_shares.has_too_many_silent()) {
-            self.actions.push(Action::GiveWay { attempt: id });
+            self.actions.push(Action::AbortAttempt { attempt: id });
         }
     }
 

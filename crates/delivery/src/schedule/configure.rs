@@ -19,7 +19,7 @@ impl Schedule {
             changed_servers.is_empty() && old.gates == rest.gates && old.live_nodes == rest.live_nodes
         });
         if !has_same_limits {
-            self.give_back_kept();
+            self.return_kept();
         }
         if self.setup.as_ref() == Some(&rest) {
             if is_warming {

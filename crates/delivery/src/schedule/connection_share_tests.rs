@@ -50,7 +50,7 @@ impl World {
             greylisted: None,
             announce_at: None,
             was_tried_elsewhere: false,
-            was_hurried: false,
+            was_aborted: false,
             begun: false,
             work: None,
         };
@@ -71,7 +71,7 @@ impl World {
                 match action {
                     Action::Resolve { lane, key, .. } => self.schedule.resolved(lane, route(&key), self.now),
                     Action::Open { path, attempt } => self.open(path, attempt),
-                    Action::GiveWay { attempt } => self.give_way(attempt),
+                    Action::AbortAttempt { attempt } => self.abort_attempt(attempt),
                     Action::Wake { .. } => {}
                 }
             }
@@ -79,7 +79,7 @@ impl World {
     }
 
     fn open(&mut self, path: usize, attempt: u64) {
-        let Next::Job(job) = self.schedule.next(path, Asking::First, self.now) else {
+        let Next::Job(job) = self.schedule.next(path, WorkRequest::First, self.now) else {
             self.schedule.attempt_ended(path, attempt, self.now);
             return self.schedule.closed(path, Left::Working, false, self.now);
         };
@@ -104,7 +104,7 @@ impl World {
         self.work();
     }
 
-    fn give_way(&mut self, attempt: u64) {
+    fn abort_attempt(&mut self, attempt: u64) {
         let Some((path, job)) = self.dialling.remove(&attempt) else { return };
         self.broken_off += 1;
         self.schedule.attempt_ended(path, attempt, self.now);
@@ -136,7 +136,7 @@ impl World {
     fn send_one(&mut self) -> i64 {
         let (path, job) = self.busy.remove(0);
         self.schedule.accepted(path, &job.lane, job.entry.server_id, self.now);
-        match self.schedule.next(path, Asking::Again, self.now) {
+        match self.schedule.next(path, WorkRequest::Again, self.now) {
             Next::Job(next) => self.busy.push((path, *next)),
             Next::Wait => self.schedule.closed(path, Left::Waiting, true, self.now),
             Next::Close => self.schedule.closed(path, Left::Working, true, self.now),

@@ -26,7 +26,7 @@ pub(crate) struct Entry {
     /// Next time its wait is reported; `None` before the first.
     pub(crate) announce_at: Option<Timestamp>,
     /// It had to make way once, because its host took long while connections were scarce. It does not have to again.
-    pub(crate) was_hurried: bool,
+    pub(crate) was_aborted: bool,
     /// The store has recorded that its attempt begins.
     pub(crate) begun: bool,
     /// Everything needed to send it, if available: fresh from its acceptance, or already loaded.

@@ -141,7 +141,7 @@ mod tests {
             greylisted: None,
             announce_at,
             was_tried_elsewhere: false,
-            was_hurried: false,
+            was_aborted: false,
             begun: false,
             work: None,
         }

@@ -67,7 +67,7 @@ impl Schedule {
             let is_blocked = |lane: usize, server: ServerId| {
                 of_site.is_some()
                     || of_servers.contains_key(&server)
-                    || lanes[lane].trouble.is_standing(server)
+                    || lanes[lane].trouble.is_stopped(server)
             };
             let taken = self.queues[queue].waiting.take_late(limit - late.len(), of_each, is_blocked, now);
             if !taken.is_empty() {

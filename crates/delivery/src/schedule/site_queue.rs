@@ -301,7 +301,7 @@ mod tests {
             greylisted: None,
             announce_at: None,
             was_tried_elsewhere: false,
-            was_hurried: false,
+            was_aborted: false,
             begun: false,
             work: None,
         }

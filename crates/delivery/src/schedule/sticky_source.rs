@@ -41,7 +41,7 @@ impl Schedule {
         entry: &Entry,
         now: Timestamp,
     ) -> Option<usize> {
-        if self.lanes[lane].trouble.is_standing(entry.server_id) {
+        if self.lanes[lane].trouble.is_stopped(entry.server_id) {
             return None;
         }
         let source = entry.source.filter(|source| *source != self.paths[path_id].source)?;
@@ -70,7 +70,7 @@ impl Schedule {
     pub(super) fn pop_kept(&mut self, path_id: usize) -> Option<(usize, Entry)> {
         let queue = self.paths[path_id].queue;
         while let Some((lane, entry)) = self.paths[path_id].kept.pop(&mut Passed) {
-            if !self.lanes[lane].trouble.is_standing(entry.server_id) {
+            if !self.lanes[lane].trouble.is_stopped(entry.server_id) {
                 self.paths[path_id].took_kept = true;
                 return Some((lane, entry));
             }
@@ -80,7 +80,7 @@ impl Schedule {
     }
 
     /// Returns entries that wait for their address to the queues, where their server or domain may be blocked now.
-    pub(super) fn give_back_kept(&mut self) {
+    pub(super) fn return_kept(&mut self) {
         for (_, path) in &mut self.paths {
             for (lane, entry) in path.kept.drain().into_iter().rev() {
                 self.queues[path.queue].waiting.push_front(lane, entry);

@@ -57,7 +57,7 @@ struct Connection {
 
 #[derive(Debug)]
 enum Event {
-    Ask(usize, Asking),
+    Ask(usize, WorkRequest),
     Done(usize, CountedSource, LaneKey),
     Resolved(usize, LaneKey),
 }
@@ -144,7 +144,7 @@ impl World {
                     self.connections
                         .insert(id, Connection { path, attempt, is_idle: false, was_connected: false });
                     self.most_connections = self.most_connections.max(self.connections.len());
-                    self.plan(Duration::from_micros(50), Event::Ask(id, Asking::First));
+                    self.plan(Duration::from_micros(50), Event::Ask(id, WorkRequest::First));
                 }
                 Action::Wake { path } => {
                     let idle = self.connections.iter_mut().find(|(_, c)| c.path == path && c.is_idle);
@@ -153,10 +153,10 @@ impl World {
                         *id
                     });
                     if let Some(id) = id {
-                        self.plan(Duration::from_micros(50), Event::Ask(id, Asking::AfterWait));
+                        self.plan(Duration::from_micros(50), Event::Ask(id, WorkRequest::AfterWait));
                     }
                 }
-                Action::GiveWay { .. } => {}
+                Action::AbortAttempt { .. } => {}
             }
         }
     }
@@ -191,22 +191,22 @@ impl World {
                 let route = self.route(&key);
                 self.schedule.resolved(lane, route, self.now);
             }
-            Event::Ask(id, asking) => self.ask(id, asking),
+            Event::Ask(id, request) => self.ask(id, asking),
             Event::Done(id, source, lane) => {
                 let path = self.connections[&id].path;
                 self.schedule.accepted(path, &lane, ServerId(1), self.now);
                 self.schedule.settled(&source, true);
-                self.ask(id, Asking::Again);
+                self.ask(id, WorkRequest::Again);
             }
         }
     }
 
-    fn ask(&mut self, id: usize, asking: Asking) {
+    fn ask(&mut self, id: usize, request: WorkRequest) {
         let path = self.connections[&id].path;
-        match self.schedule.next(path, asking, self.now) {
+        match self.schedule.next(path, request, self.now) {
             Next::Close => self.close(id, Left::Working),
             Next::Wait => {
-                let has_connection = asking != Asking::First;
+                let has_connection = request != WorkRequest::First;
                 if has_connection && self.rng.random_bool(0.9) {
                     self.connections.get_mut(&id).unwrap().is_idle = true;
                 } else {
@@ -228,7 +228,7 @@ impl World {
                 self.connected(id);
                 let (server, signal) = (job.entry.server_id, Some(postroad_mail::Signal::Greylisted));
                 let reason = &Reason::of_message("451 come again", server);
-                let answer = Answer {
+                let reply = RefusalReply {
                     lane: &job.lane,
                     server,
                     greylisted: None,
@@ -236,13 +236,13 @@ impl World {
                     signal,
                     reason,
                 };
-                self.schedule.refused(path, answer, self.now);
+                self.schedule.refused(path, reply, self.now);
                 self.schedule.settled(&job.counted_source().unwrap(), false);
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let (attempts, source) = (job.entry.attempts + 1, Some(job.source.id));
                 let entry = Entry { due_at, attempts, source, ..job.entry };
                 self.schedule.add(job.lane.domain, false, entry, self.now);
-                self.plan(ON_THE_WIRE, Event::Ask(id, Asking::Again));
+                self.plan(ON_THE_WIRE, Event::Ask(id, WorkRequest::Again));
             }
             Next::Job(job) => {
                 self.sent.push(Sent {
@@ -315,7 +315,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         greylisted: None,
         announce_at: None,
         was_tried_elsewhere: false,
-        was_hurried: false,
+        was_aborted: false,
         begun: false,
         work: None,
     }
@@ -762,14 +762,14 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
     for (at, server) in servers.into_iter().enumerate() {
         let (server, signal) = (ServerId(server), Some(postroad_mail::Signal::TooFast));
         let reason = &Reason::of_message("451 slow down", server);
-        let answer =
-            Answer { lane: &lanes[at], server, greylisted: None, phase: ReplyPhase::Data, signal, reason };
+        let reply =
+            RefusalReply { lane: &lanes[at], server, greylisted: None, phase: ReplyPhase::Data, signal, reason };
         if accepts_between && at == 2 {
             world.schedule.accepted(paths[0], &lanes[0], server, now);
         }
-        world.schedule.refused(paths[at], answer, now);
+        world.schedule.refused(paths[at], reply, now);
     }
-    world.schedule.paces.values().any(|pace| pace.rate.is_held())
+    world.schedule.paces.values().any(|pace| pace.rate.is_paused())
 }
 
 #[test]
@@ -789,13 +789,13 @@ fn refusal_of_one_recipient_ends_the_test_of_a_whole_provider() {
         let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
         let reason = &Reason::of_message("550 5.1.1 user unknown", ServerId(1));
         let pace = world.schedule.paces.values_mut().next().unwrap();
-        assert!(pace.is_wider);
+        assert!(pace.has_several_sites);
         assert!(pace.standstill.refused(1, reason, world.now));
         let phase = ReplyPhase::Recipient;
-        let answer =
-            Answer { lane: &lane, server: ServerId(1), greylisted: None, phase, signal: ends_by, reason };
-        world.schedule.refused(path, answer, world.now);
-        assert!(world.schedule.paces.values().all(|pace| !pace.standstill.is_standing()), "{ends_by:?}");
+        let reply =
+            RefusalReply { lane: &lane, server: ServerId(1), greylisted: None, phase, signal: ends_by, reason };
+        world.schedule.refused(path, reply, world.now);
+        assert!(world.schedule.paces.values().all(|pace| !pace.standstill.is_stopped()), "{ends_by:?}");
     }
 }
 
@@ -817,10 +817,10 @@ fn one_sender_stops_provider(domains: i64, other_waits: bool) -> bool {
         let (server, signal) = (ServerId(1), Some(postroad_mail::Signal::Reputation));
         let reason = &Reason::of_message("550 5.7.1 on our block list", server);
         let phase = ReplyPhase::Recipient;
-        let answer = Answer { lane, server, greylisted: None, phase, signal, reason };
-        world.schedule.refused(path, answer, world.now);
+        let reply = RefusalReply { lane, server, greylisted: None, phase, signal, reason };
+        world.schedule.refused(path, reply, world.now);
     }
-    world.schedule.paces.values().any(|pace| pace.standstill.is_standing())
+    world.schedule.paces.values().any(|pace| pace.standstill.is_stopped())
 }
 
 #[test]
@@ -841,8 +841,8 @@ fn refusal_tells_what_was_concluded_without_the_words_of_the_receiver() {
     let mut refuse = |signal| {
         let reason = &Reason::of_message("451 4.7.1 <jane@one.example> secret words", server);
         let phase = ReplyPhase::Data;
-        let answer = Answer { lane: &lane, server, greylisted: None, phase, signal: Some(signal), reason };
-        world.schedule.refused(path, answer, world.now).conclusion
+        let reply = RefusalReply { lane: &lane, server, greylisted: None, phase, signal: Some(signal), reason };
+        world.schedule.refused(path, reply, world.now).conclusion
     };
     assert_eq!(refuse(postroad_mail::Signal::Content), None, "one refusal stops nothing");
     refuse(postroad_mail::Signal::Content);

@@ -146,7 +146,7 @@ impl EndpointWorker {
                                 return Ok(End::Disabled(disabling));
                             }
                         }
-                        Ok((_, Err(UnclaimedEvent(event_id)))) => self.give_back(event_id).await?,
+                        Ok((_, Err(UnclaimedEvent(event_id)))) => self.release(event_id).await?,
                         Err(_) => {}
                     }
                 }
@@ -180,7 +180,7 @@ impl EndpointWorker {
     }
 
     /// Releases an event, so that the next worker with a permit can post it, also on another node.
-    async fn give_back(&mut self, event_id: EventId) -> Result<(), StoreError> {
+    async fn release(&mut self, event_id: EventId) -> Result<(), StoreError> {
         let (server_id, id) = self.key;
         self.shared.store.release_webhook_work(server_id, id, vec![event_id]).await?;
         self.held.remove(&event_id);

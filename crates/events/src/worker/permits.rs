@@ -1,9 +1,9 @@
 //! Permits for posts in progress. Endpoints that answer well, new ones and failing ones have separate permits,
 //! so that failing endpoints never delay the others. One server gets only some of each class.
 //!
-//! A post without a quick answer moves to the permits for slow ones, so that the next endpoint does not wait
-//! for it; endpoints that have answered well get more time. If no permit is left, a post without an answer is
-//! given up earlier (`endpoint_worker.rs`).
+//! A post to a new or proven endpoint without a quick answer moves to the permits for slow posts, so that the next
+//! endpoint does not wait for it; endpoints that have answered well get more time. If no permit is left, a post without
+//! an answer is given up earlier (`endpoint_worker.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub(super) enum Class {
     Proven,
     New,
     Failing,
-    /// Posts of any class without an answer for a while. Failing endpoints keep their own permits.
+    /// Posts of new and proven endpoints that have waited for an answer for a while. Posts of failing endpoints stay in
+    /// their class.
     Slow,
 }
 

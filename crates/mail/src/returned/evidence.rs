@@ -97,7 +97,7 @@ impl Evidence<'_> {
             hard: hard && self.is_final,
             diagnostic: diagnostic.into_iter().map(shorten).find(|text| !text.is_empty()).unwrap_or_default(),
             rule: Some(judged.verdict.rule),
-            ..ReturnedRecipient::silent(kind, recipient)
+            ..ReturnedRecipient::without_refusal(kind, recipient)
         }
     }
 

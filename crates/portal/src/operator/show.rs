@@ -87,7 +87,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
             if health.lag.is_zero() { "–".to_owned() } else { elapsed(now.minus(health.lag), now) },
             "longest wait of one that is due",
         ),
-        figure(count(overview.in_flight as u64), &format!("being handed over by {this_node}")),
+        figure(count(overview.in_flight as u64), &format!("being sent by {this_node}")),
         figure(count(u64::from(engine.connections)), &format!("connections of {this_node}")),
         figure(count(installation.nodes.iter().filter(|node| node.is_live).count() as u64), "nodes"),
         figure(installation.version.to_owned(), "version"),

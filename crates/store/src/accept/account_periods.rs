@@ -29,7 +29,7 @@ pub(crate) async fn count(
     }
     let admission = Admission::of(counts, asking);
     if admission.admitted < asking {
-        give_back(sql, limits, asking - admission.admitted, now).await?;
+        subtract(sql, limits, asking - admission.admitted, now).await?;
     }
     for event in admission.events() {
         notices::add(sql, limits.account_id, &event, now).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn count(
 }
 
 /// Subtracts messages that were counted but not sent after all.
-pub(crate) async fn give_back(
+pub(crate) async fn subtract(
     sql: &Sql<'_>,
     limits: &AccountLimits,
     messages: usize,

@@ -141,7 +141,7 @@ impl Batch<'_> {
         }
         let claimed = columns.claimed();
         // Before the commit: from then on, a claim releases everything that this node does not know of.
-        self.database.claims.hold(claimed.iter().copied());
+        self.database.claims.add(claimed.iter().copied());
         let committing = Committing { database: self.database, claimed: &claimed, is_done: false };
         self.insert(client, &columns, !is_begun).await?;
         committing.done();

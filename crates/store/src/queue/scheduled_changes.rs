@@ -7,7 +7,7 @@ use postroad_model::{BatchId, DomainName, IdGenerator, MessageId, ServerId, Stat
 use serde::{Deserialize, Serialize};
 
 use super::admin::{cancelled, of_message};
-use super::release::give_back;
+use super::release::uncount;
 use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
 use crate::accept::SendOptions;
 use crate::accept::initial::{SCHEDULED, SCHEDULED_UNCOUNTED};
@@ -296,7 +296,7 @@ async fn move_to(
         0 => {
             let options: SendOptions = entry.json(6)?;
             let was_scheduled = entry.time_opt(5)?.or(options.send_at).is_some();
-            give_back(sql, key, entry.time(if was_scheduled { 3 } else { 4 })?).await?;
+            uncount(sql, key, entry.time(if was_scheduled { 3 } else { 4 })?).await?;
             SCHEDULED
         }
         scheduled => scheduled,

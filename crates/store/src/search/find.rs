@@ -99,14 +99,14 @@ impl Store {
     ) -> Result<SearchPage> {
         let plan = Arc::new(Plan::of(filter));
         let begun = Instant::now();
-        let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.ceiling);
+        let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.end_id);
         let mut rows: Vec<SearchRow> = Vec::new();
         // The first reads are small: mostly the newest messages are enough.
         let mut blocks_max = 1;
         let mut scan_max = ROWS_PER_STEP;
         let mut is_first = true;
         let mut frequencies = Frequencies::default();
-        while rows.len() <= limit && position > plan.floor && (is_first || begun.elapsed() < time_max) {
+        while rows.len() <= limit && position > plan.first_id && (is_first || begun.elapsed() < time_max) {
             is_first = false;
             let step_begun = Instant::now();
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
@@ -139,7 +139,7 @@ impl Store {
                 rows.truncate(limit);
                 rows.last().map(|row| MessageId(row.id))
             }
-            None => (position > plan.floor).then_some(MessageId(position)),
+            None => (position > plan.first_id).then_some(MessageId(position)),
         };
         let mut items = rows.into_iter().map(SearchRow::into_item).collect::<Result<Vec<SearchItem>>>()?;
         if items.iter().any(|item| item.status == postroad_model::Status::Held) {
@@ -174,17 +174,17 @@ async fn step(
     }
     match &plan.listed {
         Some(listed) => by_status(sql, place.server_id, filter, plan, listed, place.position).await,
-        None => scan(sql, filter, plan.floor, place).await,
+        None => scan(sql, filter, plan.first_id, place).await,
     }
 }
 
-/// Scans the messages down to `floor`.
-async fn scan(sql: &Sql<'_>, filter: &SearchFilter, floor: i64, place: SearchPosition) -> Result<Step> {
+/// Scans the messages down to `first_id`.
+async fn scan(sql: &Sql<'_>, filter: &SearchFilter, first_id: i64, place: SearchPosition) -> Result<Step> {
     let SearchPosition { server_id, position, scan_max, .. } = place;
-    let rows = messages::scan_down(sql, server_id, floor, position, scan_max as i64).await?;
+    let rows = messages::scan_down(sql, server_id, first_id, position, scan_max as i64).await?;
     let position = match rows.last() {
         Some(last) if rows.len() == scan_max => last.id,
-        _ => floor,
+        _ => first_id,
     };
     Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
 }
@@ -197,10 +197,10 @@ async fn by_status(
     listed: &ListedStatuses,
     position: i64,
 ) -> Result<Step> {
-    let ids = list_by_status(sql, server_id, listed, plan.floor, position).await?;
+    let ids = list_by_status(sql, server_id, listed, plan.first_id, position).await?;
     let position = match ids.last() {
         Some(last) if ids.len() == ROWS_PER_STEP => *last,
-        _ => plan.floor,
+        _ => plan.first_id,
     };
     let rows = read_newest_first(sql, server_id, &ids).await?;
     Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
@@ -211,19 +211,19 @@ async fn list_by_status(
     sql: &Sql<'_>,
     server_id: ServerId,
     listed: &ListedStatuses,
-    floor: i64,
+    first_id: i64,
     before: i64,
 ) -> Result<Vec<i64>> {
     let mut ids: Vec<i64> = Vec::new();
     let limit = ROWS_PER_STEP as i64;
     for status in &listed.rare {
-        let params = [server_id.0.into(), (*status).into(), floor.into(), before.into(), limit.into()];
+        let params = [server_id.0.into(), (*status).into(), first_id.into(), before.into(), limit.into()];
         for row in sql.query(statements::BY_RARE_STATUS, &params).await? {
             ids.push(row.int(0)?);
         }
     }
     if listed.is_queued {
-        let params = [server_id.0.into(), floor.into(), before.into(), limit.into()];
+        let params = [server_id.0.into(), first_id.into(), before.into(), limit.into()];
         for row in sql.query(statements::BY_QUEUE, &params).await? {
             ids.push(row.int(0)?);
         }
@@ -246,17 +246,17 @@ async fn by_tokens(
     let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
     let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
     let Some(newest) = written.first() else {
-        return scan(sql, filter, plan.floor, place).await;
+        return scan(sql, filter, plan.first_id, place).await;
     };
     if newest.last_id < position - 1 {
-        return scan(sql, filter, plan.floor.max(newest.last_id + 1), place).await;
+        return scan(sql, filter, plan.first_id.max(newest.last_id + 1), place).await;
     }
     let mut blocks: Vec<Block> = vec![*newest];
     let mut weight = newest.weight();
     for block in written.iter().skip(1) {
         weight += block.weight();
         let follows = blocks.last().is_some_and(|above| block.last_id + 1 == above.first_id);
-        if weight > blocks_max || !follows || block.last_id < plan.floor {
+        if weight > blocks_max || !follows || block.last_id < plan.first_id {
             break;
         }
         blocks.push(*block);
@@ -297,7 +297,7 @@ async fn in_blocks(
             if place.finds_late && block.state == UNCHECKED {
                 candidates.extend(list_late(sql, server_id, block.first_id, block.last_id).await?);
             }
-            candidates.retain(|id| (plan.floor..position).contains(id));
+            candidates.retain(|id| (plan.first_id..position).contains(id));
             candidates.sort_unstable_by(|a, b| b.cmp(a));
             if candidates.len() > CANDIDATES_MANY
                 && let Some(listed) = &plan.listed
@@ -315,7 +315,7 @@ async fn in_blocks(
                     return Ok(step);
                 }
             }
-            step.position = block.first_id.max(plan.floor);
+            step.position = block.first_id.max(plan.first_id);
             if looked_at >= ROWS_PER_STEP {
                 step.is_cut = true;
                 return Ok(step);

@@ -60,7 +60,7 @@ impl Work for AcceptWork {
         if self.sink.is_some() {
             let mut claims = self.claims.lock();
             for entry in queued.iter().filter(|entry| entry.pending) {
-                claims.hold((server_id, entry.message_id), entry.due_at);
+                claims.add((server_id, entry.message_id), entry.due_at);
             }
         }
         self.queued = queued;
@@ -132,8 +132,8 @@ impl Work for SettleWork {
             let key = outcome.key();
             {
                 let mut claims = self.claims.lock();
-                // Claimed for another attempt, perhaps by the commit that recorded this outcome.
-                let relation = claims.claimed_for(key).map(|due_at| outcome.relation_to(due_at));
+                // The message is claimed for another attempt, perhaps since a commit that recorded this outcome.
+                let relation = claims.claimed_for(key).map(|due_at| outcome.match_attempt(due_at));
                 if let Some(relation @ (AttemptMatch::Recorded | AttemptMatch::Other)) = relation {
                     settled.push(relation == AttemptMatch::Recorded);
                     continue;
@@ -149,8 +149,8 @@ impl Work for SettleWork {
                     counts.add(outcome);
                     (true, Some(after))
                 }
-                Settled::Before(after) => (true, Some(after)),
-                Settled::No => (false, None),
+                Settled::AlreadyRecorded(after) => (true, Some(after)),
+                Settled::Impossible => (false, None),
             };
             settled.push(is_settled);
             if let Some((_, entry_after)) = self.under_way.last_mut() {
@@ -269,7 +269,7 @@ impl Work for PullBackWork {
         for late in late {
             let is_free = {
                 let mut claims = self.claims.lock();
-                !claims.is_held(late.key) && claims.begin_change(late.key)
+                !claims.is_claimed(late.key) && claims.begin_change(late.key)
             };
             if is_free {
                 self.changed.push((late.key, late.due_at));

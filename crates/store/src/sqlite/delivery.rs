@@ -90,7 +90,7 @@ impl Engine {
     }
 
     pub(crate) fn is_claimed(&self, key: Key) -> bool {
-        self.claims.lock().is_held(key)
+        self.claims.lock().is_claimed(key)
     }
 
     pub(crate) fn release(&self, keys: Vec<Key>) {

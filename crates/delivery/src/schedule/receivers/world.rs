@@ -22,7 +22,7 @@ use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::warm_up::WarmUpPlan;
-use crate::schedule::{Action, Asking, Entry, Job, LaneKey, Left, Next, Reaction, Schedule};
+use crate::schedule::{Action, WorkRequest, Entry, Job, LaneKey, Left, Next, Reaction, Schedule};
 
 pub(super) const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -78,7 +78,7 @@ struct Task {
 
 enum Event {
     Add(usize),
-    Ask(usize, Asking),
+    Ask(usize, WorkRequest),
     Connected(usize, Box<Job>),
     Answered(usize, Box<Job>, Result<(), Refusal>),
     IdleEnd(usize, usize),
@@ -231,7 +231,7 @@ impl World {
     fn perform_actions(&mut self) {
         for action in self.schedule.take_actions() {
             match action {
-                Action::GiveWay { .. } => {}
+                Action::AbortAttempt { .. } => {}
                 Action::Resolve { lane, key, .. } => {
                     self.plan_in(Duration::from_millis(5), Event::Resolved(lane, key));
                 }
@@ -251,7 +251,7 @@ impl World {
                         waits: 0,
                     };
                     self.tasks.insert(id, task);
-                    self.plan_in(Duration::from_micros(100), Event::Ask(id, Asking::First));
+                    self.plan_in(Duration::from_micros(100), Event::Ask(id, WorkRequest::First));
                 }
                 Action::Wake { path } => {
                     let mut idle: Vec<usize> = self
@@ -265,7 +265,7 @@ impl World {
                         self.tasks.get_mut(id).unwrap().is_idle = false;
                         // A timer of the real engine is about so late.
                         let late = Duration::from_micros(self.rng.random_range(100..1_500));
-                        self.plan_in(late, Event::Ask(*id, Asking::AfterWait));
+                        self.plan_in(late, Event::Ask(*id, WorkRequest::AfterWait));
                     }
                 }
             }
@@ -284,7 +284,7 @@ impl World {
                 let route = self.route(&key);
                 self.schedule.resolved(lane, route, self.now);
             }
-            Event::Ask(id, asking) => self.ask(id, asking),
+            Event::Ask(id, request) => self.ask(id, request),
             Event::Connected(id, job) => self.connected(id, job),
             Event::Answered(id, job, answer) => self.answered(id, *job, answer),
             Event::IdleEnd(id, waits) => {
@@ -295,18 +295,18 @@ impl World {
         }
     }
 
-    fn ask(&mut self, id: usize, asking: Asking) {
+    fn ask(&mut self, id: usize, request: WorkRequest) {
         let task = &self.tasks[&id];
         if let Some(rules) = &task.rules
             && task.connection.is_some()
             && (task.carried >= rules.messages_per_connection_max
                 || self.now.since(task.opened_at) >= rules.connection_age_max)
         {
-            let left = if asking == Asking::AfterWait { Left::Woken } else { Left::Working };
+            let left = if request == WorkRequest::AfterWait { Left::Woken } else { Left::Working };
             return self.close(id, left);
         }
         let (path, has_connection) = (task.path, task.connection.is_some());
-        match self.schedule.next(path, asking, self.now) {
+        match self.schedule.next(path, request, self.now) {
             Next::Close => self.close(id, Left::Working),
             Next::Wait if has_connection => {
                 let task = self.tasks.get_mut(&id).unwrap();
@@ -417,7 +417,7 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
         greylisted: None,
         announce_at: None,
         was_tried_elsewhere: false,
-        was_hurried: false,
+        was_aborted: false,
         begun: false,
         work: None,
     }
@@ -470,7 +470,7 @@ impl World {
         }
         match waits {
             Some(WaitsAgain::TaskEnds) => self.close(id, Left::Working),
-            Some(WaitsAgain::TaskContinues) | None => self.ask(id, Asking::Again),
+            Some(WaitsAgain::TaskContinues) | None => self.ask(id, WorkRequest::Again),
         }
     }
 
@@ -490,7 +490,7 @@ impl World {
             ended_at: None,
             transcript: String::new(),
             flight: None,
-            come_again_after: reaction.come_again_after,
+            retry_after: reaction.retry_after,
             conclusion: reaction.conclusion,
             dkim: None,
         };
