@@ -14,7 +14,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::failure::{Failure, Reason};
 use crate::tenant::Tenant;
 
-/// Most calls running on blocking threads at the same time, in total and per server.
+/// Maximum number of calls running on blocking threads at the same time, in total and per server.
 const CALLS_MAX: usize = 64;
 const CALLS_OF_SERVER_MAX: usize = 16;
 

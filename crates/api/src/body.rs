@@ -14,7 +14,7 @@ use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
 use crate::tenant::Tenant;
 
-/// Least memory that a body reserves.
+/// Minimum memory that a body reserves.
 const STEP_BYTES_MIN: usize = 4 << 10;
 
 /// Limits shared by all requests.

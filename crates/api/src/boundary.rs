@@ -22,7 +22,7 @@ use crate::request_id::X_REQUEST_ID;
 use crate::request_info::{LogFields, RequestInfo};
 use crate::{Mode, drain, envelope, held, host, peer, redirect};
 
-/// Most characters of a path that are logged.
+/// Maximum number of characters of a path that are logged.
 const LOGGED_PATH_CHARS_MAX: usize = 200;
 
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ impl Boundary {
         let is_refused = matches!(permit, Some(None));
         let answering = async {
             if is_refused {
-                let cause = "the requests of one address are at their limit".to_owned();
+                let cause = "too many requests of one address are in progress".to_owned();
                 return envelope::failed(&info, &Reason::Unavailable(cause).into());
             }
             self.route(mode, peer, request).await

@@ -98,21 +98,21 @@ impl<C> Call<C> {
     /// Waits for a permit to post a sample event. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.samples.acquire(self.tenant, 1).await;
-        permit.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
+        permit.ok_or_else(|| Reason::Unavailable("too many samples are being posted".into()).into())
     }
 
     /// Waits for a permit to change many scheduled messages. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn schedule_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.schedule_changes.acquire(self.tenant, 1).await;
         let full =
-            || Reason::Unavailable("the changes of scheduled messages are at their limit".into()).into();
+            || Reason::Unavailable("too many changes of scheduled messages are in progress".into()).into();
         permit.ok_or_else(full)
     }
 
     /// Waits for a permit to work on a batch. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn batch_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.batches.acquire(self.tenant, 1).await;
-        permit.ok_or_else(|| Reason::Unavailable("the batches in work are at their limit".into()).into())
+        permit.ok_or_else(|| Reason::Unavailable("too many batches are in progress".into()).into())
     }
 
     /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one.
@@ -168,7 +168,7 @@ pub(crate) async fn answer<C: Authenticate>(
     let tenant = caller.tenant();
     let logged = caller.logged();
     let Some(place) = state.in_flight.acquire(tenant, 1).await else {
-        let cause = "the calls of one tenant are at their limit".to_owned();
+        let cause = "too many calls of one tenant are in progress".to_owned();
         let full = Err(Reason::Unavailable(cause).into());
         return envelope::respond(&info, (tenant, logged), &state.answers, full).await;
     };

@@ -107,7 +107,7 @@ pub struct Settings {
     pub retention: Retention,
     /// Webhooks of one server: each costs a row for every matching event, in the accepting transaction.
     pub webhooks_per_server: usize,
-    /// Most domains of one server; also most domains of one account, not counting domains of its servers.
+    /// Maximum number of domains of one server; also of one account, not counting domains of its servers.
     pub domains_per_server: usize,
     /// How often domains are checked.
     pub domain_checks: domains::CheckIntervals,

@@ -33,15 +33,16 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// A connection takes no new messages after this long.
     pub connection_lifetime: Duration,
-    /// Most connections that this node opens to other mail servers.
+    /// Maximum number of connections that this node opens to other mail servers.
     pub connections_max: u32,
     /// Whether messages are signed; off if a smart host signs.
     pub dkim: bool,
     /// Threads that make DKIM signatures.
     pub signing_threads: usize,
-    /// Most memory for fresh messages that wait for their first attempt.
+    /// Maximum memory for fresh messages that wait for their first attempt.
     pub fresh_bytes_max: usize,
-    /// Most messages that wait in memory; others stay in the store until there is room. One server gets at most half.
+    /// Maximum number of messages that wait in memory; others stay in the store until there is room. One server gets at
+    /// most half.
     pub messages_max: usize,
     pub warm_up: WarmUpPlan,
     /// TOML that changes or adds provider rules.

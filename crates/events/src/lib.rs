@@ -32,7 +32,7 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct WebhookSettings {
-    /// Most concurrent posts to one endpoint that answers well.
+    /// Maximum number of concurrent posts to one endpoint that answers well.
     pub concurrency_max: usize,
     pub retry: RetrySettings,
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::body;
 use crate::signature::{PostalSigner, StandardSecret, signatures};
 
-/// Most bytes of an answer kept in the log of attempts.
+/// Maximum number of bytes of an answer kept in the log of attempts.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Clone)]

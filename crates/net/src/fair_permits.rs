@@ -33,7 +33,7 @@ impl Share {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PermitLimits {
     pub(crate) running_max: usize,
-    /// Most pieces of waiting work of one server or for one destination; further work is refused.
+    /// Maximum number of pieces of waiting work of one server or for one destination; further work is refused.
     pub(crate) waiting_max: usize,
     /// Share of a server, in permits and in waiting work.
     pub(crate) of_server: Share,

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 const V2_SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 /// Longest possible line of version 1, with its line end.
 const V1_BYTES_MAX: usize = 107;
-/// Most bytes of addresses and extensions in version 2; the extensions are ignored.
+/// Maximum number of bytes of addresses and extensions in version 2; the extensions are ignored.
 const V2_REST_BYTES_MAX: usize = 4 << 10;
 
 /// The other end of the connection.

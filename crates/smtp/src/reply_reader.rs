@@ -4,9 +4,9 @@ use crate::reply::Reply;
 
 /// Longest line. RFC 5321 4.5.3.1.5 allows 512 bytes; real hosts put whole policies with links into one line.
 const LINE_BYTES_MAX: usize = 4_096;
-/// Most bytes of all lines of one reply.
+/// Maximum number of bytes of all lines of one reply.
 const REPLY_BYTES_MAX: usize = 32_768;
-/// Most characters of an invalid line that the error quotes.
+/// Maximum number of characters of an invalid line that the error quotes.
 const QUOTE_CHARS_MAX: usize = 120;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -16,7 +16,7 @@ use crate::json::Json;
 use crate::messages::{EchoedId, MessageOut};
 use crate::page::{Pagination, read_cursor, read_limit};
 
-/// Most messages of a tag or batch that one call changes.
+/// Maximum number of messages of a tag or batch that one call changes.
 pub(super) const LIMIT_MAX: usize = 10_000;
 
 /// Messages that a call names: one by its id, or scheduled ones of a tag or batch.

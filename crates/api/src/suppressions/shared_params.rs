@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Most items in one call.
+/// Maximum number of items in one call.
 const ITEMS_MAX: usize = 1_000;
 const NAME: &str = "items";
 

@@ -7,7 +7,7 @@ use postroad_store::{Account, AccountFilter, Server, ServerFilter};
 use super::AdminError;
 use crate::App;
 
-/// Most objects of one name that an error lists.
+/// Maximum number of objects of one name that an error lists.
 const NAMED_MAX: usize = 10;
 
 #[boxed_futures]

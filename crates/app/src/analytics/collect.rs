@@ -9,10 +9,10 @@ use super::plan::{Stretch, span_of};
 use super::wrong;
 use crate::{App, Caller, Refusal};
 
-/// Most rows read or looked up for one answer.
+/// Maximum number of rows read or looked up for one answer.
 const ROWS_MAX: usize = 200_000;
 
-/// Most sets of dimensions that an answer may use or choose from.
+/// Maximum number of sets of dimensions that an answer may use or choose from.
 const SETS_MAX: usize = 50_000;
 
 /// Values of the requested dimensions, in their order.

@@ -9,13 +9,14 @@ use postroad_store::{CountProgress, CountingRules, StoreError};
 
 use crate::App;
 
-/// Least pause between two rounds, because events counted together need fewer rows. Analytics calls do not wait for it.
+/// Minimum pause between two rounds, because events counted together need fewer rows. Analytics calls do not wait for
+/// it.
 const PAUSE: Duration = Duration::from_secs(3);
 /// Pause without a notification: other nodes or slow transactions may have added events.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// Most batches of one server before the next server's turn.
+/// Maximum number of batches of one server before the next server's turn.
 const BATCHES_PER_TURN: usize = 8;
-/// Most batches that an analytics call waits for; then it is answered from the events counted so far.
+/// Maximum number of batches that an analytics call waits for; then it is answered from the events counted so far.
 const BATCHES_PER_QUESTION: usize = 40;
 
 /// Running task.

@@ -8,7 +8,7 @@ use postroad_store::{AuditSubject, Cancelled, Erased, JobKind, Retried, Store, S
 use crate::access::Operation;
 use crate::{App, Caller};
 
-/// Most messages of one call that are changed concurrently, so that the store writes them together.
+/// Maximum number of messages of one call that are changed concurrently, so that the store writes them together.
 const AT_ONCE: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use postroad_model::client_network;
 use tokio::time::Instant;
 
-/// Most networks remembered; networks with a full budget are forgotten. Beyond this number, new networks share the total
-/// budget.
+/// Maximum number of networks remembered; networks with a full budget are forgotten. Beyond this number, new networks
+/// share the total budget.
 const NETWORKS_MAX: usize = 4_096;
 
 #[derive(Debug)]

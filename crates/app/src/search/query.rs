@@ -7,9 +7,9 @@ use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter};
 use super::query_problem::QueryProblem;
 use super::query_text::{Piece, split};
 
-/// Most characters of a query, and of each search field beside it (`tag`, `to` …).
+/// Maximum number of characters of a query, and of each search field beside it (`tag`, `to` …).
 pub(super) const CHARS_MAX: usize = 1_000;
-/// Most words and pairs of a query.
+/// Maximum number of words and pairs of a query.
 const TERMS_MAX: usize = 20;
 const KEYS: &str = "to, from, subject, tag, status, domain, template, metadata, before, after, has";
 

@@ -1,6 +1,6 @@
 //! Warnings about the messages of a batch: one for each text, with the first message and the number of others.
 
-/// Most different texts; warnings with further texts are only counted.
+/// Maximum number of different texts; warnings with further texts are only counted.
 const TEXTS_MAX: usize = 20;
 
 #[derive(Debug, Default)]

@@ -17,7 +17,7 @@ use crate::{App, Caller, FieldProblem};
 /// Entries read at once, and messages changed in one transaction.
 const PAGE: usize = 500;
 const CHANGED_AT_ONCE: usize = 100;
-/// Most due messages that are changed concurrently, so that the store writes them together.
+/// Maximum number of due messages that are changed concurrently, so that the store writes them together.
 const DUE_CHANGED_AT_ONCE: usize = 32;
 /// Time limit of one call; the answer says where the next call continues.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);

@@ -13,7 +13,7 @@ use postroad_store::{FilterTerm, Matcher, MessageName, SearchFilter, StoreError}
 use crate::App;
 use crate::send::stored_message_filter;
 
-/// Most messages of one send that are shown.
+/// Maximum number of messages of one send that are shown.
 const FOUND_MAX: usize = 20;
 /// Time for one message of a known server.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
 /// How often a refused call looks for an invitation that a concurrent call with the same idempotency key may be creating.
 const MADE_LOOKUPS_MAX: usize = 10;
 const MADE_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
-/// Most people and open invitations of one account.
+/// Maximum number of people and open invitations of one account.
 pub(super) const PEOPLE_MAX: usize = 1_000;
 
 #[derive(Debug, Clone)]

@@ -23,7 +23,7 @@ use super::{dial, stream};
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::{Shortage, Source};
 
-/// Most addresses tried in one attempt; the next attempt continues with the others.
+/// Maximum number of addresses tried in one attempt; the next attempt continues with the others.
 const ADDRESSES_TRIED_MAX: usize = 8;
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 use super::entry::Entry;
 use super::entry_queue::EntryQueue;
 
-/// Most turns that one message costs; a small one costs one.
+/// Maximum number of turns that one message costs; a small one costs one.
 const COST_MAX: i64 = 8;
 const BYTES_PER_TURN: u64 = 256 << 10;
 

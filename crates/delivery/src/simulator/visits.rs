@@ -20,10 +20,10 @@ use super::links::find_link;
 use super::mail_back::reachable;
 use super::visit::Visit;
 
-/// Most message bytes that wait to be searched for a link.
+/// Maximum number of message bytes that wait to be searched for a link.
 const SEARCHED_BYTES_MAX: usize = 64 << 20;
 const KIB: usize = 1 << 10;
-/// Most messages searched at the same time, each on a thread for blocking work.
+/// Maximum number of messages searched at the same time, each on a thread for blocking work.
 const SEARCHES_MAX: usize = 2;
 /// Late enough not to count as a scanner's click.
 const DELAY: Duration = Duration::from_secs(2);

@@ -20,7 +20,7 @@ use crate::RetrySettings;
 use crate::post::Post;
 use crate::retry::{Consequence, Disabling, Failed};
 
-/// Most posts that are done but not stored; at this number no further posts are started.
+/// Maximum number of posts that are done but not stored; at this number no further posts are started.
 const UNSETTLED_MAX: usize = 64;
 /// Longest wait for a permit. A claim ends after two minutes, and an event may already have waited in the worker's queue.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
@@ -32,7 +32,7 @@ const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// Time after which a post to an endpoint that has answered well before is given up.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
-/// Least pause between two claims while posts are in progress.
+/// Minimum pause between two claims while posts are in progress.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct EndpointWorker {

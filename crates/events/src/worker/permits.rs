@@ -16,11 +16,11 @@ const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 512;
 const SLOW_POSTS_MAX: usize = 1_024;
-/// Most concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
+/// Maximum number of concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
 const SERVER_POSTS_MAX: usize = 32;
-/// Most slow posts of one server.
+/// Maximum number of slow posts of one server.
 const SERVER_SLOW_MAX: usize = 64;
-/// Most pairs of server and class that are remembered without posts.
+/// Maximum number of pairs of server and class that are remembered without posts.
 const SERVER_CLASSES_MAX: usize = 1_024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -14,7 +14,7 @@ use super::entities;
 use super::settings::{LINKS_MAX, LinkRules};
 use super::target::tracked;
 
-/// Most memory of the parser, for unfinished tags and open elements.
+/// Maximum memory of the parser, for unfinished tags and open elements.
 const MEMORY_BYTES_MAX: usize = 8 << 20;
 const LEFT_ALONE: &str = "data-postroad-notrack";
 

@@ -147,7 +147,7 @@ impl RewritePlan {
     }
 }
 
-/// Most URLs of `List-Unsubscribe`; no sender lists more.
+/// Maximum number of URLs of `List-Unsubscribe`; no sender lists more.
 const UNSUBSCRIBE_URLS_MAX: usize = 10;
 
 /// The web addresses of the `List-Unsubscribe` header (RFC 2369).

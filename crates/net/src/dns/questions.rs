@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::fair_permits::{Asker, FairPermits, PermitLimits, Share};
 
-/// Most concurrent look-ups. Each one over UDP has its own socket.
+/// Maximum number of concurrent look-ups. Each one over UDP has its own socket.
 pub const DNS_SOCKETS_MAX: usize = QUICK_MAX + SLOW_MAX;
 const QUICK_MAX: usize = 640;
 /// Permits for quick names. They are free again within a moment, so one server may have most of them.

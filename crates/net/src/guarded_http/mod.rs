@@ -37,9 +37,9 @@ pub struct GuardedHttpSettings {
     pub connect_timeout: Duration,
     /// Time from the DNS look-up to the last byte of the answer.
     pub exchange_timeout: Duration,
-    /// Most bytes read of an answer's body; then the connection is closed.
+    /// Maximum number of bytes read of an answer's body; then the connection is closed.
     pub answer_bytes_max: usize,
-    /// Most idle connections kept per origin.
+    /// Maximum number of idle connections kept per origin.
     pub idle_per_origin_max: usize,
     pub idle_max: usize,
     pub idle_for: Duration,

@@ -41,7 +41,7 @@ impl<T: Copy + Eq + Hash> BytePool<T> {
         self.kib.free() * KIB
     }
 
-    /// Most bytes that one tenant can hold.
+    /// Maximum number of bytes that one tenant can hold.
     pub fn share_bytes_max(&self) -> usize {
         self.kib.share_max() * KIB
     }

@@ -44,7 +44,7 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
         Self { all: Arc::new(Semaphore::new(permits)), share_max, wait_max, shares: Mutex::new(shares) }
     }
 
-    /// Most permits that one tenant can hold.
+    /// Maximum number of permits that one tenant can hold.
     pub fn share_max(&self) -> usize {
         self.share_max
     }

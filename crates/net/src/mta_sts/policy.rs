@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const MAX_AGE_SECS_MAX: u64 = 31_557_600;
-/// Most hosts of a policy: more than any mail domain has. Policies stay in memory for up to a year.
+/// Maximum number of hosts of a policy: more than any mail domain has. Policies stay in memory for up to a year.
 const PATTERNS_MAX: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-/// Most recipient domains of a file; the largest ones.
+/// Maximum number of recipient domains of a file; the largest ones.
 const DOMAINS_MAX: usize = 1_000;
 /// Columns after the counts. Times are from acceptance to delivery.
 const RATES_AND_TIMES: [&str; 9] = [

@@ -22,9 +22,9 @@ use crate::problem::Problem;
 use crate::shown::{count, percent};
 use crate::visit::Visit;
 
-/// Most bars that a chart can show.
+/// Maximum number of bars that a chart can show.
 const BARS_MAX: usize = 400;
-/// Most keys whose names are read.
+/// Maximum number of keys whose names are read.
 const KEYS_MAX: usize = 500;
 
 struct Figure {

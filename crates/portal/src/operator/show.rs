@@ -14,9 +14,9 @@ use crate::sentence::Sentence;
 use crate::shown::{When, count, elapsed};
 use crate::visit::Visit;
 
-/// Most paths on the page: blocked paths, then paths with the most waiting messages.
+/// Maximum number of paths on the page: blocked paths, then paths with the most waiting messages.
 const PATHS_MAX: usize = 100;
-/// Most waiting messages that are counted; beyond it the page says "more than".
+/// Maximum number of waiting messages that are counted; beyond it the page says "more than".
 const COUNTED_MAX: usize = 20_000;
 
 struct Figure {

@@ -5,7 +5,7 @@
 use postroad_model::ServerId;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
-/// Most concurrent changes on this node. Fewer than the connections, so that other work has some left.
+/// Maximum number of concurrent changes on this node. Fewer than the connections, so that other work has some left.
 const AT_ONCE: usize = 4;
 /// Number of queues that servers share by id. Each queue has one turn at a time.
 const QUEUES: usize = 256;

@@ -97,7 +97,7 @@ pub struct NewDomain {
     pub next_check_at: Timestamp,
     /// Results for its records that are already known: a JSON array.
     pub records: String,
-    /// Most domains that the owner may have, including this one.
+    /// Maximum number of domains that the owner may have, including this one.
     pub owner_max: usize,
 }
 

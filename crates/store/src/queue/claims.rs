@@ -9,7 +9,7 @@ use super::claimed::{ClaimSkips, Claimed};
 use crate::accept::FreshSink;
 use crate::{Engine, Result, Store};
 
-/// Most rounds in one claim in which scheduled messages become pending.
+/// Maximum number of rounds in one claim in which scheduled messages become pending.
 const PROMOTIONS_MAX: u32 = 4;
 
 #[boxed_futures]
@@ -56,7 +56,7 @@ impl Store {
         }
     }
 
-    /// Most claims that one `reap` releases.
+    /// Maximum number of claims that one `reap` releases.
     pub const REAPED_AT_ONCE: usize = 10_000;
 
     /// Releases claims of dead nodes, or of earlier processes of this one; returns how many. Messages that they had

@@ -8,7 +8,7 @@ use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
 const LARGEST_DOMAINS: i64 = 20;
-/// Most entries of one server that are counted; beyond it, a page says "more than".
+/// Maximum number of entries of one server that are counted; beyond it, a page says "more than".
 const COUNTED_MAX: i64 = 10_000;
 
 /// Selects the entries to list; `None` for all.

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Engine, JobWithIds, Result, Store};
 
-/// Most scheduled messages made pending in one transaction; also the most servers that share it.
+/// Maximum number of scheduled messages made pending in one transaction; also of servers that share it.
 const PROMOTED_AT_ONCE: usize = 100;
 const SERVERS_AT_ONCE: usize = 20;
 /// Longest time for making scheduled messages pending in one turn, while due messages wait to be claimed.

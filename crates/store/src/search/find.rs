@@ -21,7 +21,7 @@ use crate::{Result, Store};
 const ROWS_PER_STEP: usize = 500;
 /// Messages examined in one read after the first, where messages are scanned one after the other.
 const ROWS_PER_SCAN: usize = 2_000;
-/// Most blocks whose postings are read at once; a merged block counts as many as its parts.
+/// Maximum number of blocks whose postings are read at once; a merged block counts as many as its parts.
 const BLOCKS_PER_STEP: usize = 2_048;
 /// A read examines up to this many times as many blocks as the previous read.
 const STEP_GROWTH_MAX: u128 = 8;
@@ -54,9 +54,9 @@ struct SearchPosition {
     server_id: ServerId,
     /// The search continues with messages before this id.
     position: i64,
-    /// Most blocks to examine in one read; a merged block counts as many as its parts.
+    /// Maximum number of blocks to examine in one read; a merged block counts as many as its parts.
     blocks_max: usize,
-    /// Most messages to examine in one read, if none of them is indexed.
+    /// Maximum number of messages to examine in one read, if none of them is indexed.
     scan_max: usize,
     /// Whether to find messages too that were stored after their block was written.
     finds_late: bool,

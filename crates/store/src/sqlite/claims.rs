@@ -14,7 +14,7 @@ pub(super) type Key = (ServerId, MessageId);
 /// Position of an entry in the queue.
 pub(super) type QueuePosition = (Timestamp, MessageId);
 
-/// Most entries before the cursor that are kept one by one.
+/// Maximum number of entries before the cursor that are kept one by one.
 const BEHIND_MAX: usize = 100_000;
 
 const START: QueuePosition = (Timestamp::from_micros(i64::MIN), MessageId(0));

@@ -35,7 +35,7 @@ use crate::{Job, Settings};
 use claims::Claims;
 use operation::Once;
 
-/// Most body files that one batch writes at the same time.
+/// Maximum number of body files that one batch writes at the same time.
 const BODIES_AT_ONCE: usize = 8;
 
 /// An open SQLite store. Dropping it lets the writer finish its work.
