@@ -24,7 +24,7 @@ pub struct Settings {
     pub retry: RetryPolicy,
     /// Longest wait for a reply; caps the longer timeouts that RFC 5321 recommends.
     pub reply_timeout: Duration,
-    /// Longest wait for the reply to the end of a message. A short timeout causes duplicates.
+    /// Longest wait for the final reply to a message. A short timeout causes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
     /// Longest time from connecting until a host accepts messages, while connections are scarce.

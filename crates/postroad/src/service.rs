@@ -305,7 +305,7 @@ impl Service {
     }
 
     /// Finishes the requests and messages in progress, then stores the last notes: within ten seconds whatever hangs,
-    /// except for messages whose end was sent and whose reply is missing.
+    /// except for messages whose last bytes were sent and whose reply is missing.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
         // Waiting calls would keep their connections for half a minute.

@@ -69,7 +69,7 @@ pub(crate) struct Connection {
     tls_problem: Option<String>,
     /// Present while the session opens.
     opening: Option<Opening>,
-    /// Time for each reply before the end of the message while connections are scarce.
+    /// Time for each reply before the last bytes of the message, while connections are scarce.
     busy_reply: Duration,
     /// Degree of scarcity from which `busy_reply` applies.
     abort_shortage: Shortage,
@@ -127,7 +127,7 @@ async fn expired(at: Option<Instant>) {
 
 /// Journal marks of one flight; the engine implements it.
 pub(crate) trait FlightMarks: Send {
-    /// Called right before the end of the message is sent. On `Err` it must not be sent.
+    /// Called right before the last bytes of the message are sent. On `Err` they must not be sent.
     fn finishing(&mut self) -> std::io::Result<()>;
 
     /// Called when the message is sent and its reply takes long.
@@ -403,7 +403,8 @@ impl Connection {
         };
         let abort_shortage = if self.opening.is_some() { Shortage::Unproved } else { self.abort_shortage };
         let busy_time = busy_time.unwrap_or(self.patience.busy_greeting);
-        // Once the end of the message is sent, its reply is worth waiting for, even while the service is stopping.
+        // Once the last bytes of the message were sent, the reply is worth waiting for, even while the service is
+        // stopping.
         let stopping = async {
             if has_finished || self.signals.stop.wait_for(|stop| *stop).await.is_err() {
                 std::future::pending::<()>().await;

@@ -26,8 +26,8 @@ pub(crate) enum Ending {
     Expired,
     /// The stored message cannot be sent.
     Broken(String),
-    /// An earlier process sent the end of the message and was killed before the reply.
-    Unanswered,
+    /// An earlier process sent the last bytes of the message and was killed before the reply.
+    NoReply,
     /// A dead node had begun to send it; its journal is not available.
     Abandoned,
 }

@@ -192,7 +192,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
             ..Judged::permanent(BounceClass::Other, "Its time to be sent (`expires_at`) passed".to_owned())
         },
         Ending::Broken(problem) => Judged { counts: false, ..Judged::permanent(BounceClass::Other, problem) },
-        Ending::Unanswered => Judged {
+        Ending::NoReply => Judged {
             possible_duplicate: true,
             ..Judged::temporary(
                 BounceClass::Other,

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::EngineShared;
 use crate::attempt::Peer;
 use crate::attempt::connection::FlightMarks;
-use crate::journal::{Answered, FlightKey, Journal};
+use crate::journal::{FinalReply, FlightKey, Journal};
 use crate::schedule::{CountedSource, Job};
 
 /// Counts messages whose last bytes were sent and whose final reply is missing; a stopping service waits for these.
@@ -61,7 +61,7 @@ impl Flight {
     }
 
     /// Called right after the final reply, which is an acceptance (250) or the first refusal of the message.
-    pub(super) fn answered(
+    pub(super) fn replied(
         &self,
         (reply, phase): (&Reply, Phase),
         rcpt_to: &str,
@@ -73,11 +73,11 @@ impl Flight {
             return;
         }
         let shown = |ip: Option<std::net::IpAddr>| ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let answered = Answered {
+        let final_reply = FinalReply {
             accepted: (200..300).contains(&reply.code),
             at,
             code: reply.code,
-            text: Answered::without_recipient(&reply.lines.join("\n"), rcpt_to),
+            text: FinalReply::without_recipient(&reply.lines.join("\n"), rcpt_to),
             mx: peer.mx.clone(),
             remote_ip: shown(peer.remote_ip),
             source_ip: shown(peer.source_ip),
@@ -91,7 +91,7 @@ impl Flight {
             provider: self.source.as_ref().map(|source| source.provider.to_string()),
             ip_pool: self.ip_pool.as_deref().map(str::to_owned),
         };
-        if let Err(error) = self.journal.answered(self.key, &answered) {
+        if let Err(error) = self.journal.replied(self.key, &final_reply) {
             tracing::error!(%error, "flight journal write failed after a reply; a crash now may cause a duplicate");
         }
     }

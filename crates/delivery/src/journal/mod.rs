@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, MutexGuard};
 
-pub use flight::{Answered, FlightKey, Recovered, RecoveredOutcome};
+pub use flight::{FinalReply, FlightKey, Recovered, RecoveredOutcome};
 
 use self::record::{Mark, encode};
 use self::segment::{Segment, segment_path};
@@ -77,14 +77,14 @@ impl Journal {
         Ok((Self { state: Mutex::new(state) }, recovered))
     }
 
-    /// Called right before the final dot (or the last chunk). On an error the dot must not be sent.
+    /// Call this right before the last bytes (the final dot, or the last chunk). On an error they must not be sent.
     pub fn finishing(&self, key: FlightKey) -> io::Result<()> {
         self.lock().mark(key, &Mark::Finishing)
     }
 
-    /// Called right after the final reply, whatever it says.
-    pub fn answered(&self, key: FlightKey, answered: &Answered) -> io::Result<()> {
-        self.lock().mark(key, &Mark::Answered(answered.bounded()))
+    /// Call this right after the final reply, whatever it says.
+    pub fn replied(&self, key: FlightKey, reply: &FinalReply) -> io::Result<()> {
+        self.lock().mark(key, &Mark::Replied(reply.bounded()))
     }
 
     /// The outcomes of these flights are stored; the journal may forget them.

@@ -52,8 +52,8 @@ impl Left {
     /// Adds a mark; the latest mark of a flight counts.
     fn take(&mut self, places: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
         let outcome = match mark {
-            Mark::Finishing => RecoveredOutcome::Unanswered,
-            Mark::Answered(answered) => RecoveredOutcome::Answered(answered),
+            Mark::Finishing => RecoveredOutcome::NoReply,
+            Mark::Replied(reply) => RecoveredOutcome::Replied(reply),
         };
         if let Some(place) = places.get(&key) {
             self.flights[*place].recovered.outcome = outcome;

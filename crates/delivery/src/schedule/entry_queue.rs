@@ -40,7 +40,7 @@ impl EntryQueue {
         self.entries.insert(at, entry);
     }
 
-    /// Returns an entry that was taken and could not be tried to the front.
+    /// Puts an entry back to the front that was taken and could not be tried.
     pub(super) fn push_front(&mut self, entry: Entry) {
         if let Some(announce_at) = entry.announce_at {
             self.note(announce_at);

@@ -449,7 +449,7 @@ impl Schedule {
 
     fn overflow_queue(&mut self, id: usize, now: Timestamp) {
         for path in self.queues[id].paths.clone() {
-            self.let_go_if_unhealthy(path, now);
+            self.return_kept_if_unhealthy(path, now);
         }
         let queue = &self.queues[id];
         // A pool that lost its last address cannot send either, so its entries move too.

@@ -117,7 +117,7 @@ impl Schedule {
                 }
                 break;
             };
-            self.order(path_id, now);
+            self.wake_or_open(path_id, now);
         }
         if let Some(at) = next_free {
             self.wake_queue_at(at, queue_id);
@@ -125,7 +125,7 @@ impl Schedule {
     }
 
     /// Makes an idle connection of this path, or a new one, ask for work.
-    pub(super) fn order(&mut self, path_id: usize, now: Timestamp) {
+    pub(super) fn wake_or_open(&mut self, path_id: usize, now: Timestamp) {
         let path = &mut self.paths[path_id];
         self.shares.change_coming(path.source, 1);
         if path.idle > path.notified {
@@ -165,7 +165,7 @@ impl Schedule {
             }
             let queue = self.paths[path_id].queue;
             self.queues[queue].last_block = Some(SeenBlock::until(block.why, block.until, now));
-            if self.let_go_if_unhealthy(path_id, now) {
+            if self.return_kept_if_unhealthy(path_id, now) {
                 self.pump(self.paths[path_id].queue, now);
             }
             return if is_short { self.wait(path_id) } else { Next::Close };
@@ -300,7 +300,7 @@ impl Schedule {
     fn pass(&mut self, path_id: usize, entry: &Entry, now: Timestamp) {
         self.share_out(path_id, now);
         let source = self.paths[path_id].source;
-        self.count_held(path_id, entry.server_id);
+        self.note_carried_server(path_id, entry.server_id);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return;

@@ -1,6 +1,6 @@
 //! Retries that keep the source address of their last attempt. A receiver that greylists by address recognises a
-//! message only if it comes from there. They wait for their turn like all others; then they move to the path of their
-//! address.
+//! message only if it comes from there. Retries wait for their turn like all others; then they move to the path of
+//! their address.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const HUNG_AFTER: Duration = Duration::from_mins(1);
 /// Time a retry waits for its source address before it uses another.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// Admits all entries that a path keeps: their server and lane admitted them before.
+/// Admits all entries that a path keeps: their servers and lanes were admitted before.
 struct Passed;
 
 impl Admission for Passed {
@@ -32,7 +32,7 @@ impl Admission for Passed {
 }
 
 impl Schedule {
-    /// The other path of the queue that this message should use, if it is healthy. A test message of a stopped lane may
+    /// The other path of the queue that this message should use, if it is healthy. A probe of a stopped lane may
     /// use any address.
     pub(super) fn keeper(
         &mut self,
@@ -50,7 +50,7 @@ impl Schedule {
         self.is_healthy(keeper, now).then_some(keeper)
     }
 
-    /// A path that only has to wait a little, or as long as all others, is healthy.
+    /// Whether the path can send now, after a short wait, or after a wait that all paths have.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) || path.back_off.is_alone {
@@ -88,10 +88,10 @@ impl Schedule {
         }
     }
 
-    /// Orders connections for the retries that keep their paths' addresses.
+    /// Wakes or opens connections for the retries that keep their paths' addresses.
     pub(super) fn pump_kept(&mut self, queue_id: usize, now: Timestamp) {
         for path_id in self.queues[queue_id].paths.clone() {
-            if self.paths[path_id].kept.waiting() == 0 || self.let_go_if_unhealthy(path_id, now) {
+            if self.paths[path_id].kept.waiting() == 0 || self.return_kept_if_unhealthy(path_id, now) {
                 continue;
             }
             if let Some(block) = self.path_block(path_id, now) {
@@ -104,7 +104,7 @@ impl Schedule {
             while (self.paths[path_id].coming() as usize) < self.paths[path_id].kept.waiting()
                 && self.can_take_more(path_id, now)
             {
-                self.order(path_id, now);
+                self.wake_or_open(path_id, now);
             }
             if self.paths[path_id].connections == 0 {
                 match self.opening_block(path_id, now) {
@@ -115,9 +115,9 @@ impl Schedule {
         }
     }
 
-    /// Returns the entries that an unhealthy path keeps to the queue; returns whether it did. They still use its address
-    /// if it is healthy again at their turn.
-    pub(super) fn let_go_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
+    /// Moves the entries that an unhealthy path keeps back to the queue; returns whether it did. They still use its
+    /// address if it is healthy again at their turn.
+    pub(super) fn return_kept_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.paths[path_id].kept.waiting() == 0 || self.is_healthy(path_id, now) {
             return false;
         }

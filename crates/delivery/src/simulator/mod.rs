@@ -21,7 +21,7 @@ use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, ReversePath, StandardReply};
 use tokio::sync::watch;
 
-use crate::local_smtp::{Answer, LocalSmtp, Policy, Received};
+use crate::local_smtp::{RcptReply, LocalSmtp, Policy, Received};
 use behaviour::{Afterwards, Behaviour};
 use mail_back::MailBack;
 use repeats::Repeats;
@@ -88,16 +88,16 @@ impl Simulator {
 }
 
 impl Policy for Simulator {
-    fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> Answer {
+    fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> RcptReply {
         match Behaviour::of(rcpt.address.local_part()) {
-            Behaviour::Say(reply) => Answer::Say(reply),
-            Behaviour::Silent => Answer::Silence,
+            Behaviour::Say(reply) => RcptReply::Say(reply),
+            Behaviour::Silent => RcptReply::Silence,
             Behaviour::SayFirst { times, reply } => {
                 // The return path is unique to the message, so it distinguishes the attempts of different messages.
                 let attempt = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
                 let mut repeats = self.repeats.lock();
                 let is_early = repeats.count(attempt) <= times;
-                Answer::Say(if is_early { reply } else { StandardReply::RecipientOk.into() })
+                RcptReply::Say(if is_early { reply } else { StandardReply::RecipientOk.into() })
             }
         }
     }

@@ -108,11 +108,11 @@ impl Worker {
         match &ending {
             Some(Ending::Accepted(reply)) => {
                 let reply = (reply, Phase::Final);
-                flight.answered(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
+                flight.replied(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
             }
             Some(Ending::Refused { reply, phase }) => {
                 let reply = (reply, *phase);
-                flight.answered(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
+                flight.replied(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
             }
             _ => {}
         }
