@@ -33,7 +33,7 @@ pub(crate) struct Boundary {
     pub(crate) per_address: Arc<PerAddressLimit>,
     /// Host names that serve something else than the API.
     pub(crate) virtual_host: Option<VirtualHost>,
-    /// Who may call `postroad dev`; none in `serve`.
+    /// Access rules of `postroad dev`; `None` in `serve`.
     pub(crate) dev_access: Option<Arc<DevAccess>>,
 }
 

@@ -133,11 +133,11 @@ impl<C> Call<C> {
     }
 }
 
-/// What an endpoint does for a call, behind one type: the code around it is compiled once for each kind of caller.
+/// Handler of an endpoint as one type, so that the code around it is compiled once for each kind of caller.
 pub(crate) type Handle<C> =
     Arc<dyn Fn(Call<C>) -> BoxFuture<'static, Result<Success<Box<dyn Payload>>, Failure>> + Send + Sync>;
 
-/// The handler of an endpoint.
+/// Boxes the handler of an endpoint.
 pub(crate) fn boxed<C, T, F, Fut>(handle: F) -> Handle<C>
 where
     T: Payload + 'static,

@@ -113,7 +113,7 @@ async fn accept_all(listener: TcpListener, config: Arc<ServerConfig>, policy: Ar
 async fn converse(mut stream: TcpStream, config: Arc<ServerConfig>, policy: Arc<dyn Policy>) {
     let mut conversation =
         Conversation { session: ServerSession::new(config), policy, mail_from: None, message: None };
-    if let Err(error) = conversation.hold(&mut stream).await {
+    if let Err(error) = conversation.run(&mut stream).await {
         tracing::debug!(%error, "a client went away");
     }
 }
@@ -135,7 +135,7 @@ enum Next {
 }
 
 impl Conversation {
-    async fn hold(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    async fn run(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let mut buffer = vec![0; READ_BYTES];
         loop {

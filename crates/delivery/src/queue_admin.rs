@@ -154,7 +154,7 @@ impl QueueAdmin {
             return "It waits because no server is running on this data folder.".to_owned();
         };
         if let Some(site) = shared.being_sent().get(&(entry.server_id, entry.message_id)) {
-            return format!("It is being handed to {site} right now.");
+            return format!("It is being sent to {site} right now.");
         }
         if entry.due_at > now {
             let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };

@@ -106,9 +106,9 @@ impl Connections {
             // Nothing was said yet that would have to be finished.
             _ = phase.changed() => return Ok(()),
         };
-        let held = self.converse(&kind, address, line, phase, permit.is_none()).await;
+        let result = self.converse(&kind, address, line, phase, permit.is_none()).await;
         drop(permit);
-        held
+        result
     }
 
     async fn converse(
@@ -160,7 +160,7 @@ impl Connections {
             pace: Pace::new(self.settings.times),
             message: None,
         };
-        conversation.hold(line).await
+        conversation.run(line).await
     }
 
     async fn client_address(&self, stream: &mut TcpStream) -> io::Result<IpAddr> {

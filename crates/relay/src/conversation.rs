@@ -42,7 +42,7 @@ enum Next {
 }
 
 impl Conversation {
-    pub(crate) async fn hold(mut self, mut line: MaybeTlsStream) -> io::Result<()> {
+    pub(crate) async fn run(mut self, mut line: MaybeTlsStream) -> io::Result<()> {
         let mut buffer = Vec::with_capacity(COMMAND_READ_BYTES);
         loop {
             let mut next = self.answer_all().await;

@@ -19,7 +19,7 @@ pub struct NamedAuditEntry {
     pub subject: SubjectName,
 }
 
-/// Whoever made a change.
+/// Name of the actor that made a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActorName {
     /// At the command line of the machine.

@@ -178,7 +178,7 @@ impl App {
         request.scopes.sort_unstable();
         request.scopes.dedup();
         self.check_key(by, &request)?;
-        let limits = self.limits_of_asking_key(by).await?;
+        let limits = self.limits_of_requesting_key(by).await?;
         let api_key = new_key();
         let key_hash = hash(&api_key);
         let new = NewAccountKey {

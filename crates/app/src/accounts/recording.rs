@@ -51,7 +51,8 @@ impl App {
         self.inner.store.audited(Audit { actor, address, operation: operation.name(), subject, creation })
     }
 
-    /// The id of what an earlier call with the same key created. Refuses a key that was used for another request.
+    /// The id of the object that an earlier call with the same key created. Refuses a key that was used for another
+    /// request.
     pub(crate) async fn find_created(
         &self,
         account_id: Option<AccountId>,
@@ -62,7 +63,7 @@ impl App {
         Ok(made_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)?)
     }
 
-    /// The same for an object of a server.
+    /// Like `find_created`, for an object of a server.
     pub(crate) async fn find_created_on_server(
         &self,
         account_id: AccountId,

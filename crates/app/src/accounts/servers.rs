@@ -278,7 +278,7 @@ fn in_ceilings(problem: FieldProblem) -> FieldProblem {
     FieldProblem { pointer: format!("/ceilings{}", problem.pointer), ..problem }
 }
 
-/// Who sets a value that this requester changes: the operator or the account.
+/// Origin of a value that this requester changes: the operator or the account.
 pub(crate) fn owner_of(by: &Requester) -> SetBy {
     if by.actor.is_operator() { SetBy::Operator } else { SetBy::Account }
 }

@@ -119,7 +119,7 @@ impl App {
             }
             let page =
                 self.inner.store.search_with_late(server_id, &filter, before, COUNT_PAGE, left).await?;
-            count += page.items.iter().filter(|item| erase::is_meant(item, person)).count() as u64;
+            count += page.items.iter().filter(|item| erase::is_to_person(item, person)).count() as u64;
             match page.next {
                 Some(next) => before = Some(next),
                 None => return Ok((count, true)),

@@ -211,8 +211,8 @@ impl App {
             store.search_with_late(job.server_id, &filter, before, STEP_MESSAGES, STEP_TIME_MAX).await?
         };
         let person = erase::person_of(action, &job.request);
-        let is_meant = |item: &&SearchItem| erase::is_meant(item, person.as_ref());
-        let ids: Vec<MessageId> = page.items.iter().filter(is_meant).map(|item| item.id).collect();
+        let is_to_person = |item: &&SearchItem| erase::is_to_person(item, person.as_ref());
+        let ids: Vec<MessageId> = page.items.iter().filter(is_to_person).map(|item| item.id).collect();
         let done = ids.len() as u64;
         let mut problems = Vec::new();
         for (id, result) in self.change_all(&self.inner.store, job.server_id, action, ids).await? {
@@ -234,7 +234,7 @@ impl App {
         })
     }
 
-    /// Tries messages again that were being handed over. Other messages of their sends may have been handed over at the same
+    /// Tries messages again that were being sent. Other messages of their sends may have been sent at the same
     /// time, so that the shared text was still needed.
     async fn erase_again(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let again = job.problems.iter().filter(|problem| problem.is_repeated);

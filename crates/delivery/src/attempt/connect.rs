@@ -80,7 +80,7 @@ impl ConnectFailure {
 
 impl Connector {
     /// Connects to the first host of the route that accepts messages. If all fail, returns the most informative
-    /// failure. `server` is the sender's server; `reached` reports the progress.
+    /// failure. `server` is the message's server; `reached` reports the progress.
     pub(crate) async fn connect(
         &self,
         route: &Route,

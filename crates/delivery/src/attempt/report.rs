@@ -10,7 +10,7 @@ use super::settle::{is_put_back, reply_phase, signal_of, signal_of_greeting};
 use crate::pacing::Reason;
 use crate::schedule::{Job, Reaction, RefusalReply, Schedule};
 
-/// What the connection task does when its message waits again without a failed attempt.
+/// Whether the connection task continues when its message waits again without a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitsAgain {
     /// The task continues, with another connection.

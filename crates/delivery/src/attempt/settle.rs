@@ -116,7 +116,7 @@ pub(super) fn signal_of(reply: &Reply, phase: Phase) -> Option<Signal> {
     classify_in(reply_phase(phase), &mail_reply(reply)?).signal
 }
 
-/// The same for a greeting that refused the connection.
+/// Like `signal_of`, for a greeting that refused the connection.
 pub(super) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
     classify_in(ReplyPhase::Greeting, &mail_reply(reply)?).signal
 }
@@ -622,7 +622,7 @@ mod tests {
         let known = greylisting_after(&[first.clone(), silent], next);
         assert_eq!(known, Some(Greylisted { first: NOW, retry_at: None }));
 
-        // The same words in answer to another command, and another reason.
+        // The same words in reply to another command, and another reason.
         for (text, phase) in [("4.2.0 try again later", Phase::Final), ("4.7.1 slow down", Phase::RcptTo)] {
             let other = stored(&attempt, NOW, refused(text, phase));
             assert_eq!(greylisting_after(&[first.clone(), other], retry_at), None, "{text} at {phase}");

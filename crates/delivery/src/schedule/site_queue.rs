@@ -1,5 +1,5 @@
 //! Messages waiting for one site and pool. Servers take turns (deficit round robin), and so do the lanes of a server: a
-//! password reset never waits behind another sender's hundred thousand.
+//! password reset never waits behind another server's hundred thousand messages.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -317,8 +317,8 @@ mod tests {
         (0..100_000).for_each(|id| queue.push(0, entry(1, id)));
         queue.push(0, entry(2, 100_000));
         let mut admission = SendAdmission::default();
-        let is_meant = |_: &usize| queue.pop(&mut admission).unwrap().1.server_id == ServerId(2);
-        let turns = (1..100_002).find(is_meant).unwrap();
+        let is_of_small_server = |_: &usize| queue.pop(&mut admission).unwrap().1.server_id == ServerId(2);
+        let turns = (1..100_002).find(is_of_small_server).unwrap();
         assert!(turns <= 2, "{turns} turns");
     }
 

@@ -191,7 +191,7 @@ impl World {
                 let route = self.route(&key);
                 self.schedule.resolved(lane, route, self.now);
             }
-            Event::Ask(id, request) => self.ask(id, asking),
+            Event::Ask(id, request) => self.ask(id, request),
             Event::Done(id, source, lane) => {
                 let path = self.connections[&id].path;
                 self.schedule.accepted(path, &lane, ServerId(1), self.now);
@@ -775,7 +775,7 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
 #[test]
 fn a_provider_is_slowed_when_several_of_its_sites_are_too_slow_for_several_senders() {
     assert!(provider_is_slowed([1, 2, 1], false));
-    assert!(!provider_is_slowed([1, 1, 1], false), "one sender is no evidence against all");
+    assert!(!provider_is_slowed([1, 1, 1], false), "one server is no evidence against all");
     assert!(!provider_is_slowed([1, 2, 1], true), "it takes mail");
 }
 

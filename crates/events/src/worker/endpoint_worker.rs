@@ -1,7 +1,7 @@
 //! Worker of one endpoint while it has posts: claims a few events, posts as many at once as its pacing allows,
 //! and ends when nothing is due.
 //!
-//! On SQLite a claim is only a read, so a worker remembers its events (`held`) until their outcomes are stored.
+//! On SQLite a claim is only a read, so a worker remembers its events (`claimed`) until their outcomes are stored.
 
 use std::collections::{HashSet, VecDeque};
 use std::pin::pin;
@@ -43,7 +43,7 @@ pub(super) struct EndpointWorker {
     /// Notified when the server has new events.
     notices: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
-    held: HashSet<EventId>,
+    claimed: HashSet<EventId>,
     /// Posts in progress, which are aborted with the worker.
     posts: JoinSet<(Arc<Webhook>, Result<Post, UnclaimedEvent>)>,
     settling: JoinSet<EventId>,
@@ -73,7 +73,7 @@ impl EndpointWorker {
             stopping,
             notices,
             queue: VecDeque::new(),
-            held: HashSet::new(),
+            claimed: HashSet::new(),
             posts: JoinSet::new(),
             settling: JoinSet::new(),
         }
@@ -138,7 +138,7 @@ impl EndpointWorker {
             let may_have_more = self.queue.is_empty() && self.free_permits() > 0;
             tokio::select! {
                 () = until_notice(&mut self.notices), if may_have_more => {}
-                // After a panic the event is still held: it is posted again when the worker has ended.
+                // After a panic the event is still claimed: it is posted again when the worker has ended.
                 Some(ended) = self.posts.join_next() => {
                     match ended {
                         Ok((webhook, Ok(post))) => {
@@ -152,7 +152,7 @@ impl EndpointWorker {
                 }
                 Some(stored) = self.settling.join_next() => {
                     if let Ok(stored) = stored {
-                        self.held.remove(&stored);
+                        self.claimed.remove(&stored);
                     }
                 }
             }
@@ -172,9 +172,9 @@ impl EndpointWorker {
         let found = self.shared.store.find_webhook(server_id, id).await?;
         let Some(webhook) = found.filter(|webhook| webhook.enabled) else { return Ok(None) };
         let limit = self.pacing.lock().window() * 2;
-        let held = self.held.iter().copied().collect();
-        let works = self.shared.store.claim_webhook_work(server_id, id, limit, held).await?;
-        self.held.extend(works.iter().map(|work| work.event.id));
+        let claimed = self.claimed.iter().copied().collect();
+        let works = self.shared.store.claim_webhook_work(server_id, id, limit, claimed).await?;
+        self.claimed.extend(works.iter().map(|work| work.event.id));
         self.queue.extend(works);
         Ok(Some(Arc::new(webhook)))
     }
@@ -183,7 +183,7 @@ impl EndpointWorker {
     async fn release(&mut self, event_id: EventId) -> Result<(), StoreError> {
         let (server_id, id) = self.key;
         self.shared.store.release_webhook_work(server_id, id, vec![event_id]).await?;
-        self.held.remove(&event_id);
+        self.claimed.remove(&event_id);
         Ok(())
     }
 

@@ -204,7 +204,7 @@ impl Dispatcher {
                 }
             }
             // A panicked worker does not say which one it was: all may be started again, and new workers do not
-            // know the `held` events of running ones. Delivery is at least once.
+            // know the `claimed` events of running ones. Delivery is at least once.
             None => self.paces.values_mut().for_each(|pace| pace.has_worker = false),
         }
     }

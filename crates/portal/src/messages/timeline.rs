@@ -141,7 +141,7 @@ fn why(class: &str, reply: Option<&str>) -> Why {
     Why { class: class.to_owned(), rule, remedy: remedy(class) }
 }
 
-/// What a sender can do about a class of refusals.
+/// Advice for senders about a class of refusals.
 fn remedy(class: &str) -> Option<&'static str> {
     Some(match class {
         "bad_mailbox" => {

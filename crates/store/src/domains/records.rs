@@ -14,7 +14,7 @@ pub struct DomainTracking {
     pub host: Option<String>,
 }
 
-/// Who may send from a domain.
+/// Owner of a domain, who may send from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainOwner {
     Server(ServerId),

@@ -135,7 +135,7 @@ impl Store {
     }
 }
 
-/// What the audit log says of a change.
+/// Description of a change for the audit log.
 fn described(mut of: Described, change: ScheduleChange) -> Described {
     if let ScheduleChange::MoveTo(send_at) = change {
         of.insert("send_at".to_owned(), send_at.to_rfc3339().into());

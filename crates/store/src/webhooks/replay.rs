@@ -59,7 +59,7 @@ impl Store {
     }
 }
 
-/// What the audit log says of a replay.
+/// Description of a replay for the audit log.
 fn described(replay: Replay) -> Described {
     Described::from_iter(match replay {
         Replay::Event(id) => vec![("replayed_event".to_owned(), id.0.into())],

@@ -43,16 +43,16 @@ pub(super) struct World {
     next_event: usize,
 }
 
-/// What became of a message.
+/// A message and its history.
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) server: i64,
     pub(super) domain: String,
     pub(super) added_at: Timestamp,
     pub(super) sent_at: Option<Timestamp>,
-    /// Times it was taken; more than one is a fault.
+    /// Number of times it was accepted; more than one is a fault.
     pub(super) taken: u32,
-    /// Times a host was asked to take it.
+    /// Number of times it was offered to a host.
     pub(super) offered: u32,
     /// Number of its temporary failures.
     pub(super) delayed: u32,
@@ -423,7 +423,7 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
     }
 }
 
-/// What follows an answer: the functions of the real engine decide, without its store and its sockets.
+/// Consequences of a reply: the functions of the real engine decide, without its store and its sockets.
 impl World {
     fn not_connected(&mut self, id: usize, job: Job, refusal: &Refusal) {
         let task = &self.tasks[&id];

@@ -97,7 +97,7 @@ async fn a_reply_that_quotes_a_message_is_shown_to_its_server_only(engine: Engin
         })
         .await;
     };
-    // Three refusals in a row, of two servers: the domain gets test messages only, for all servers.
+    // Three refusals in a row, of two servers: the domain gets probes only, for all servers.
     let ben = send_as_second("ben@shared.example").await;
     until_status(&key, ben, "SoftFail").await;
     for address in ["jane@shared.example", "jane.second@shared.example"] {
