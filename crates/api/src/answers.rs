@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_takes_for_ever_is_cut_off() {
+    async fn an_answer_that_is_never_read_is_cut_off() {
         let answers = Answers { time_max: 2 * STALL, ..answers() };
         let share = answers.reserve(ONE, MIB).await.unwrap().unwrap();
         let mut body = answers.render(Box::new(text()), share).await.unwrap();

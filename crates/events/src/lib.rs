@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dropped_worker_is_told_to_stop() {
+    fn a_dropped_worker_stops() {
         let (stop, stopping) = watch::channel(false);
         drop(StopOnDrop(stop));
         assert!(*stopping.borrow());

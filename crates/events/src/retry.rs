@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_may_ask_for_more_time_but_not_for_ever() {
+    fn a_receiver_may_ask_for_a_limited_pause() {
         let settings = RetrySettings::default();
         let with_retry_after = |text| Failed { retry_after: Some(text), ..failed(1) };
         assert_eq!(pause_of(&settings.consequence(with_retry_after("120"), 0.5)), Some(120));

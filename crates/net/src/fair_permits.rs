@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_one_server_has_waiting_leaves_room_for_others() {
+    async fn waiting_work_of_one_server_leaves_room_for_others() {
         let permits = permits(1, 8);
         let _held = permits.try_take(None, &0).unwrap();
         let destinations: Vec<u32> = (1..21).collect();

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_published_is_found_until_it_is_removed_and_kept_over_a_restart() {
+    async fn published_records_are_found_until_removed_and_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("dns.json");
         let local = LocalDns::start(file.clone()).await.unwrap();

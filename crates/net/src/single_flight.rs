@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn those_who_come_during_the_work_share_it_and_the_next_starts_anew() {
+    async fn callers_during_the_work_share_it_and_the_next_one_starts_again() {
         let flights = SingleFlight::<&str, usize>::default();
         let runs = Arc::new(AtomicUsize::new(0));
         let work = || {

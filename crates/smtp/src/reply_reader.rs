@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_quoted() {
+    fn an_invalid_reply_is_quoted() {
         for bad in ["HTTP/1.1 400 Bad Request", "25", "", "2500 x", "150 no such class", "650 x", "250_x"] {
             let error = read_all(format!("{bad}\r\n").as_bytes()).unwrap_err();
             assert_eq!(error, ReplyError::Malformed(bad.to_owned()));

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn names_nobody_knows_are_told() {
+    fn unknown_names_are_reported() {
         let (expansions, warnings) = read(r#"["foo", "status", 7, null, "status"]"#);
         assert_eq!(expansions, Expansions(vec![Expansion::Status]));
         assert_eq!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expanded_has_its_weight() {
+    fn expansions_have_a_weight() {
         let weights = ["true", r#"["raw_message"]"#, r#"["headers"]"#, r#"["plain_body", "html_body"]"#]
             .map(|json| read(json).0.bytes_to_answer(300));
         assert_eq!(weights, [1_400, 700, 600, 1_000]);

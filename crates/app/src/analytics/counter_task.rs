@@ -121,7 +121,7 @@ mod tests {
     const QUIET: ServerId = ServerId(2);
 
     #[tokio::test]
-    async fn who_has_little_does_not_wait_for_who_has_much() {
+    async fn a_server_with_few_events_does_not_wait_for_one_with_many() {
         let turns = RefCell::new(Vec::new());
         // The quiet server's event arrives while the busy server is being counted.
         let list = || {

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_and_hits_are_told_apart() {
+    fn attempts_and_tracking_events_are_distinguished() {
         let events = [
             event(1, EventKind::Accepted, "{}"),
             event(2, EventKind::Delayed, r#"{"attempt": null, "class": "dns"}"#),

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_our_recipient_counts() {
+    fn a_report_about_our_recipient_counts() {
         let (ours, other) = ("ann@EXAMPLE.com", "bob@example.com");
         assert_eq!(picked(&[(other, "failed"), (ours, "delayed")]), ReturnedKind::Delay);
         assert_eq!(picked(&[(other, "delayed"), (ours, "failed")]), ReturnedKind::Bounce);

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_text_is_told_once_and_the_rest_is_counted() {
+    fn each_text_is_reported_once_and_the_rest_is_counted() {
         let mut warnings = BatchWarnings::default();
         for index in [3, 4, 9] {
             warnings.add(index, "odd".to_owned());

@@ -91,7 +91,7 @@ fn a_recipient_is_in_no_file() {
 }
 
 #[test]
-fn flights_of_one_message_are_told_apart_by_their_attempt() {
+fn flights_of_one_message_are_distinguished_by_their_attempt() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
     let second = FlightKey { attempt: 3, ..key(1) };

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_back_costs_the_others_nothing_and_comes_back() {
+    fn a_blocked_server_does_not_delay_others_and_is_readmitted() {
         let mut queue = SiteQueue::default();
         for id in 0..3 {
             queue.push(0, entry(1, id));

@@ -593,7 +593,7 @@ fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
 }
 
 #[test]
-fn messages_behind_a_dead_host_are_left_alone_and_told_of_it_after_five_minutes() {
+fn messages_behind_a_dead_host_are_not_tried_and_reported_after_five_minutes() {
     let mut world = World::new();
     world.dead.push("mx.one.example".into());
     (0..100).for_each(|id| world.add(1, id, "one.example"));
@@ -621,7 +621,7 @@ fn messages_behind_a_dead_host_are_left_alone_and_told_of_it_after_five_minutes(
 }
 
 #[test]
-fn messages_that_wait_for_a_rate_are_told_and_keep_their_order() {
+fn messages_that_wait_for_a_rate_are_reported_and_keep_their_order() {
     let mut world = World::new();
     let rate = SendRate { count: 1, per: RatePeriod::Minute };
     world.configure(|setup| setup.servers = vec![server(1, Some(rate)), server(2, None)]);
@@ -647,7 +647,7 @@ fn messages_that_wait_for_a_rate_are_told_and_keep_their_order() {
 }
 
 #[test]
-fn messages_without_an_answer_of_the_dns_wait_and_are_told_after_five_minutes() {
+fn messages_without_a_dns_answer_wait_and_are_reported_after_five_minutes() {
     let mut world = World::new();
     (0..3).for_each(|id| world.add(1, id, "silent.example"));
     let until = world.now.plus(Duration::from_mins(10));
@@ -668,7 +668,7 @@ fn messages_without_an_answer_of_the_dns_wait_and_are_told_after_five_minutes() 
 }
 
 #[test]
-fn late_message_is_told_though_an_earlier_one_of_its_domain_was_told_before() {
+fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
     let mut world = World::new();
     let minute = |minute: u64| START.plus(Duration::from_mins(minute));
     world.add(1, 1, "silent.example");
@@ -712,7 +712,7 @@ fn many_late_messages_of_one_domain_do_not_delay_the_record_of_another() {
 }
 
 #[test]
-fn messages_that_wait_for_a_connection_only_are_told_after_five_minutes() {
+fn messages_that_only_wait_for_a_connection_are_reported_after_five_minutes() {
     let mut world = World::new();
     world.rules.connections_max = 1;
     (0..30).for_each(|id| world.add(1, id, "slow.example"));
@@ -831,7 +831,7 @@ fn a_provider_is_stopped_for_one_sender_only_by_many_domains_and_if_it_is_alone(
 }
 
 #[test]
-fn refusal_tells_what_was_concluded_without_the_words_of_the_receiver() {
+fn refusal_reports_the_conclusion_without_the_receivers_words() {
     let mut world = World::new();
     (0..50).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_secs(1));

@@ -23,7 +23,7 @@ fn wanted(to: &str, subject: &str) -> MessageMatcher {
 }
 
 #[tokio::test]
-async fn what_is_sent_is_caught_byte_for_byte_once_per_recipient() {
+async fn sent_messages_are_caught_byte_for_byte_once_per_recipient() {
     let inbox = inbox();
     let (_server, address) = InboxServer::start(inbox.clone()).await.unwrap();
     let text = "Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\n.dot\r\n..\r\nNUL \0 and ünïcode\r\n";

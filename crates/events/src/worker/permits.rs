@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn new_endpoints_that_do_not_answer_make_way_for_others() {
+    async fn new_endpoints_that_do_not_answer_free_their_permits_for_others() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
         while let Some(permit) = free(&permits, 1, Class::New).await {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn proven_endpoints_that_begin_to_hang_make_way_too() {
+    async fn proven_endpoints_that_begin_to_hang_free_their_permits_too() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
         while let Some(permit) = free(&permits, 1, Class::Proven).await {

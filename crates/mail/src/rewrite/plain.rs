@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certain_address_is_left_alone() {
+    fn ambiguous_addresses_are_left_alone() {
         for text in [
             "",
             "://",

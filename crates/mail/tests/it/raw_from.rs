@@ -126,7 +126,7 @@ fn all_addresses_of_all_from_headers_count() {
 }
 
 #[test]
-fn what_two_programs_would_read_differently_is_refused() {
+fn ambiguous_from_headers_are_refused() {
     use AddressListProblem::{Ambiguous, Control, Empty, Syntax, Unclosed};
     refuses("b@evil.test <a@good.test>", Ambiguous);
     refuses("x b@evil.test <a@good.test>", Ambiguous);

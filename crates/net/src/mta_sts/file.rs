@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_error_kept_from_the_file_is_written_a_minute_later() {
+    fn after_an_error_the_file_is_written_a_minute_later() {
         let folder = tempfile::TempDir::new().unwrap();
         let missing = folder.path().join("missing");
         let path = missing.join("policies");

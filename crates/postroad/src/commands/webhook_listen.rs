@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_what_happened() {
+    fn a_line_describes_the_event() {
         let event = json!({
             "type": "message.bounced",
             "timestamp": "2026-11-15T10:00:00Z",

@@ -127,7 +127,7 @@ impl World {
     }
 
     /// On SQLite, in a process that heeds file permissions whoever runs the tests: root gives up its right to ignore them.
-    pub(crate) fn start_heeding_permissions() -> Self {
+    pub(crate) fn start_with_permissions() -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let data_dir = folder.path().join("data");
         let is_root = folder.path().metadata().is_ok_and(|metadata| metadata.uid() == 0);
@@ -337,7 +337,7 @@ impl World {
 
     /// Returns when the delivery engine heeds all changes made so far, which it may otherwise take seconds to see:
     /// an order about gates has it read its whole set-up before it answers.
-    pub(crate) fn have_changes_heeded(&self) {
+    pub(crate) fn apply_changes(&self) {
         self.queue(&["suspend", "domain:nobody.invalid", "--reason", "to be read"]);
         self.queue(&["resume", "domain:nobody.invalid"]);
     }

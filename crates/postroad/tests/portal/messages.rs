@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::site::{Site, pictures, server_of};
 
 #[tokio::test]
-async fn what_a_search_finds_is_downloaded_as_csv() {
+async fn search_results_are_downloaded_as_csv() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let start = site.get("/", &cookie).await;

@@ -493,7 +493,7 @@ async fn transcript_of_a_message_older_than_its_table_is_stored() {
 }
 
 #[tokio::test]
-async fn what_a_node_was_telling_webhooks_when_it_ended_is_free_when_it_starts() {
+async fn webhook_claims_of_a_node_are_free_when_it_starts_again() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;

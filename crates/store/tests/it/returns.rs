@@ -15,7 +15,7 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     bounce_turns_a_sent_message_bounced_once,
     bounce_of_a_message_that_was_not_sent_changes_nothing,
-    complaint_leaves_the_status_and_is_told_once,
+    complaint_leaves_the_status_and_is_reported_once,
     notice_without_effect_is_kept_all_the_same,
     repeated_mail_is_kept_once_and_a_flood_has_an_end,
     effect_of_a_repetition_is_kept_with_its_mail,
@@ -166,7 +166,7 @@ async fn bounce_of_a_message_that_was_not_sent_changes_nothing(fixture: Fixture)
     assert_eq!(suppressed_for(&fixture).await, None);
 }
 
-async fn complaint_leaves_the_status_and_is_told_once(fixture: Fixture) {
+async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
     let id = sent_message(&fixture).await;
     assert_eq!(take(&fixture, mail(&fixture, id, "one@mx.example", Some(complaint(id)))).await, CHANGED);
     assert_eq!(take(&fixture, mail(&fixture, id, "two@mx.example", Some(complaint(id)))).await, KEPT);

@@ -85,7 +85,7 @@ async fn a_refusal_found_in_the_journal_suppresses_and_counts(engine: Engine) {
     world.admin(&["pool", "create", "own"]);
     world.admin(&["pool", "add-address", "own", "127.0.1.1", "--helo", "out.example"]);
     world.admin(&["server", "set-pool", "dev", "own"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     let id = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(id, "SoftFail").await;
     leave_reply(&mut world, id, 1, (550, "5.1.1 no such user"), Some("127.0.1.1")).await;

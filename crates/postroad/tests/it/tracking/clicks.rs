@@ -16,9 +16,9 @@ use crate::world::{Engine, World, both_engines, good_but};
 const HTML: &str = "<html><body><p  CLASS=x>Hi</p><a href='https://example.com/a?b=1&amp;c=2'>A</a> \
                     <a href=\"mailto:a@example.com\">M</a></body></html>";
 
-both_engines!(a_click_leads_on_and_both_are_told);
+both_engines!(a_click_redirects_and_opens_and_clicks_are_reported);
 
-async fn a_click_leads_on_and_both_are_told(world: World) {
+async fn a_click_redirects_and_opens_and_clicks_are_reported(world: World) {
     let mut world = world;
     let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
     assert!(
