@@ -142,13 +142,13 @@ impl App {
             if permit.is_none() {
                 deadline = deadline.min(begun + WAIT_WITHOUT_PERMIT);
             }
-            let is_told = tokio::select! {
+            let is_notified = tokio::select! {
                 _ = notices.changed() => true,
                 () = tokio::time::sleep(POLL) => false,
                 () = tokio::time::sleep_until(deadline) => false,
                 _ = stop.changed() => false,
             };
-            if is_told {
+            if is_notified {
                 tokio::time::sleep(LOOK_PAUSE).await;
             }
         }

@@ -24,7 +24,7 @@ pub struct NamedAuditEntry {
 pub enum ActorName {
     /// At the command line of the machine.
     CommandLine,
-    /// Of the service, by a key or signed in. Customers are not told which person.
+    /// The operator of the service, by a key or signed in. Customers do not learn which person.
     Operator,
     OperatorKey(String),
     Person {

@@ -122,7 +122,7 @@ impl Context {
     }
 }
 
-/// Instructions of a rendering that failed after this time: minijinja tells only those of one that is done.
+/// Instructions of a rendering that failed after this time: minijinja reports only those of a rendering that succeeded.
 pub(super) fn instructions_within(time: Duration) -> u64 {
     (time.as_micros() as u64).saturating_mul(INSTRUCTIONS_PER_US).min(FUEL)
 }

@@ -11,7 +11,7 @@ use super::EngineShared;
 use crate::attempt::{ConnectFailure, Connection, Reached};
 use crate::schedule::Job;
 
-/// When dropped, tells the schedule that the attempt is over.
+/// One attempt to connect. Dropping it reports to the schedule that the attempt is over.
 pub(super) struct Connecting {
     shared: Arc<EngineShared>,
     path: usize,

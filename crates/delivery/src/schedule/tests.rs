@@ -614,7 +614,7 @@ fn messages_behind_a_dead_host_are_not_tried_and_reported_after_five_minutes() {
         let entry = Entry { announce_at: Some(now.plus(Duration::from_mins(10))), ..late.entry };
         world.schedule.put_back(late.lane, entry, now);
     }
-    assert!(world.schedule.take_late(1_000, now).is_empty(), "they are not told twice");
+    assert!(world.schedule.take_late(1_000, now).is_empty(), "they are not reported twice");
     world.dead.clear();
     world.run(Duration::from_mins(10));
     assert_eq!(world.sent.len(), 100);

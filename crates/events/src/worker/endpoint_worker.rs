@@ -191,7 +191,7 @@ impl EndpointWorker {
     fn note(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
         let mut disabled = None;
-        let next = if post.is_told {
+        let next = if post.is_delivered {
             self.pacing.lock().succeeded();
             WebhookNext::Done
         } else if post.unsupported_in_format {

@@ -135,7 +135,7 @@ fn set_writable(path: &Path, writable: bool) {
 /// Open files stay writable (SQLite's files and the journal's current segment); new files cannot be created.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ready_reports_that_the_data_folder_is_read_only() {
-    let world = World::start_with_permissions();
+    let world = World::start_without_root_rights();
     let large = good_but(json!({"plain_body": random_text(200_000, "\n")}));
     for body in [&good(), &large] {
         let id = world.accepted_id(body).await;

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(kinds(&day(0), 8), []);
         assert_eq!(kinds(&day(8), 1), [EventKind::SendLimitApproaching]);
         assert_eq!(kinds(&day(9), 7), [EventKind::SendLimitExceeded]);
-        assert_eq!(kinds(&day(10), 7), [], "nobody is told twice");
+        assert_eq!(kinds(&day(10), 7), [], "nobody is notified twice");
         assert_eq!(kinds(&[(LimitPeriod::Day, 0, 0)], 1), [], "a limit of nothing is no news");
     }
 }

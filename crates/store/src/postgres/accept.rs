@@ -73,7 +73,7 @@ pub(super) async fn accept(
         // The ids were created under a lost lease; another node may create the same ones.
         return Err(lease::lost());
     }
-    // `newest` stands for the ids that this batch will create, for example for events.
+    // `newest` also covers the ids that this batch will create, for example for events.
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
     let connection = database.connection().await?;

@@ -117,7 +117,7 @@ fn faults(world: &World) -> f64 {
     (twice + lost) as f64
 }
 
-/// A rate that nobody tells us, for `length` minutes.
+/// A rate that the receiver does not publish, for `length` minutes.
 pub(super) fn rate_limit(per_minute: f64, length: u64, seed: u64) -> Measured {
     let mut world = world(HiddenLimits { rate: Some(rate(per_minute, seed)), ..limits(seed) }, UNKNOWN, seed);
     backlog(&mut world, (per_minute * (length as f64 + 1.5)) as usize);

@@ -1,4 +1,4 @@
-//! Unused ends of the last pages of long values. Only the row of a value tells where it ends, so SQLite's statistics
+//! Unused ends of the last pages of long values. Only the row of a value shows where it ends, so SQLite's statistics
 //! (`dbstat`) are read, which list the pages of each row, table by table.
 
 use std::collections::BTreeSet;
