@@ -167,7 +167,7 @@ pub(crate) async fn answer<C: Authenticate>(
     };
     let tenant = caller.tenant();
     let logged = caller.logged();
-    let Some(place) = state.in_flight.acquire(tenant, 1).await else {
+    let Some(permit) = state.in_flight.acquire(tenant, 1).await else {
         let cause = "too many calls of one tenant are in progress".to_owned();
         let full = Err(Reason::Unavailable(cause).into());
         return envelope::respond(&info, (tenant, logged), &state.answers, full).await;
@@ -216,7 +216,7 @@ pub(crate) async fn answer<C: Authenticate>(
     }
     let response = envelope::respond(&info, (tenant, logged), &state.answers, outcome).await;
     // The permit is held until the answer is sent.
-    response.map(|body| held::hold(body, place))
+    response.map(|body| held::hold(body, permit))
 }
 
 /// Messages accepted after the answer are sent as the changed rates, suspensions and pools say.

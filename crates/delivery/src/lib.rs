@@ -231,16 +231,16 @@ impl Delivery {
     }
 
     /// Tells the simulator the address of the bounce listener; before that, it returns no mail.
-    pub fn mail_back_to(&self, bounce_listener: SocketAddr) {
+    pub fn set_bounce_listener(&self, bounce_listener: SocketAddr) {
         if let Some(simulator) = &self.simulator {
-            simulator.mail_back_to(bounce_listener);
+            simulator.set_bounce_listener(bounce_listener);
         }
     }
 
     /// Tells the simulator where pixels and links are served; before that, it opens and clicks nothing.
-    pub fn visit_at(&self, http_address: SocketAddr) {
+    pub fn set_http_address(&self, http_address: SocketAddr) {
         if let Some(simulator) = &self.simulator {
-            simulator.visit_at(http_address);
+            simulator.set_http_address(http_address);
         }
     }
 
@@ -284,7 +284,7 @@ impl Delivery {
 fn credentials(settings: &Settings) -> Option<Credentials> {
     let smart_host = settings.smart_host.as_ref()?;
     let (username, password) = smart_host.credentials.clone()?;
-    Some(Credentials { username, password, allow_without_tls: smart_host.is_here() })
+    Some(Credentials { username, password, allow_without_tls: smart_host.is_local() })
 }
 
 fn preparer(

@@ -82,7 +82,7 @@ pub struct SmartHost {
 
 impl SmartHost {
     /// Whether the smart host is on this machine.
-    pub(crate) fn is_here(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "::1")
     }
 }

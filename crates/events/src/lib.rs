@@ -43,7 +43,8 @@ impl Default for WebhookSettings {
     }
 }
 
-/// Running worker. Call `stop` to end it. Dropping it only requests the stop: posts in progress finish in the background.
+/// Running worker. Call `stop` to end it. Dropping it only requests the stop: posts in progress finish in the
+/// background.
 #[derive(Debug)]
 pub struct WebhookWorker {
     tester: WebhookTester,

@@ -139,10 +139,10 @@ impl Service {
             smtp_listeners::start(&service.app, config, service.certificate.as_ref()).await?;
         portal.set_smtp(smtp_access(config, service.smtp_addresses, dev_options.is_some()));
         if let Some(address) = service.smtp_addresses.bounce {
-            service.delivery.mail_back_to(address);
+            service.delivery.set_bounce_listener(address);
         }
         if let Some(address) = service.http_address {
-            service.delivery.visit_at(address);
+            service.delivery.set_http_address(address);
         }
         let (description, certificate) = (service.description(config), service.certificate.clone());
         service.node_report = Some(NodeReport::start(service.app.clone(), description, certificate).await);

@@ -364,7 +364,7 @@ impl Connector {
         let socket = tokio::select! {
             connected = connecting => match connected {
                 Ok(Ok(socket)) => socket,
-                Ok(Err(DialError::Here(error))) => {
+                Ok(Err(DialError::Local(error))) => {
                     let own = peer.source_ip.map(|own| format!(" {own}")).unwrap_or_default();
                     let problem = format!("this machine cannot send from its source address{own}: {error}");
                     let mut failure = unreachable(&peer, problem, BounceClass::Other);

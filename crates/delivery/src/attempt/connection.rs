@@ -75,7 +75,7 @@ pub(crate) struct Connection {
     abort_shortage: Shortage,
     /// If the host was given up early because connections are scarce: the time that it got, and its usual time.
     given_up_early: Option<(Duration, Duration)>,
-    /// The end of the message must not be sent after this time.
+    /// The last bytes of the message must not be sent after this time.
     expires: Option<Instant>,
     /// The message was given up because it expired.
     has_expired: bool,

@@ -38,7 +38,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
-    /// The receiver's known greylisting time: when to try again.
+    /// Remaining wait, if the receiver is greylisting and its time is known.
     pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, drawn from its reply.
     pub(crate) conclusion: Option<String>,
@@ -81,7 +81,7 @@ struct Judged {
     class: Option<BounceClass>,
     is_permanent: bool,
     /// Whether the remote host decided it, not Postroad.
-    is_their_word: bool,
+    is_remote_decision: bool,
     is_dead_address: bool,
     counts: bool,
     possible_duplicate: bool,
@@ -96,7 +96,7 @@ impl Judged {
         Self {
             class: Some(class),
             is_permanent: false,
-            is_their_word: false,
+            is_remote_decision: false,
             is_dead_address: false,
             counts: true,
             possible_duplicate: false,
@@ -240,25 +240,25 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
     Judged {
         class: Some(class),
         is_permanent,
-        is_their_word: true,
+        is_remote_decision: true,
         is_dead_address: verdict.as_ref().is_some_and(|verdict| verdict.hard),
         counts: true,
         possible_duplicate: false,
         keeps_source: keeps_source(reply.code, verdict.and_then(|verdict| verdict.signal)),
-        details: format!("{host} {how} {}", answered(phase, class)),
+        details: format!("{host} {how} {}", refused_command(phase, class)),
         reply: Some(reply),
     }
 }
 
 /// The command that was refused, and why, as deliveries show it.
-fn answered(phase: Phase, class: BounceClass) -> String {
+fn refused_command(phase: Phase, class: BounceClass) -> String {
     format!("({phase}, {class})")
 }
 
 /// Effect on other messages of a refusal that was stored as this delivery; `None` also if it refuses nothing.
 pub(super) fn stored_signal(delivery: &NewDelivery) -> Option<Signal> {
     let class = BounceClass::parse(delivery.bounce_class.as_deref()?)?;
-    let phase = Phase::all().find(|phase| delivery.details.contains(&answered(*phase, class)))?;
+    let phase = Phase::all().find(|phase| delivery.details.contains(&refused_command(*phase, class)))?;
     let reply = postroad_mail::Reply::parse(&delivery.output).ok()?;
     classify_in(reply_phase(phase), &reply).signal
 }
@@ -308,7 +308,7 @@ pub(crate) fn settle(
         .filter(|next| entry.expires_at.is_none_or(|expiry| *next < expiry));
     let (status, kind, next_attempt_at, details) = match judged.class {
         None => (Status::Sent, EventKind::Delivered, None, details),
-        Some(_) if judged.is_permanent && judged.is_their_word => {
+        Some(_) if judged.is_permanent && judged.is_remote_decision => {
             (Status::HardFail, EventKind::Bounced, None, details)
         }
         Some(_) if judged.is_permanent => (Status::HardFail, EventKind::Failed, None, details),

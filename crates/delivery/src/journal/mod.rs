@@ -60,7 +60,7 @@ impl Journal {
     }
 
     fn open_with(folder: &Path, segment_bytes_max: u64) -> io::Result<(Self, Vec<Recovered>)> {
-        // It contains replies of other servers: accessible to the owner only.
+        // The journal contains replies of other servers: accessible to the owner only.
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let left = recovery::read_folder(folder)?;
         let next_number = left.open_in.last_key_value().map_or(1, |(last, _)| last + 1);

@@ -29,7 +29,7 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
             left.open_in.insert(number, 0);
         }
     }
-    let mut places: HashMap<FlightKey, usize> = HashMap::new();
+    let mut indexes: HashMap<FlightKey, usize> = HashMap::new();
     let numbers: Vec<u64> = left.open_in.keys().copied().collect();
     for number in numbers {
         let path = segment_path(folder, number);
@@ -37,7 +37,7 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
         let mut at = 0;
         while let Some((key, mark, length)) = decode(&bytes[at..]) {
             at += length;
-            left.take(&mut places, number, key, mark);
+            left.take(&mut indexes, number, key, mark);
         }
         if at < bytes.len() {
             // Usually the end of the last segment: the process died, or the disk was full, in the middle of a mark.
@@ -50,16 +50,16 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
 
 impl Left {
     /// Adds a mark; the latest mark of a flight counts.
-    fn take(&mut self, places: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
+    fn take(&mut self, indexes: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
         let outcome = match mark {
             Mark::Finishing => RecoveredOutcome::NoReply,
             Mark::Replied(reply) => RecoveredOutcome::Replied(reply),
         };
-        if let Some(place) = places.get(&key) {
-            self.flights[*place].recovered.outcome = outcome;
+        if let Some(index) = indexes.get(&key) {
+            self.flights[*index].recovered.outcome = outcome;
             return;
         }
-        places.insert(key, self.flights.len());
+        indexes.insert(key, self.flights.len());
         *self.open_in.entry(number).or_default() += 1;
         self.flights.push(LeftFlight { recovered: Recovered { key, outcome }, first_segment: number });
     }

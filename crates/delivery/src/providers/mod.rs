@@ -116,7 +116,7 @@ impl Providers {
     }
 
     /// An entry without limits, for hosts in this process.
-    pub(crate) fn here(&self) -> Arc<Provider> {
+    pub(crate) fn in_process(&self) -> Arc<Provider> {
         Arc::new(Provider {
             name: "local".to_owned(),
             group: "local".into(),

@@ -40,7 +40,7 @@ impl EntryQueue {
         self.entries.insert(at, entry);
     }
 
-    /// Puts an entry back to the front that was taken and could not be tried.
+    /// Puts an entry that was taken and could not be tried back to the front.
     pub(super) fn push_front(&mut self, entry: Entry) {
         if let Some(announce_at) = entry.announce_at {
             self.note(announce_at);

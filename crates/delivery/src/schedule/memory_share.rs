@@ -8,7 +8,7 @@ use postroad_model::ServerId;
 
 use super::Schedule;
 
-/// One in this many places is kept free for servers with few messages in memory.
+/// One part in this many of the limit is kept free for servers with few messages in memory.
 const RESERVE_OF_MAX: usize = 10;
 /// A server has few messages if it has less than the limit divided by this.
 const FEW_OF_MAX: usize = 2_000;
@@ -90,7 +90,7 @@ impl Room {
         self.of_servers.get(&server).is_none_or(|own| own * 4 <= self.share() * 3)
     }
 
-    /// Servers that are still full. Messages of others may have left since the last one of this server did.
+    /// Servers that are still full. Their share may have grown, because messages of other servers have left.
     fn full_servers(&mut self) -> Vec<ServerId> {
         let full = std::mem::take(&mut self.full);
         self.full = full.into_iter().filter(|server| !self.has_room_again(*server)).collect();

@@ -264,9 +264,9 @@ impl Schedule {
         };
         let lanes = &self.lanes;
         self.timeline.bring_forward(|lane, entry| {
-            let is_here = lanes[lane].queue() == Some(queue);
-            let is_from_here = entry.source.is_none_or(|kept| kept == source);
-            let greylisted = entry.greylisted.filter(|_| is_here && is_from_here)?;
+            let is_at_site = lanes[lane].queue() == Some(queue);
+            let may_use_source = entry.source.is_none_or(|kept| kept == source);
+            let greylisted = entry.greylisted.filter(|_| is_at_site && may_use_source)?;
             Some(greylisted.first.plus(lasts.mul_f64(GREYLIST_MARGIN)))
         });
     }

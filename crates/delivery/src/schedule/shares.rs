@@ -82,7 +82,7 @@ impl Schedule {
         });
         let Some(before) = before else { return false };
         if let Some(at) = self.stuck_at(before) {
-            // If it hangs or gets no connection, the others continue then.
+            // If that path hangs or gets no connection, the others continue at this time.
             self.wake_queue_at(at.plus(Duration::from_millis(1)), self.paths[before].queue);
         }
         true

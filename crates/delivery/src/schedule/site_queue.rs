@@ -28,7 +28,7 @@ pub(super) struct SiteQueue {
 #[derive(Debug, Default)]
 struct Turn {
     in_ring: bool,
-    /// The admission blocks it until `readmit_server`.
+    /// Whether the admission blocks the server, until `readmit_server`.
     is_parked: bool,
     /// Turns left; negative while the server waits as many turns as its large messages cost.
     deficit: i64,
@@ -92,7 +92,7 @@ impl SiteQueue {
         self.put(lane, entry, EntryQueue::push);
     }
 
-    /// Returns an entry that was taken and could not be tried to the front of its lane.
+    /// Puts an entry that was taken and could not be tried back to the front of its lane.
     pub(super) fn push_front(&mut self, lane: usize, entry: Entry) {
         self.put(lane, entry, EntryQueue::push_front);
     }
@@ -137,7 +137,7 @@ impl SiteQueue {
                 continue;
             }
             let Some((lane, entry)) = turn.pop(server, admission) else {
-                // All its lanes are blocked; the first readmitted lane returns it.
+                // All lanes of the server are blocked; the first readmitted lane returns the server to the ring.
                 turn.in_ring = false;
                 self.ring.pop_front();
                 continue;

@@ -55,13 +55,13 @@ impl SimulatorServer {
         Ok((Self { _server: server, bounce_listener, http_address }, address))
     }
 
-    /// From now on bounces and complaints are sent there.
-    pub(crate) fn mail_back_to(&self, bounce_listener: SocketAddr) {
+    /// Sets the listener to which bounces and complaints are sent from now on.
+    pub(crate) fn set_bounce_listener(&self, bounce_listener: SocketAddr) {
         self.bounce_listener.send_replace(Some(bounce_listener));
     }
 
-    /// From now on pixels and links are fetched there.
-    pub(crate) fn visit_at(&self, http_address: SocketAddr) {
+    /// Sets the address from which pixels and links are fetched from now on.
+    pub(crate) fn set_http_address(&self, http_address: SocketAddr) {
         self.http_address.send_replace(Some(http_address));
     }
 }
@@ -79,11 +79,11 @@ impl Simulator {
             Original { host: HOST, return_path, recipient, bytes: &received.bytes, now: self.clock.now() };
         let text = match Afterwards::of(recipient.local_part()) {
             Afterwards::Nothing => return,
-            Afterwards::Visit(visit) => return self.visits.hand_in(visit, received.bytes.clone()),
+            Afterwards::Visit(visit) => return self.visits.submit(visit, received.bytes.clone()),
             Afterwards::Bounce => original.bounce(),
             Afterwards::Complaint => original.complaint(),
         };
-        self.mail_back.hand_in(return_path.clone(), text);
+        self.mail_back.submit(return_path.clone(), text);
     }
 }
 
