@@ -61,11 +61,11 @@ impl App {
         let rules = self.counting_rules();
         for _ in 0..batches_max {
             match self.inner.store.fold_events(server, &rules).await? {
-                CountProgress::Some => {}
+                CountProgress::MoreLeft => {}
                 done => return Ok(done),
             }
         }
-        Ok(CountProgress::Some)
+        Ok(CountProgress::MoreLeft)
     }
 
     /// Counts the server's uncounted events. Returns `false` if there are more than a call should wait for.
@@ -75,7 +75,7 @@ impl App {
             match self.inner.store.fold_events(server, &rules).await? {
                 CountProgress::AllDone => return Ok(true),
                 // Another node counted this batch first; continue with the next.
-                CountProgress::Some | CountProgress::Overtaken => {}
+                CountProgress::MoreLeft | CountProgress::Overtaken => {}
             }
         }
         Ok(false)
@@ -99,7 +99,7 @@ where
                 continue;
             }
             match turn(server).await {
-                Ok(folded) => has_more |= folded == CountProgress::Some,
+                Ok(folded) => has_more |= folded == CountProgress::MoreLeft,
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),
                 Err(error) => drop(failed.insert(server, error)),
             }
@@ -132,7 +132,7 @@ mod tests {
         let turn = |server| {
             turns.borrow_mut().push(server);
             let is_over = server == QUIET || turns.borrow().len() > 100;
-            ready(Ok(if is_over { CountProgress::AllDone } else { CountProgress::Some }))
+            ready(Ok(if is_over { CountProgress::AllDone } else { CountProgress::MoreLeft }))
         };
         in_turns(list, turn).await.unwrap();
         assert_eq!(turns.borrow()[..4], [BUSY, BUSY, QUIET, BUSY]);
@@ -144,7 +144,7 @@ mod tests {
         let turn = |server| {
             turns.borrow_mut().push(server);
             let damaged = || StoreError::Internal("damaged".into());
-            let rest = if turns.borrow().len() < 4 { CountProgress::Some } else { CountProgress::AllDone };
+            let rest = if turns.borrow().len() < 4 { CountProgress::MoreLeft } else { CountProgress::AllDone };
             ready(if server == BUSY { Err(damaged()) } else { Ok(rest) })
         };
         let folded = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;

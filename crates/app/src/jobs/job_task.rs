@@ -152,7 +152,7 @@ fn problem_of(id: MessageId, failure: &ActionFailure, is_repeated: bool) -> JobP
     JobProblem { id: id.0, code, message: failure.to_string(), is_repeated }
 }
 
-/// Whose turn it is, and which of its jobs is next.
+/// Turns of servers, and of the jobs of each server.
 #[derive(Debug, Default)]
 struct Turns {
     /// The last job of each server that had a turn.

@@ -19,7 +19,7 @@ pub enum CountProgress {
     /// No events are left.
     AllDone,
     /// There may be more events.
-    Some,
+    MoreLeft,
     /// Another node counted them first.
     Overtaken,
 }
@@ -60,7 +60,7 @@ impl Store {
             .await?;
         Ok(match (added, is_full) {
             (false, _) => CountProgress::Overtaken,
-            (true, true) => CountProgress::Some,
+            (true, true) => CountProgress::MoreLeft,
             (true, false) => CountProgress::AllDone,
         })
     }

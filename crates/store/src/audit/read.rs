@@ -76,7 +76,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, account_id, filter, before, limit))).await
     }
 
-    /// Oldest first, after the entry `after`. The same applies to its pages.
+    /// Oldest first, after the entry `after`. As with `list_audit`, a page may have fewer entries than `limit`.
     pub async fn export_audit(
         &self,
         account_id: AccountId,

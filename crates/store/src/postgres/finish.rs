@@ -103,9 +103,9 @@ struct MessageState {
 /// Result of one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// It is recorded, either now or by a commit whose answer was lost.
+    /// The outcome is recorded, either now or by a commit whose answer was lost.
     Yes,
-    /// Nothing was written, and this node has no claim on the message.
+    /// The outcome was not recorded, and this node has no claim on the message any more.
     No,
     /// Nothing was written: this node has claimed the message for another attempt.
     OtherAttempt,

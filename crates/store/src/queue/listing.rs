@@ -116,7 +116,7 @@ impl Store {
         self.read(move |sql| Box::pin(locate(sql, id))).await
     }
 
-    /// Counts at most `most` entries.
+    /// Counts at most `count_max` entries.
     pub async fn queue_stats(&self, count_max: usize) -> Result<QueueStats> {
         let now = self.clock.now();
         let count_max = i64::try_from(count_max).unwrap_or(i64::MAX - 1);

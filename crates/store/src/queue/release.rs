@@ -15,9 +15,9 @@ use crate::sql::Sql;
 /// Which rules apply to a release.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// The server's hourly limit does not apply.
+    /// Whether the operator releases it: then the server's hourly limit does not apply.
     pub(super) by_operator: bool,
-    /// No limit applies, and nothing is counted.
+    /// Whether the message is exempt: no limit applies, and nothing is counted.
     pub(super) is_exempt: bool,
 }
 

@@ -75,7 +75,7 @@ pub(super) async fn find(
     Ok(found.unwrap_or_default())
 }
 
-/// Messages of the blocks that have all tokens, and perhaps a few more.
+/// Messages of the blocks that have all tokens. May contain a few others, which the exact test excludes later.
 async fn having_all(
     sql: &Sql<'_>,
     server_id: ServerId,

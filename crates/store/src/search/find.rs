@@ -277,19 +277,19 @@ async fn in_blocks(
 ) -> Result<Step> {
     let SearchPosition { server_id, position, .. } = place;
     let mut step = Step { rows: Vec::new(), position, is_of_blocks: true, is_cut: false };
-    let mut looked_at = 0;
-    for some in blocks.chunks(BLOCKS_OF_IDS) {
-        let with_some: Vec<i64> = some
+    let mut examined = 0;
+    for group in blocks.chunks(BLOCKS_OF_IDS) {
+        let with_candidates: Vec<i64> = group
             .iter()
             .filter(|block| found.contains_key(&block.key()))
             .map(|block| block.first_id)
             .collect();
-        let ids_of = if with_some.is_empty() {
+        let ids_of = if with_candidates.is_empty() {
             HashMap::default()
         } else {
-            blocks::read_ids(sql, server_id, &with_some).await?
+            blocks::read_ids(sql, server_id, &with_candidates).await?
         };
-        for block in some {
+        for block in group {
             let positions = found.get(&block.key()).map(Vec::as_slice).unwrap_or_default();
             let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
             let indexed = positions.iter().filter_map(|position| ids.get(*position as usize).copied());
@@ -305,18 +305,18 @@ async fn in_blocks(
                 keep_listed(sql, server_id, listed, *block, &mut candidates).await?;
             }
             let mut chunks = candidates.chunks(ROWS_PER_STEP).peekable();
-            while let Some(some) = chunks.next() {
-                step.rows.extend(matching(read_newest_first(sql, server_id, some).await?, filter)?);
-                looked_at += some.len();
-                if looked_at >= ROWS_PER_STEP && chunks.peek().is_some() {
+            while let Some(chunk) = chunks.next() {
+                step.rows.extend(matching(read_newest_first(sql, server_id, chunk).await?, filter)?);
+                examined += chunk.len();
+                if examined >= ROWS_PER_STEP && chunks.peek().is_some() {
                     // The rest of a large block is for the next read.
-                    step.position = some[some.len() - 1];
+                    step.position = chunk[chunk.len() - 1];
                     step.is_cut = true;
                     return Ok(step);
                 }
             }
             step.position = block.first_id.max(plan.first_id);
-            if looked_at >= ROWS_PER_STEP {
+            if examined >= ROWS_PER_STEP {
                 step.is_cut = true;
                 return Ok(step);
             }

@@ -24,7 +24,7 @@ pub struct SearchItem {
     pub tag: Option<String>,
     pub template: Option<String>,
     pub created_at: Timestamp,
-    /// Time of sending that the sender chose.
+    /// Time of sending that the caller chose.
     pub send_at: Option<Timestamp>,
     pub size: u64,
     pub test: bool,

@@ -86,11 +86,11 @@ fn look(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
 }
 
 /// Overwrites the parts, inside the writer's transaction. Pages that changed since they were read are left for the next round.
-fn overwrite_unchanged(sql: &Sql<'_>, some: &[Overwrite]) -> Result<(), StoreError> {
+fn overwrite_unchanged(sql: &Sql<'_>, overwrites: &[Overwrite]) -> Result<(), StoreError> {
     let Sql::Sqlite(connection) = sql else { return Ok(()) };
     let connection = connection.lock();
     let mut last_guard = None;
-    for overwrite in some {
+    for overwrite in overwrites {
         if let Some(guard) = overwrite.guard
             && last_guard != Some(guard)
         {
