@@ -73,7 +73,7 @@ impl Answers {
         Ok(self.body(written(value)?, Share::default()))
     }
 
-    /// Writes `value` as JSON into a body that gives back `share` piece by piece as it is sent.
+    /// Writes `value` as JSON into a body that frees `share` piece by piece as it is sent.
     pub(crate) async fn render(&self, value: Box<dyn WriteJson>, share: Share) -> Result<Body, Failure> {
         // The share is moved as well: it is held until the work is done, even if the caller has gone.
         let work = move || written(&*value).map(|segments| (segments, share));

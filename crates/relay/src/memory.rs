@@ -14,7 +14,7 @@ pub(crate) struct Memory {
     large: BytePool<()>,
 }
 
-/// Memory held by one message; dropping it gives the memory back.
+/// Memory held by one message; dropping it frees the memory.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     small: ByteShare,

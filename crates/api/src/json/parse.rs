@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Checks an object without keeping it, and gives its memory back.
+    /// Checks an object without keeping it, and frees its memory.
     fn item(&mut self) -> Result<Json<'a>, Fault> {
         let (start, lists_left) = (self.at, self.lists_left);
         self.only_checks = true;

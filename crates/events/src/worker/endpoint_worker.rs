@@ -24,9 +24,9 @@ use crate::retry::{Consequence, Disabling, Failed};
 const UNSETTLED_MAX: usize = 64;
 /// Longest wait for a permit. A claim ends after two minutes, and an event may already have waited in the worker's queue.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
-/// A new endpoint that takes longer to answer makes way for others.
+/// A post to a new endpoint that takes longer to answer frees its permit for others.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
-/// An endpoint that has answered well before makes way only after this time.
+/// A post to an endpoint that has answered well before frees its permit only after this time.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 /// A post without an answer is given up after this time while others wait for its permit.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
@@ -45,12 +45,12 @@ pub(super) struct EndpointWorker {
     queue: VecDeque<WebhookWork>,
     claimed: HashSet<EventId>,
     /// Posts in progress, which are aborted with the worker.
-    posts: JoinSet<(Arc<Webhook>, Result<Post, UnclaimedEvent>)>,
+    posts: JoinSet<(Arc<Webhook>, Result<Post, NoPermit>)>,
     settling: JoinSet<EventId>,
 }
 
-/// Id of an event that got no permit for its post in time.
-struct UnclaimedEvent(EventId);
+/// Error: the event with this id got no permit for its post in time.
+struct NoPermit(EventId);
 
 /// Why a worker ends.
 enum End {
@@ -87,7 +87,7 @@ impl EndpointWorker {
         while let Some(ended) = self.posts.join_next().await {
             match ended {
                 Ok((_, Ok(post))) => drop(self.note(None, post)),
-                Ok((_, Err(UnclaimedEvent(event_id)))) => unused.push(event_id),
+                Ok((_, Err(NoPermit(event_id)))) => unused.push(event_id),
                 Err(_) => {}
             }
         }
@@ -146,7 +146,7 @@ impl EndpointWorker {
                                 return Ok(End::Disabled(disabling));
                             }
                         }
-                        Ok((_, Err(UnclaimedEvent(event_id)))) => self.release(event_id).await?,
+                        Ok((_, Err(NoPermit(event_id)))) => self.release(event_id).await?,
                         Err(_) => {}
                     }
                 }
@@ -251,7 +251,7 @@ async fn post_claimed(
     is_failing: bool,
     work: WebhookWork,
     mut stopping: watch::Receiver<bool>,
-) -> (Arc<Webhook>, Result<Post, UnclaimedEvent>) {
+) -> (Arc<Webhook>, Result<Post, NoPermit>) {
     let class = shared.class_of(&webhook, is_failing);
     let permit = tokio::select! {
         biased;
@@ -259,7 +259,7 @@ async fn post_claimed(
         permit = shared.permits.acquire(webhook.server_id, class) => Some(permit),
         () = tokio::time::sleep(PERMIT_WAIT_MAX) => None,
     };
-    let Some(mut permit) = permit else { return (webhook, Err(UnclaimedEvent(work.event.id))) };
+    let Some(mut permit) = permit else { return (webhook, Err(NoPermit(work.event.id))) };
     let (moment, patience) = match class {
         Class::Proven => (QUICK_ANSWER_OF_PROVEN, BUSY_PATIENCE_OF_PROVEN),
         _ => (QUICK_ANSWER, BUSY_PATIENCE),

@@ -29,7 +29,7 @@ struct Shares<T> {
     sweep_at: usize,
 }
 
-/// Permits of a tenant; dropping it gives them back.
+/// Permits of a tenant; dropping it frees them.
 #[derive(Debug, Default)]
 pub struct FairPermit {
     /// Equal numbers of permits from the tenant's share and from the whole pool.

@@ -32,7 +32,7 @@ impl ClientSession {
         self.close(Closed::Quit);
     }
 
-    /// Ends the session after a 421, which may answer any command, or arrive without one (RFC 5321 3.8).
+    /// Ends the session after a 421, which may be the reply to any command, or arrive without one (RFC 5321 3.8).
     pub(super) fn closed_by_server(&mut self, reply: Reply) {
         let phase = self.phase();
         if phase == Phase::Quit {

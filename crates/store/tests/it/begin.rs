@@ -193,7 +193,7 @@ async fn abandoned_begin_is_as_if_it_never_was_or_stays_begun(fixture: Fixture) 
         let entries = vec![begin(fixture.server, id, fixture.now())];
         let patience = std::time::Duration::from_micros(patience_us);
         let _ = tokio::time::timeout(patience, fixture.store.begin(entries)).await;
-        // Either way its claim is ours, and can be given back and begun anew.
+        // Either way its claim is ours, and can be released and begun again.
         fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
         loop {

@@ -188,7 +188,7 @@ async fn impossible_outcome_writes_nothing(fixture: Fixture) {
     let before = fixture.row_counts().await;
     assert!(!fixture.finish(fixture.outcome(id, Status::Bounced)).await, "Pending cannot become Bounced");
     assert_eq!(fixture.row_counts().await, before);
-    assert_eq!(fixture.claim_due().await[0].message_id, id, "it is given back");
+    assert_eq!(fixture.claim_due().await[0].message_id, id, "it is released");
 }
 
 async fn outcomes_of_a_batch_are_settled_one_by_one(fixture: Fixture) {
