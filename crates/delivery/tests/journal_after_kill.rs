@@ -69,7 +69,7 @@ fn marks_survive_a_kill() {
         let mut said: Vec<String> = output.by_ref().take(marks).map(Result::unwrap).collect();
         victim.kill().unwrap();
         victim.wait().unwrap();
-        // What it went on to say before it died. The last line may be torn.
+        // The rest of its output before it died. The last line may be torn.
         said.extend(output.map_while(Result::ok).filter(|line| line.contains(' ')));
         check(folder.path(), &said);
     }

@@ -26,7 +26,7 @@ fn publish(world: &World) {
 async fn failing_name_servers_are_no_verdict() {
     for (failure, reason) in [
         (DnsFailure::ServFail, "the name server answered SERVFAIL"),
-        // What a resolver says of a delegation to servers that do not know the zone.
+        // Answers for a delegation to servers that do not know the zone.
         (DnsFailure::Refused, "the name server answered REFUSED"),
         (DnsFailure::Referral, "the name server referred to others"),
     ] {
@@ -81,7 +81,7 @@ async fn trouble_behind_an_include_is_no_verdict_either() {
     let hint = no_answer("TXT lookup of slow.example: the name server answered SERVFAIL");
     assert_eq!(verdict(&check), (RecordStatus::DnsError, Some(hint.as_str())));
     assert_eq!(check.found, ["v=spf1 include:slow.example -all"]);
-    // What they have stays in what is suggested.
+    // The suggested value keeps the existing terms.
     assert_eq!(check.value, "v=spf1 include:slow.example include:spf.post.example -all");
     // Trouble at the organisational domain leaves open whether a policy covers this one.
     let world = World::new().with_domain("news.shop.example");

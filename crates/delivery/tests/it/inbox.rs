@@ -74,7 +74,7 @@ async fn waiting_ends_with_the_message_that_was_meant() {
         client.deliver("a@example.org", &[to], &format!("Subject: {subject}\r\n\r\nhi")).await;
     }
     assert_eq!(waiting.await.unwrap().unwrap().id, 3);
-    // What is already here needs no wait, the newest first.
+    // Messages that are already here need no wait; the newest comes first.
     let at_once = |to: &str, subject: &str| {
         let (inbox, wanted) = (inbox.clone(), wanted(to, subject));
         async move { inbox.wait(&wanted, Duration::ZERO).await.map(|message| message.id) }

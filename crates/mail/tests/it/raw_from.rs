@@ -98,7 +98,7 @@ fn resent_from_is_judged_like_from() {
 fn lists_are_read_to_their_limit_and_no_further() {
     let list = |count: usize| format!("From: {}", vec!["a@good.test"; count].join(",\r\n "));
     assert_eq!(from_of(list(50).as_bytes()).unwrap().len(), 50);
-    // What stands behind the limit is not even looked at.
+    // Entries beyond the limit are not examined.
     let long = format!("{},(((", list(51));
     assert_eq!(from_of(long.as_bytes()), Err(RawProblem::From(AddressListProblem::TooMany)));
     let groups = format!("From: {}x", "x:;,\r\n ".repeat(2_000));

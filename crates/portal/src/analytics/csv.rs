@@ -36,7 +36,7 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
     }
     let first = match query.by {
         TopBy::Dimension(dimension) => dimension,
-        // They are too many for a series of each.
+        // Recipient domains are too many for a series of each.
         TopBy::RecipientDomain => {
             let caller = visit.caller(server, Operation::AnalyticsTop).await?;
             let wanted = TopQuery { limit: DOMAINS_MAX, ..query.top() };

@@ -210,7 +210,7 @@ async fn no_key_passes_a_ceiling_of_its_account(world: World) {
     let none = json!({"hourly_limit": "none", "send_rate": "none"});
     let back = done(&world, server, "server/update", &none).await;
     assert_eq!(back["send_rate"], "100/m", "without its own it has the account's");
-    // What the account gives to a server is the most that the server's key may take.
+    // The ceiling that the account sets is the highest value that the server's key may set.
     let given = json!({"id": id, "ceilings": {"hourly_limit": 500, "mode": "development"}});
     let given = done(&world, account, "servers/update", &given).await;
     assert_eq!((&given["hourly_limit"], &given["ceilings"]["hourly_limit"]), (&json!(500), &json!(500)));

@@ -161,7 +161,7 @@ fn questions(document: &Value, things: &Things, one: &Customer) -> Vec<Question>
         let name = path.strip_prefix("/api/v1/").expect("a path of the API").to_owned();
         let (group, action) = name.split_once('/').expect("a group and an action");
         let (body, fields) = example(document, operation);
-        // What is made belongs to the caller, whatever it is called.
+        // A created object belongs to the caller, whatever its name.
         let makes = ["create", "add", "import", "invite"].contains(&action);
         for field in &fields {
             let of = |place: &str| things.iter().find(|((group, name), _)| *group == place && name == field);

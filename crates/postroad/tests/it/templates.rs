@@ -191,7 +191,7 @@ async fn mistakes_in_styles_are_reported_with_line_and_column(world: World) {
         let error = json!({"part": "html_body", "line": line, "column": column, "message": words});
         assert_eq!((&found["valid"], &found["errors"]), (&json!(false), &json!([error])), "{source}");
     }
-    // Whoever does without the inlining has styles as they are.
+    // Without inlining, styles stay as they are.
     let own = json!({"subject": "x", "html_body": html, "inline_css": false});
     assert_eq!(done(&world, "validate", own).await["valid"], true);
 }

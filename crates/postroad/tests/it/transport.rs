@@ -40,7 +40,7 @@ async fn the_form_field_params_holds_the_json(world: World) {
     let body =
         format!("--xyz\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{}\r\n--xyz--\r\n", good());
     assert_eq!(envelope(&world.request("POST", SEND, &multipart, body).await)["status"], "success");
-    // What `curl -d '{…}'` sends when the type is forgotten.
+    // As `curl -d '{…}'` sends it without a content type option.
     assert_eq!(envelope(&world.request("POST", SEND, &form, good().to_string()).await)["status"], "success");
     let query = format!("{SEND}?params={encoded}");
     assert_eq!(envelope(&world.request("GET", &query, &[], "").await)["status"], "success");

@@ -331,7 +331,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     // Now with a provider: a combination that is new, of a tag that is not.
     let found = vec![(DomainName::parse("corp.example").expect("a domain"), "google".to_owned())];
     fixture.store.learn_recipient_providers(found).await.expect("the store answers");
-    // What never counts takes no place.
+    // Messages that never count do not use up the limit.
     fixture.accept(send(&fixture, "a@sim.postroad.test", |send| send.info.tag = Some("played".into()))).await;
     for tag in ["last", "surplus", "first", "", "surplus too", "last"] {
         fixture.accept(tagged(tag)).await;

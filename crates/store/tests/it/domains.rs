@@ -614,7 +614,7 @@ async fn a_domain_is_checked_by_one_node_only(fixture: Fixture) {
     }
     assert_eq!(claimed.len(), 20);
     assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
-    // What a dead node took is due again later.
+    // Checks that a dead node claimed are due again later.
     fixture.clock.advance(Duration::from_mins(10));
     assert_eq!(claim_all(&second).await, 20);
 }

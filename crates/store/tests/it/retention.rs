@@ -96,7 +96,7 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     ];
     assert_eq!(left, expected.into());
     assert_eq!(fixture.message(young[0]).await.status, Status::Sent);
-    // What happened is still counted.
+    // Past events are still counted.
     let totals = fixture
         .store
         .list_counters(fixture.server, (Grain::Day, Breakdown::Total), vec![(0, i64::MAX / 2_000_000)], 1_000)
@@ -315,7 +315,7 @@ async fn sends_whose_text_is_gone_are_not_looked_at_again(fixture: Fixture) {
     let first = steps().await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
     assert!(steps().await < first);
-    // What came since is.
+    // Bodies that came since are removed, too.
     sent(&fixture, 1).await;
     fixture.clock.advance(Duration::from_hours(3));
     steps().await;

@@ -245,7 +245,7 @@ async fn mail_about_nothing_of_ours_is_not_taken(fixture: Fixture) {
     let unknown = mail(&fixture, MessageId(4_711), "x@mx.example", None);
     let mut foreign = mail(&fixture, id, "x@mx.example", Some(bounce(&fixture, id)));
     foreign.info.server_id = fixture.other_server;
-    // What came back has no return path of its own.
+    // Returned mail has no return path of its own.
     let of_a_bounce = mail(&fixture, kept_as, "x@mx.example", Some(bounce(&fixture, id)));
     for new in [unknown, foreign, of_a_bounce] {
         assert!(matches!(fixture.store.take_return(new).await, Err(StoreError::NotFound)));

@@ -89,7 +89,7 @@ async fn names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not
     let filter = AccountFilter { name: Some("Shop".into()), ..AccountFilter::default() };
     let found = store.list_accounts_page(filter, None, 10).await.expect("the store works");
     assert_eq!(found.iter().map(|account| account.id).collect::<Vec<_>>(), [fixture.account, ids[0]]);
-    // What it has already, the operator may keep.
+    // The operator may keep the name that the account already has.
     assert!(rename(SetBy::Operator, "Shop").await.is_ok());
     assert!(matches!(store.create_account("Shop".into()).await, Err(StoreError::Conflict)));
 }

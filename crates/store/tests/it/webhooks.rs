@@ -226,7 +226,7 @@ async fn an_event_replayed_during_its_post_is_posted_again(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(1));
     let replay = Replay::Event(works[0].event.id);
     fixture.store.replay_webhook(fixture.server, webhook.id, replay).await.expect("the store works");
-    // Whoever tells it looks for more meanwhile; depending on the engine the replay comes now or after the outcome.
+    // The posting worker claims more meanwhile; depending on the engine the replay comes now or after the outcome.
     let held = vec![works[0].event.id];
     let more = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, held).await;
     let mut again = more.expect("the store works");
@@ -290,7 +290,7 @@ async fn success_counts_whatever_failed_beside_it(fixture: Fixture) {
     let works = claim(&fixture, &webhook).await;
     let at = |secs| fixture.in_secs(secs);
     let retry = WebhookNext::RetryAt(at(0));
-    // What failed began first and is stored last: it hung.
+    // The failed post began first and is stored last: it hung.
     let batch = [(&works[0], at(2), WebhookNext::Done), (&works[1], at(1), retry)];
     let found = settle(&fixture, &webhook, &batch).await;
     assert_eq!((found.failing_since, found.last_success_at), (None, Some(at(2))));

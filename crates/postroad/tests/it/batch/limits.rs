@@ -162,6 +162,6 @@ async fn single_sends_of_another_server_go_on_beside_batches() {
     let longest = longest_of(40).await;
     let statuses = batches.join_all().await;
     assert!(statuses.iter().all(|status| matches!(status, Ok(200))), "{statuses:?}");
-    // Who waited for all the batches before it would take longer; a debug build on a busy machine is slow.
+    // A send that waited for all earlier batches would take longer; a debug build on a busy machine is slow.
     assert!(longest < Duration::from_secs(3), "a single send took {longest:?}");
 }

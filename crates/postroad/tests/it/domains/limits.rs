@@ -25,7 +25,7 @@ async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
         (&answer["data"]["code"], &answer["data"]["message"]),
         (&json!("TooManyDomains"), &json!(message))
     );
-    // What exists is said first.
+    // An existing domain is reported before the limit.
     assert_eq!(world.refused_domains("create", &json!({"name": "one.example"})).await, "DomainExists");
     world.domains("delete", &json!({"name": "one.example"})).await;
     world.domains("create", &json!({"name": "two.example"})).await;
