@@ -1,4 +1,5 @@
-//! Networks and expiry of the key that asks: the keys that it makes or changes get no wider ones.
+//! Networks and expiry of the requesting key: keys that it creates or changes get no wider networks and no later
+//! expiry.
 
 use ipnet::IpNet;
 use postroad_model::Timestamp;

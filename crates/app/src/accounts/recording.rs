@@ -15,7 +15,8 @@ pub struct CreationKey {
 }
 
 impl CreationKey {
-    /// The key as one of a server, so that servers of an account may use the same keys. Those of callers have no line breaks.
+    /// The key as one of a server, so that servers of an account may use the same keys. Keys of callers have no line
+    /// breaks.
     #[must_use]
     pub(crate) fn of_server(self, id: ServerId) -> Self {
         Self { key: format!("server {id}\n{}", self.key), ..self }

@@ -38,7 +38,8 @@ pub struct ServerUpdateRequest {
     pub change: ServerChangeRequest,
     /// The pool that its mail leaves from; `Clear` for the shared one.
     pub pool: Change<PoolId>,
-    /// Of the operator or of the account, whoever asks; `name` and tracking are not among them.
+    /// Ceilings to set, as those of the operator or of the account, depending on the requester. `name` and tracking
+    /// have none.
     pub ceilings: ServerChangeRequest,
 }
 

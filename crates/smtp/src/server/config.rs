@@ -99,7 +99,7 @@ pub struct ServerLimits {
     /// Longest command. RFC 5321 4.5.3.1.4 says 512 bytes, and each extension adds to it.
     pub command_bytes_max: usize,
     /// Longest line of a message, without its CRLF. RFC 5321 4.5.3.1.6 says 998, but applications send longer lines;
-    /// accepting them is safe because messages are handed on in pieces.
+    /// accepting them is safe because messages are passed on in pieces.
     pub text_line_bytes_max: usize,
     /// Maximum number of invalid commands since the last accepted message. Refusals by the driver do not count.
     pub errors_max: u32,

@@ -9,7 +9,7 @@ use crate::sql::Row;
 /// Ceilings of a server; `None` means no ceiling. The effective values never exceed these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ceilings {
-    /// `Development`: only the operator can make the server live.
+    /// `Development`: only the operator or account that set it can make the server live.
     pub mode: Option<ServerMode>,
     pub send_rate: Option<SendRate>,
     pub hourly_limit: Option<u32>,

@@ -181,12 +181,12 @@ pub(super) fn page_query(
 
 #[boxed_futures]
 impl Store {
-    /// Created by the operator: a development server stays one until the operator makes it live.
+    /// Creates a server as the operator: a development server stays one until the operator makes it live.
     pub async fn create_server(&self, new: NewServer) -> Result<Server> {
         self.create_server_by(SetBy::Operator, new).await
     }
 
-    /// A development server stays one until `owner` makes it live.
+    /// Creates a server as `owner`: a development server stays one until `owner` makes it live.
     pub async fn create_server_by(&self, owner: SetBy, new: NewServer) -> Result<Server> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(create(sql, new, owner, now))).await
