@@ -139,8 +139,8 @@ impl App {
             let is_cut = page.matching.len() > room;
             page.matching.truncate(room);
             counts.matched += page.matching.len();
-            for some in page.matching.chunks(CHANGED_AT_ONCE) {
-                counts.changed += self.change_some(&store, server_id, some, change).await?;
+            for chunk in page.matching.chunks(CHANGED_AT_ONCE) {
+                counts.changed += self.change_some(&store, server_id, chunk, change).await?;
             }
             let next = if is_cut { page.matching.last().copied() } else { page.next };
             let Some(next) = next else { return Ok(counts) };

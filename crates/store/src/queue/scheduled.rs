@@ -58,15 +58,15 @@ impl Store {
         servers.rotate_left(servers.partition_point(|server_id| server_id.0 <= last));
         let mut left = limit;
         while left > 0 && !servers.is_empty() && begun.elapsed() < PROMOTING_MAX {
-            let some: Vec<ServerId> = servers.drain(..servers.len().min(SERVERS_AT_ONCE)).collect();
-            if let Some(last) = some.last() {
+            let group: Vec<ServerId> = servers.drain(..servers.len().min(SERVERS_AT_ONCE)).collect();
+            if let Some(last) = group.last() {
                 self.last_promoted.store(last.0, Ordering::Relaxed);
             }
-            let share = (PROMOTED_AT_ONCE.min(left) / some.len()).max(1);
-            let changes = self.promote_some(some.clone(), share, now).await?;
+            let share = (PROMOTED_AT_ONCE.min(left) / group.len()).max(1);
+            let changes = self.promote_some(group.clone(), share, now).await?;
             left = left.saturating_sub(changes.len());
             let count_of = |server_id| changes.iter().filter(|((of, _), _)| *of == server_id).count();
-            servers.extend(some.into_iter().filter(|server_id| count_of(*server_id) == share));
+            servers.extend(group.into_iter().filter(|server_id| count_of(*server_id) == share));
         }
         Ok(limit > 0 && (left == 0 || !servers.is_empty()))
     }

@@ -44,18 +44,18 @@ impl Engine {
             }
             let mut rest = plan.overwrites.into_iter();
             loop {
-                let some: Vec<Overwrite> = rest.by_ref().take(PAGES_AT_ONCE).collect();
-                if some.is_empty() {
+                let chunk: Vec<Overwrite> = rest.by_ref().take(PAGES_AT_ONCE).collect();
+                if chunk.is_empty() {
                     break;
                 }
-                self.overwrite(some).await?;
+                self.overwrite(chunk).await?;
             }
         }
         Err(StoreError::Unavailable("the pages of the database change faster than they are read".into()))
     }
 
-    async fn overwrite(&self, some: Vec<Overwrite>) -> Result<(), StoreError> {
-        let job: Job<_> = Box::new(move |sql| Box::pin(async move { overwrite_unchanged(sql, &some) }));
+    async fn overwrite(&self, chunk: Vec<Overwrite>) -> Result<(), StoreError> {
+        let job: Job<_> = Box::new(move |sql| Box::pin(async move { overwrite_unchanged(sql, &chunk) }));
         self.write(job).await
     }
 
