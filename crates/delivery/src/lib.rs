@@ -197,7 +197,7 @@ impl Delivery {
         engine::read_setup(&shared).await?;
         store.deliver_to(Arc::new(Intake(Arc::clone(&shared))));
         if store.is_clock_behind() {
-            shared.put_queue_right(Vec::new());
+            shared.correct_queue(Vec::new());
         }
         let settler = tokio::spawn(settler.run(Arc::clone(&shared), all_done));
         let feeder = Feeder {

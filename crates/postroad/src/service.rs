@@ -300,7 +300,7 @@ impl Service {
             }
         }
         if let Some(report) = &self.node_report {
-            report.look_again();
+            report.republish();
         }
     }
 

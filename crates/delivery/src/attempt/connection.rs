@@ -234,7 +234,7 @@ impl Connection {
     }
 
     /// Call it after an outcome: waits until the session accepts the next message. `false` if it does not.
-    pub(crate) async fn settle_down(&mut self) -> bool {
+    pub(crate) async fn wait_until_ready(&mut self) -> bool {
         // A closed session produces no more events: waiting for one would never end.
         if self.closed.is_some() {
             return false;
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// Waits on an idle connection until the peer sends something or closes it; both mean that the connection ends.
-    pub(crate) async fn listen_at_rest(&mut self) {
+    pub(crate) async fn wait_while_idle(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let read = stream.read(&mut self.input).await;
         match read {
@@ -361,7 +361,7 @@ impl Connection {
                     Event::Outcome(outcome) => return Turn::Outcome(outcome),
                     Event::Closed(closed) => {
                         self.closed = Some(closed);
-                        self.flush_goodbye().await;
+                        self.flush_quit().await;
                         return Turn::Closed;
                     }
                 }
@@ -503,7 +503,7 @@ impl Connection {
     }
 
     /// Sends QUIT without waiting for the reply.
-    async fn flush_goodbye(&mut self) {
+    async fn flush_quit(&mut self) {
         self.session.fill_output(&mut self.out, WRITE_BYTES_MAX);
         if let Some(stream) = &mut self.stream
             && !self.out.is_empty()

@@ -19,11 +19,11 @@ impl EngineShared {
     pub(crate) fn clock_went_back(self: &Arc<Self>, by: Duration) {
         tracing::warn!(seconds = by.as_secs(), "the clock went back; correcting due times");
         let late = self.with(|schedule, now| schedule.clock_went_back(by, now, now));
-        self.put_queue_right(late);
+        self.correct_queue(late);
     }
 
     /// Releases the entries `late`, then corrects the stored queue now and several times within the next minute.
-    pub(crate) fn put_queue_right(self: &Arc<Self>, mut late: Vec<Entry>) {
+    pub(crate) fn correct_queue(self: &Arc<Self>, mut late: Vec<Entry>) {
         self.preparer.forget_domains();
         let shared = Arc::clone(self);
         self.spawn(async move {

@@ -69,8 +69,8 @@ impl Connecting {
                     let reached = *reaching.borrow_and_update();
                     shared.with(|schedule, now| match reached {
                         Reached::Nothing => {}
-                        Reached::Dialling => schedule.dialling(path, id, now),
-                        Reached::Greeting => schedule.heard(path, id, now),
+                        Reached::Dialling => schedule.note_dialling(path, id, now),
+                        Reached::Greeting => schedule.note_greeting(path, id, now),
                     });
                 }
                 () = self.abort.notified() => return Connected::Aborted,

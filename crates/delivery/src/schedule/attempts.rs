@@ -56,7 +56,7 @@ impl Schedule {
     }
 
     /// A host is being dialled: from now on the time to its greeting counts.
-    pub(crate) fn dialling(&mut self, path_id: usize, id: u64, now: Timestamp) {
+    pub(crate) fn note_dialling(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let known = self.source_sites[self.paths[path_id].source_site].greeted_after;
         let Some(attempt) = self.attempt(path_id, id) else { return };
         attempt.dialled_at = Some(now);
@@ -68,7 +68,7 @@ impl Schedule {
     }
 
     /// Records the greeting. The host has `SESSION_WAIT` more until the connection must accept messages.
-    pub(crate) fn heard(&mut self, path_id: usize, id: u64, now: Timestamp) {
+    pub(crate) fn note_greeting(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let Some(attempt) = self.attempt(path_id, id) else { return };
         let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(Counted::Silent));
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
@@ -207,13 +207,13 @@ impl Schedule {
         while let Some((_, path_id, id)) =
             self.connection_shares.overdue.first().filter(|(at, ..)| *at <= until)
         {
-            self.call_silent(*path_id, *id, now);
+            self.mark_silent(*path_id, *id, now);
         }
         self.serve_line(Line::New, now);
         self.schedule_overdue_wake();
     }
 
-    fn call_silent(&mut self, path_id: usize, id: u64, now: Timestamp) {
+    fn mark_silent(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let is_silent = |attempt: &Attempt| attempt.counted == Some(Counted::Silent);
         let source_site = &self.source_sites[self.paths[path_id].source_site];
         let has_another =

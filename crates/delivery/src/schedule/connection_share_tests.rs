@@ -84,12 +84,12 @@ impl World {
             return self.schedule.closed(path, Left::Working, false, self.now);
         };
         self.opened.insert(job.route.site.to_string());
-        self.schedule.dialling(path, attempt, self.now);
+        self.schedule.note_dialling(path, attempt, self.now);
         let site = job.route.base_site.to_string();
         if site.starts_with("silent") || self.hanging.contains(&site) {
             self.dialling.insert(attempt, (path, *job));
         } else {
-            self.schedule.heard(path, attempt, self.now);
+            self.schedule.note_greeting(path, attempt, self.now);
             self.schedule.connected(path, attempt, true, self.now);
             self.busy.push((path, *job));
         }
@@ -98,7 +98,7 @@ impl World {
     /// The host answers after all.
     fn answer(&mut self, attempt: u64) {
         let (path, job) = self.dialling.remove(&attempt).unwrap();
-        self.schedule.heard(path, attempt, self.now);
+        self.schedule.note_greeting(path, attempt, self.now);
         self.schedule.connected(path, attempt, true, self.now);
         self.busy.push((path, job));
         self.work();

@@ -84,7 +84,7 @@ impl Schedule {
     }
 
     /// The queue is empty: its paths need no connection.
-    pub(super) fn want_no_room(&mut self, queue_id: usize) {
+    pub(super) fn clear_lack_of_room(&mut self, queue_id: usize) {
         for path in &self.queues[queue_id].paths {
             self.paths[*path].lacks_room_since = None;
         }

@@ -79,7 +79,7 @@ impl Schedule {
             let coming: u32 = queue.paths.iter().map(|path| self.paths[*path].coming_for_others()).sum();
             if !queue.waiting.has_turns() || coming as usize >= queue.waiting.waiting() {
                 if queue.waiting.waiting() == 0 {
-                    self.want_no_room(queue_id);
+                    self.clear_lack_of_room(queue_id);
                 }
                 return;
             }

@@ -44,7 +44,7 @@ impl ClientSession {
 
     /// Handles a reply that is not awaited: between messages, or before the command or message is completely
     /// sent.
-    pub(super) fn unasked(&mut self, reply: Reply) {
+    pub(super) fn on_unexpected_reply(&mut self, reply: Reply) {
         let phase = self.phase();
         let code = reply.code;
         if reply.is_refusal() {

@@ -27,7 +27,7 @@ pub(crate) struct Late {
 
 impl Late {
     /// Corrects the entry, which is not claimed.
-    pub(crate) async fn put_right(&self, sql: &Sql<'_>) -> Result<(), StoreError> {
+    pub(crate) async fn correct_times(&self, sql: &Sql<'_>) -> Result<(), StoreError> {
         if self.is_scheduled {
             return scheduled::put_back(sql, self.key, self.due_at).await;
         }
@@ -112,7 +112,7 @@ pub(crate) async fn pull_queue(
 ) -> Result<(usize, Option<QueuePosition>), StoreError> {
     let (late, next) = list_late(sql, now, pause_max, after, limit).await?;
     for late in &late {
-        late.put_right(sql).await?;
+        late.correct_times(sql).await?;
     }
     Ok((late.len(), next))
 }

@@ -300,7 +300,7 @@ impl Database {
     /// Discards a connection after an error, because it may be in an unknown state.
     fn discard_if_failed<T>(&self, client: Object, result: &Result<T, StoreError>) {
         if matches!(result, Err(StoreError::Unavailable(_))) {
-            self.canceller.throw_away(client);
+            self.canceller.discard(client);
         }
     }
 }

@@ -80,7 +80,7 @@ impl Work for AcceptWork {
                 for id in fresh {
                     claims.release((server_id, id));
                 }
-                claims.look_again();
+                claims.read_all_again();
                 return;
             }
             for entry in &other {
@@ -200,7 +200,7 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     fn after(&mut self, result: &Result<(T, Entry), StoreError>) {
         let mut claims = self.claims.lock();
         if result.is_err() {
-            claims.look_again();
+            claims.read_all_again();
         }
         if self.is_changing {
             claims.end_change(self.key, effect(result));
@@ -243,7 +243,7 @@ impl Work for ChangeFreeWork {
                     }
                 }
             }
-            Err(_) => claims.look_again(),
+            Err(_) => claims.read_all_again(),
         }
     }
 }
@@ -273,7 +273,7 @@ impl Work for PullBackWork {
             };
             if is_free {
                 self.changed.push((late.key, late.due_at));
-                ready(late.put_right(&sql))?;
+                ready(late.correct_times(&sql))?;
             }
         }
         Ok((self.changed.len(), next))
@@ -282,7 +282,7 @@ impl Work for PullBackWork {
     fn after(&mut self, result: &Result<(usize, Option<QueuePosition>), StoreError>) {
         let mut claims = self.claims.lock();
         if result.is_err() {
-            claims.look_again();
+            claims.read_all_again();
         }
         for (key, due_at) in self.changed.drain(..) {
             claims.end_change(key, result.is_ok().then_some(After::Queued(due_at)));

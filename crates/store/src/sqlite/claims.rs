@@ -94,7 +94,7 @@ impl Claims {
             change.passed = Some(due_at);
             return false;
         }
-        let is_free = !self.is_claimed(key) && !self.pass_over(key, due_at);
+        let is_free = !self.is_claimed(key) && !self.note_if_skipped(key, due_at);
         if is_free {
             self.add(key, due_at);
         }
@@ -124,7 +124,7 @@ impl Claims {
         let (key, position) = ((server_id, message_id), (due_at, message_id));
         if let Some(change) = self.changing.get_mut(&key) {
             change.passed = Some(due_at);
-        } else if position <= self.cursor && !self.is_claimed(key) && !self.pass_over(key, due_at) {
+        } else if position <= self.cursor && !self.is_claimed(key) && !self.note_if_skipped(key, due_at) {
             self.behind.insert((position, server_id));
             if self.behind.len() > BEHIND_MAX {
                 let first = self.behind.first().map_or(START, |(first, _)| *first);
@@ -152,8 +152,8 @@ impl Claims {
         }
     }
 
-    /// Skips a free entry if its server is skipped; returns whether it is.
-    fn pass_over(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
+    /// Returns whether the server of a free entry is skipped. Notes the entry then, for the time when the server is not.
+    fn note_if_skipped(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
         let Some(waiting) = self.skipped.get_mut(&server_id) else { return false };
         let position = (due_at, message_id);
         *waiting = Some(waiting.map_or(position, |first| first.min(position)));
@@ -163,13 +163,13 @@ impl Claims {
     /// Moves the cursor back, so that the queue is read again from this entry on.
     fn go_back_to(&mut self, (due_at, message_id): QueuePosition) {
         self.cursor = (due_at, MessageId(message_id.0 - 1));
-        // They are read with the others.
+        // Entries from there on are read with the others.
         self.behind.split_off(&((due_at, message_id), ServerId(i64::MIN)));
     }
 
     /// Makes the whole queue be read again. Call it after a commit whose result is unknown: there may be entries that were
     /// never noted.
-    pub(super) fn look_again(&mut self) {
+    pub(super) fn read_all_again(&mut self) {
         self.cursor = START;
         self.behind.clear();
         for waiting in self.skipped.values_mut() {
@@ -195,7 +195,7 @@ impl Claims {
     }
 
     /// Reverts a `begin` whose result did not reach its caller.
-    pub(super) fn take_back_begin(&mut self, key: Key) {
+    pub(super) fn undo_begin_of(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
             claim.begun = false;
         }

@@ -192,7 +192,7 @@ pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[B
     let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {
         if !matches!(answer, Begun::Gone) {
-            claims.take_back_begin((entry.server_id, entry.message_id));
+            claims.undo_begin_of((entry.server_id, entry.message_id));
         }
     }
 }

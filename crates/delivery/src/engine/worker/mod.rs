@@ -120,7 +120,7 @@ impl Worker {
                 permit.map(tokio::sync::SemaphorePermit::forget).is_ok()
             }
             () = self.shared.stopped() => false,
-            () = open.connection.listen_at_rest() => {
+            () = open.connection.wait_while_idle() => {
                 self.open = None;
                 false
             }
@@ -136,7 +136,7 @@ impl Worker {
         }
         if needs_another_route(&job, &work) {
             self.return_quota(&job);
-            if let Some(entry) = self.take_off_the_wire(job.entry).await {
+            if let Some(entry) = self.unbegin(job.entry).await {
                 let entry = Entry { work: Some(work), ..entry };
                 self.shared.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
             }
@@ -254,7 +254,7 @@ impl Worker {
 
     async fn put_back(&self, job: Job) {
         self.return_quota(&job);
-        if let Some(entry) = self.take_off_the_wire(job.entry).await {
+        if let Some(entry) = self.unbegin(job.entry).await {
             self.shared.with(|schedule, now| schedule.put_back(job.lane, entry, now));
         }
     }
@@ -268,7 +268,7 @@ impl Worker {
 
     async fn postpone(&self, job: Job, send_at: Timestamp) {
         self.return_quota(&job);
-        let Some(entry) = self.take_off_the_wire(job.entry).await else { return };
+        let Some(entry) = self.unbegin(job.entry).await else { return };
         if let Err(error) = self.shared.store.postpone(entry.server_id, entry.message_id, send_at).await {
             tracing::warn!(%error, message.id = %entry.message_id, "rescheduling a message failed; it will be claimed again");
             self.shared.release_later(entry.key());
@@ -277,7 +277,7 @@ impl Worker {
 
     /// Tells the store that a message waits again, so that it can be cancelled or expire meanwhile. `None` if the store
     /// cannot be reached: then the claim is released as soon as possible.
-    async fn take_off_the_wire(&self, mut entry: Entry) -> Option<Entry> {
+    async fn unbegin(&self, mut entry: Entry) -> Option<Entry> {
         let (server_id, message_id) = entry.key();
         let result = self.shared.store.unbegin(server_id, message_id).await;
         self.shared.no_longer_being_sent(entry.key());

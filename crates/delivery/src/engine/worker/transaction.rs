@@ -158,7 +158,7 @@ impl Worker {
         let settlement = shared.judge(&Attempt { retry_after, conclusion, dkim, ..attempt }, ending);
         shared.settle(settlement).await;
         if let Some(open) = &mut self.open
-            && !open.connection.settle_down().await
+            && !open.connection.wait_until_ready().await
         {
             self.open = None;
         }
@@ -272,7 +272,7 @@ impl Worker {
 /// The ending of the message, after waiting for the end of a connection that is closing. `None` if it was not tried.
 async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Ending> {
     if outcome.verdict == Verdict::Interrupted {
-        connection.settle_down().await;
+        connection.wait_until_ready().await;
     }
     let ending = Ending::of(outcome, connection.closed(), connection.tls_problem());
     match (ending, connection.why_given_up_early()) {
