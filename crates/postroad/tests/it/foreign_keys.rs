@@ -222,8 +222,8 @@ async fn ask(world: &World, question: Question, knows_account: bool) {
     for (body, value) in &bodies {
         let answer = call(world, key, &path, body).await;
         let data = without(&answer["data"], value);
-        let is_told = data.to_string().contains("zebra") && !knows_account;
-        assert!(!is_told, "{path} by {}: {body} {answer}", key.0);
+        let is_revealed = data.to_string().contains("zebra") && !knows_account;
+        assert!(!is_revealed, "{path} by {}: {body} {answer}", key.0);
         answers.push((answer["status"].clone(), data));
     }
     if let [foreign, absent] = answers.as_slice() {

@@ -1,5 +1,5 @@
 //! A simulated engine around a schedule: connection tasks are records, receivers are testkit's, time jumps from event to
-//! event. What follows an answer is decided by the same functions as in the real engine: `attempt::report` and
+//! event. The consequences of a reply are decided by the same functions as in the real engine: `attempt::report` and
 //! `attempt::settle`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -80,7 +80,7 @@ enum Event {
     Add(usize),
     Ask(usize, WorkRequest),
     Connected(usize, Box<Job>),
-    Answered(usize, Box<Job>, Result<(), Refusal>),
+    Replied(usize, Box<Job>, Result<(), Refusal>),
     IdleEnd(usize, usize),
     Resolved(usize, LaneKey),
 }
@@ -180,7 +180,7 @@ impl World {
     pub(super) fn held(&self) -> usize {
         let with_tasks = self.agenda.values().filter(|event| match event {
             Event::Connected(..) | Event::Add(_) => true,
-            Event::Answered(_, _, answer) => answer.is_err(),
+            Event::Replied(_, _, reply) => reply.is_err(),
             _ => false,
         });
         self.schedule.entries() + with_tasks.count()
@@ -286,7 +286,7 @@ impl World {
             }
             Event::Ask(id, request) => self.ask(id, request),
             Event::Connected(id, job) => self.connected(id, job),
-            Event::Answered(id, job, answer) => self.answered(id, *job, answer),
+            Event::Replied(id, job, reply) => self.replied(id, *job, reply),
             Event::IdleEnd(id, waits) => {
                 if self.tasks.get(&id).is_some_and(|task| task.is_idle && task.waits == waits) {
                     self.close(id, Left::Waiting);
@@ -352,14 +352,14 @@ impl World {
             (format!("news@sender{}.example", message.server), recipient(number, message));
         let offered = Offered { id: number, sender: &sender, recipient: &recipient };
         let receiver = &mut self.receivers[task.receiver];
-        let answer = receiver.message(task.connection.unwrap(), offered, self.now);
+        let reply = receiver.message(task.connection.unwrap(), offered, self.now);
         let whole = receiver.limits().message_time;
-        if answer.is_ok() {
+        if reply.is_ok() {
             message.taken += 1;
         }
-        let is_early = answer.as_ref().is_err_and(|refusal| refusal.at != RefusedAt::EndOfData);
+        let is_early = reply.as_ref().is_err_and(|refusal| refusal.at != RefusedAt::EndOfData);
         let time = self.jittered(if is_early { whole / 4 } else { whole });
-        self.plan_in(time, Event::Answered(id, job, answer));
+        self.plan_in(time, Event::Replied(id, job, reply));
     }
 
     fn close(&mut self, id: usize, left: Left) {
@@ -449,10 +449,10 @@ impl World {
         self.close(id, Left::Working);
     }
 
-    fn answered(&mut self, id: usize, job: Job, answer: Result<(), Refusal>) {
+    fn replied(&mut self, id: usize, job: Job, reply: Result<(), Refusal>) {
         let (path, was_used) = (self.tasks[&id].path, self.tasks[&id].carried > 0);
-        let is_closed = answer.as_ref().is_err_and(|refusal| refusal.closes);
-        let ending = match answer {
+        let is_closed = reply.as_ref().is_err_and(|refusal| refusal.closes);
+        let ending = match reply {
             Ok(()) => Ending::Accepted(smtp_reply("250 2.0.0 taken")),
             Err(refusal) => Ending::Refused { reply: smtp_reply(&refusal.reply), phase: phase(refusal.at) },
         };
