@@ -77,9 +77,9 @@ pub(crate) struct Connection {
     given_up_early: Option<(Duration, Duration)>,
     /// The last bytes of the message must not be sent after this time.
     expires: Option<Instant>,
-    /// The message was given up because it expired.
+    /// Whether the message was given up because it expired.
     has_expired: bool,
-    /// A message was not finished because its journal mark could not be written.
+    /// Whether a message was not finished because its journal mark could not be written.
     journal_failed: bool,
     /// The DNS answer that led to this host.
     dns_answer: Option<String>,
@@ -97,7 +97,7 @@ struct Opening {
 
 /// Signals to all connections.
 pub(crate) struct Signals {
-    /// The service is stopping.
+    /// Whether the service is stopping.
     pub(crate) stop: watch::Receiver<bool>,
     /// Whether connections are scarce.
     pub(crate) shortage: watch::Receiver<Shortage>,
@@ -192,18 +192,18 @@ impl Connection {
         {
             self.session.connection_ended(cause);
         }
-        let turn = self.run(&mut NoFlight).await;
+        let end = self.run(&mut NoFlight).await;
         self.opening = None;
-        match turn {
-            Turn::Ready => Ok(()),
-            Turn::Outcome(_) => unreachable!("no message was sent"),
-            Turn::Closed => Err(self.closed.clone().unwrap_or(Closed::Quit)),
+        match end {
+            RunEnd::Ready => Ok(()),
+            RunEnd::Outcome(_) => unreachable!("no message was sent"),
+            RunEnd::Closed => Err(self.closed.clone().unwrap_or(Closed::Quit)),
         }
     }
 
-    /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's end,
-    /// while connections are as scarce as `abort_shortage`. A message whose end is not sent within `time_left` has
-    /// expired.
+    /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's last
+    /// bytes, while connections are as scarce as `abort_shortage`. A message whose last bytes are not sent within
+    /// `time_left` has expired.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
@@ -215,11 +215,11 @@ impl Connection {
         (self.busy_reply, self.abort_shortage) = (busy_reply, abort_shortage);
         self.session.send(message)?;
         self.expires = time_left.and_then(|left| Instant::now().checked_add(left));
-        let turn = self.run(marks).await;
+        let end = self.run(marks).await;
         self.expires = None;
-        match turn {
-            Turn::Outcome(outcome) => Ok(outcome),
-            Turn::Ready | Turn::Closed => Err(SendError::NotReady),
+        match end {
+            RunEnd::Outcome(outcome) => Ok(outcome),
+            RunEnd::Ready | RunEnd::Closed => Err(SendError::NotReady),
         }
     }
 
@@ -244,7 +244,7 @@ impl Connection {
             self.take_closed();
             return self.closed.is_none();
         }
-        matches!(self.run(&mut NoFlight).await, Turn::Ready)
+        matches!(self.run(&mut NoFlight).await, RunEnd::Ready)
     }
 
     /// Waits on an idle connection until the peer sends something or closes it; both mean that the connection ends.
@@ -333,7 +333,7 @@ impl Connection {
     }
 
     /// Reads and writes until the `ClientSession` is ready, has an outcome, or is closed.
-    async fn run(&mut self, marks: &mut impl FlightMarks) -> Turn {
+    async fn run(&mut self, marks: &mut impl FlightMarks) -> RunEnd {
         let (mut has_finished, mut is_late) = (false, false);
         loop {
             let room = WRITE_BYTES_MAX - self.out.len();
@@ -345,7 +345,7 @@ impl Connection {
                         Ok(()) => self.session.tls_established(),
                         Err(cause) => self.session.connection_ended(cause),
                     },
-                    Event::Ready => return Turn::Ready,
+                    Event::Ready => return RunEnd::Ready,
                     Event::Finishing if self.expires.is_some_and(|expires| expires <= Instant::now()) => {
                         self.has_expired = true;
                         self.session.connection_ended(EndCause::Stopped);
@@ -358,11 +358,11 @@ impl Connection {
                             self.session.connection_ended(EndCause::Stopped);
                         }
                     },
-                    Event::Outcome(outcome) => return Turn::Outcome(outcome),
+                    Event::Outcome(outcome) => return RunEnd::Outcome(outcome),
                     Event::Closed(closed) => {
                         self.closed = Some(closed);
                         self.flush_quit().await;
-                        return Turn::Closed;
+                        return RunEnd::Closed;
                     }
                 }
             }
@@ -373,20 +373,20 @@ impl Connection {
                 self.session.connection_ended(EndCause::EndOfStream);
                 continue;
             }
-            // A read can be restarted; a write cannot.
+            // Only with nothing left to write: a read can be cancelled and restarted, a write cannot.
             if has_finished && !is_late && self.out.is_empty() {
-                if timeout(FINAL_REPLY_USUAL, self.turn(has_finished)).await.is_err() {
+                if timeout(FINAL_REPLY_USUAL, self.write_or_read(has_finished)).await.is_err() {
                     is_late = true;
                     marks.reply_is_late();
                 }
                 continue;
             }
-            self.turn(has_finished).await;
+            self.write_or_read(has_finished).await;
         }
     }
 
     /// One write or one read.
-    async fn turn(&mut self, has_finished: bool) {
+    async fn write_or_read(&mut self, has_finished: bool) {
         let Some(stream) = &mut self.stream else { return };
         let phase = self.session.phase();
         let deadline = self.patience.deadline(phase);
@@ -480,8 +480,8 @@ impl Connection {
         let deadline = self.patience.deadline(Phase::TlsHandshake);
         let busy_deadline = self.opening.as_ref().map(|opening| opening.busy_deadline);
         let abort_shortage = Shortage::Unproved;
-        let shaken = tokio::select! {
-            shaken = timeout(deadline, tls_handshake(stream, config, &self.host)) => shaken,
+        let handshake = tokio::select! {
+            handshake = timeout(deadline, tls_handshake(stream, config, &self.host)) => handshake,
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
             () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                 self.given_up_early = Some((self.patience.busy_greeting, deadline));
@@ -489,7 +489,7 @@ impl Connection {
                 return Err(EndCause::TlsFailed);
             }
         };
-        let problem = match shaken {
+        let problem = match handshake {
             Ok(Ok((stream, facts))) => {
                 self.stream = Some(stream);
                 self.peer.tls = Some(facts.text);
@@ -513,7 +513,8 @@ impl Connection {
     }
 }
 
-enum Turn {
+/// Why `run` returned.
+enum RunEnd {
     Ready,
     Outcome(Outcome),
     Closed,

@@ -46,7 +46,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) dkim: Option<Arc<str>>,
 }
 
-/// An outcome to be stored, and what follows once it is.
+/// An outcome to be stored, and its consequences for the schedule once it is stored.
 #[derive(Debug)]
 pub(crate) struct Settlement {
     pub(crate) outcome: Arc<Outcome>,
@@ -136,7 +136,7 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
     postroad_mail::Reply::new(reply.code, &reply.lines.join("\n")).ok()
 }
 
-/// Command that a reply in this phase answers.
+/// Phase by which a reply in this phase of the session is classified.
 pub(super) fn reply_phase(phase: Phase) -> ReplyPhase {
     match phase {
         Phase::MailFrom => ReplyPhase::MailFrom,
@@ -271,7 +271,7 @@ fn is_greylisting(ending: &Ending) -> bool {
 fn says_nothing(ending: &Ending) -> bool {
     match ending {
         Ending::Waited { .. } | Ending::NoRoute { .. } | Ending::Interrupted { .. } => true,
-        // Otherwise this machine may be unable to send from the address.
+        // If no host was tried, this machine may be unable to send from the address.
         Ending::Unreachable { was_tried, .. } => *was_tried,
         _ => false,
     }
@@ -321,7 +321,7 @@ pub(crate) fn settle(
     let output = judged.reply.as_ref().map(|reply| shortened(reply.to_string())).unwrap_or_default();
     let enhanced_code = judged.reply.as_ref().and_then(|reply| reply.enhanced).map(|code| code.to_string());
     let code = judged.reply.as_ref().map(|reply| i64::from(reply.code));
-    // If no host was reached, it is not an attempt: it has neither a number nor a duration.
+    // If no host was tried, the record is not an attempt: it has neither a number nor a duration.
     let attempt_number = judged.counts.then_some(entry.attempts + 1);
     let ended_at = attempt.ended_at.unwrap_or(now);
     let duration_us = judged.counts.then(|| ended_at.since(*started_at).as_micros() as i64);

@@ -81,7 +81,7 @@ impl World {
     fn open(&mut self, path: usize, attempt: u64) {
         let Next::Job(job) = self.schedule.next(path, WorkRequest::First, self.now) else {
             self.schedule.attempt_ended(path, attempt, self.now);
-            return self.schedule.closed(path, Left::Working, false, self.now);
+            return self.schedule.closed(path, EndedWhile::Working, false, self.now);
         };
         self.opened.insert(job.route.site.to_string());
         self.schedule.note_dialling(path, attempt, self.now);
@@ -109,7 +109,7 @@ impl World {
         self.broken_off += 1;
         self.schedule.attempt_ended(path, attempt, self.now);
         self.schedule.put_back(job.lane, job.entry, self.now);
-        self.schedule.closed(path, Left::Working, false, self.now);
+        self.schedule.closed(path, EndedWhile::Working, false, self.now);
     }
 
     /// Its timeout has passed, or something else ended it.
@@ -120,7 +120,7 @@ impl World {
         }
         self.schedule.connect_failed(path, "no connection".to_owned(), self.now);
         self.schedule.attempt_ended(path, attempt, self.now);
-        self.schedule.closed(path, Left::Working, false, self.now);
+        self.schedule.closed(path, EndedWhile::Working, false, self.now);
         self.work();
     }
 
@@ -138,8 +138,8 @@ impl World {
         self.schedule.accepted(path, &job.lane, job.entry.server_id, self.now);
         match self.schedule.next(path, WorkRequest::Again, self.now) {
             Next::Job(next) => self.busy.push((path, *next)),
-            Next::Wait => self.schedule.closed(path, Left::Waiting, true, self.now),
-            Next::Close => self.schedule.closed(path, Left::Working, true, self.now),
+            Next::Wait => self.schedule.closed(path, EndedWhile::Waiting, true, self.now),
+            Next::Close => self.schedule.closed(path, EndedWhile::Working, true, self.now),
         }
         self.work();
         job.entry.server_id.0
@@ -257,7 +257,7 @@ fn one_host_that_hangs_does_not_stop_a_site_that_replies() {
     // Three connections have carried enough; the next ones meet the host that hangs.
     for _ in 0..3 {
         let (path, _) = world.busy.remove(0);
-        world.schedule.closed(path, Left::Working, true, world.now);
+        world.schedule.closed(path, EndedWhile::Working, true, world.now);
         world.work();
     }
     assert_eq!(world.dialling.len(), 3);
@@ -380,7 +380,7 @@ fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
     }
     for (path, job) in waiting {
         world.schedule.accepted(path, &job.lane, job.entry.server_id, world.now);
-        world.schedule.closed(path, Left::Working, true, world.now);
+        world.schedule.closed(path, EndedWhile::Working, true, world.now);
     }
     while !world.busy.is_empty() {
         world.work();
@@ -402,7 +402,7 @@ fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
         let (path, job) = world.busy.remove(at);
         world.schedule.note_hang(path, begun, world.now);
         world.schedule.put_back(job.lane, job.entry, world.now);
-        world.schedule.closed(path, Left::Working, true, world.now);
+        world.schedule.closed(path, EndedWhile::Working, true, world.now);
         world.work();
     }
     assert_eq!(world.opened.len(), 30, "each was tried once");

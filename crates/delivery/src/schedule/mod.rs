@@ -56,7 +56,7 @@ pub(crate) use block::{Block, PauseCause};
 pub(crate) use connection_shares::Shortage;
 pub(crate) use entry::{Entry, Greylisted, LaneKey};
 pub use explain::{PathTotals, Totals};
-pub(crate) use feedback::Left;
+pub(crate) use feedback::EndedWhile;
 pub(crate) use late::Late;
 pub(crate) use memory_share::IntakeLimits;
 pub(crate) use pull::{WorkRequest, Job, Next};

@@ -61,7 +61,8 @@ impl Schedule {
         if owed.abs() > 1e-6 { owed > 0.0 } else { path.progress < other.progress }
     }
 
-    /// Whether another path of the pool has more right to the next message, and can take it.
+    /// Whether this path is ahead of its share: another path of the pool has more right to the next message, and can
+    /// take it.
     pub(super) fn is_ahead(&mut self, path_id: usize, now: Timestamp) -> bool {
         let paths = self.queues[self.paths[path_id].queue].paths.clone();
         if paths.len() < 2 {

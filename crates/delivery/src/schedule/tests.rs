@@ -204,13 +204,13 @@ impl World {
     fn ask(&mut self, id: usize, request: WorkRequest) {
         let path = self.connections[&id].path;
         match self.schedule.next(path, request, self.now) {
-            Next::Close => self.close(id, Left::Working),
+            Next::Close => self.close(id, EndedWhile::Working),
             Next::Wait => {
                 let has_connection = request != WorkRequest::First;
                 if has_connection && self.rng.random_bool(0.9) {
                     self.connections.get_mut(&id).unwrap().is_idle = true;
                 } else {
-                    self.close(id, Left::Waiting);
+                    self.close(id, EndedWhile::Waiting);
                 }
             }
             Next::Job(job) if self.dead.contains(&job.route.base_site.to_string()) => {
@@ -220,7 +220,7 @@ impl World {
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let entry = Entry { due_at, attempts: job.entry.attempts + 1, ..job.entry };
                 self.schedule.add(job.lane.domain, false, entry, self.now);
-                self.close(id, Left::Working);
+                self.close(id, EndedWhile::Working);
             }
             Next::Job(job)
                 if self.greylists && self.greylisted.insert((job.entry.message_id.0, job.source.id.0)) =>
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    fn close(&mut self, id: usize, left: Left) {
+    fn close(&mut self, id: usize, left: EndedWhile) {
         let connection = self.connections.remove(&id).unwrap();
         self.schedule.closed(connection.path, left, connection.was_connected, self.now);
     }
@@ -1178,7 +1178,7 @@ fn an_address_whose_connections_are_just_opened_keeps_its_retries() {
     world.run(Duration::from_mins(5));
     assert_eq!(world.sent.len(), 40);
     for id in world.connections.keys().copied().collect::<Vec<_>>() {
-        world.close(id, Left::Waiting);
+        world.close(id, EndedWhile::Waiting);
     }
     add_retries(&mut world, 1, 100);
     world.run(Duration::from_mins(1));

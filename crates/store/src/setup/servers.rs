@@ -38,7 +38,8 @@ pub struct Server {
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
-    /// Limits for the server's own key: the lowest of its ceilings, set by the operator or the account, and of the account's.
+    /// Limits for the server's own key: the lowest of its ceilings, set by the operator or the account, and of the
+    /// account's.
     pub ceilings: Ceilings,
     pub set_ceilings: SetCeilings,
     pub account_ceilings: AccountCeilings,

@@ -152,7 +152,8 @@ impl Claims {
         }
     }
 
-    /// Returns whether the server of a free entry is skipped. Notes the entry then, for the time when the server is not.
+    /// Returns whether the server of a free entry is skipped. Notes the entry then, for the time when the server is
+    /// not.
     fn note_if_skipped(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
         let Some(waiting) = self.skipped.get_mut(&server_id) else { return false };
         let position = (due_at, message_id);

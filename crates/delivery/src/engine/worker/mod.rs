@@ -18,7 +18,7 @@ use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::prepare::Work;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
-use crate::schedule::{WorkRequest, Entry, Greylisted, Job, Left, Next};
+use crate::schedule::{WorkRequest, Entry, Greylisted, Job, EndedWhile, Next};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// Pause after the store failed to return a message.
@@ -31,7 +31,7 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
     let mut guard = ConnectionGuard {
         shared: Arc::clone(&shared),
         path,
-        left: Left::Working,
+        left: EndedWhile::Working,
         was_connected: Arc::clone(&was_connected),
     };
     let connecting = Some(Connecting::requested(&shared, path, attempt));
@@ -46,7 +46,7 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
 struct ConnectionGuard {
     shared: Arc<EngineShared>,
     path: usize,
-    left: Left,
+    left: EndedWhile,
     was_connected: Arc<AtomicBool>,
 }
 
@@ -83,17 +83,17 @@ enum After {
 }
 
 impl Worker {
-    async fn run(&mut self) -> Left {
+    async fn run(&mut self) -> EndedWhile {
         let mut request = WorkRequest::First;
         loop {
             if self.is_used_up() {
-                return if request == WorkRequest::AfterWait { Left::Woken } else { Left::Working };
+                return if request == WorkRequest::AfterWait { EndedWhile::Woken } else { EndedWhile::Working };
             }
             match self.shared.next(self.path, request) {
-                Next::Close => return Left::Working,
+                Next::Close => return EndedWhile::Working,
                 Next::Wait => {
                     if !self.wait().await {
-                        return Left::Waiting;
+                        return EndedWhile::Waiting;
                     }
                     request = WorkRequest::AfterWait;
                 }
@@ -102,7 +102,7 @@ impl Worker {
                     self.shared.note_being_sent(key, &job.route.base_site);
                     let after = self.deliver(*job).await;
                     if let After::Leave = after {
-                        return Left::Working;
+                        return EndedWhile::Working;
                     }
                     request = WorkRequest::Again;
                 }

@@ -22,7 +22,7 @@ use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::warm_up::WarmUpPlan;
-use crate::schedule::{Action, WorkRequest, Entry, Job, LaneKey, Left, Next, Reaction, Schedule};
+use crate::schedule::{Action, WorkRequest, Entry, Job, LaneKey, EndedWhile, Next, Reaction, Schedule};
 
 pub(super) const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -289,7 +289,7 @@ impl World {
             Event::Replied(id, job, reply) => self.replied(id, *job, reply),
             Event::IdleEnd(id, waits) => {
                 if self.tasks.get(&id).is_some_and(|task| task.is_idle && task.waits == waits) {
-                    self.close(id, Left::Waiting);
+                    self.close(id, EndedWhile::Waiting);
                 }
             }
         }
@@ -302,12 +302,12 @@ impl World {
             && (task.carried >= rules.messages_per_connection_max
                 || self.now.since(task.opened_at) >= rules.connection_age_max)
         {
-            let left = if request == WorkRequest::AfterWait { Left::Woken } else { Left::Working };
+            let left = if request == WorkRequest::AfterWait { EndedWhile::Woken } else { EndedWhile::Working };
             return self.close(id, left);
         }
         let (path, has_connection) = (task.path, task.connection.is_some());
         match self.schedule.next(path, request, self.now) {
-            Next::Close => self.close(id, Left::Working),
+            Next::Close => self.close(id, EndedWhile::Working),
             Next::Wait if has_connection => {
                 let task = self.tasks.get_mut(&id).unwrap();
                 task.is_idle = true;
@@ -315,7 +315,7 @@ impl World {
                 let (idle_max, waits) = (Duration::from_secs(30), task.waits);
                 self.plan_in(idle_max, Event::IdleEnd(id, waits));
             }
-            Next::Wait => self.close(id, Left::Waiting),
+            Next::Wait => self.close(id, EndedWhile::Waiting),
             Next::Job(job) if has_connection => self.offer(id, job),
             Next::Job(job) => {
                 let receiver = self.receiver_of(job.lane.domain.as_str());
@@ -362,7 +362,7 @@ impl World {
         self.plan_in(time, Event::Replied(id, job, reply));
     }
 
-    fn close(&mut self, id: usize, left: Left) {
+    fn close(&mut self, id: usize, left: EndedWhile) {
         self.disconnect(id);
         let task = self.tasks.remove(&id).unwrap();
         self.schedule.closed(task.path, left, task.was_connected, self.now);
@@ -446,7 +446,7 @@ impl World {
             let ending = Ending::Unreachable { problem, class, reply, was_tried: true };
             self.settle(&job, ending, Reaction::default());
         }
-        self.close(id, Left::Working);
+        self.close(id, EndedWhile::Working);
     }
 
     fn replied(&mut self, id: usize, job: Job, reply: Result<(), Refusal>) {
@@ -469,7 +469,7 @@ impl World {
             self.settle(&job, ending, reaction);
         }
         match waits {
-            Some(WaitsAgain::TaskEnds) => self.close(id, Left::Working),
+            Some(WaitsAgain::TaskEnds) => self.close(id, EndedWhile::Working),
             Some(WaitsAgain::TaskContinues) | None => self.ask(id, WorkRequest::Again),
         }
     }
