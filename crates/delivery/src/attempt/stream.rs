@@ -57,7 +57,7 @@ fn explain(error: &std::io::Error) -> String {
 pub(crate) enum DialError {
     /// A problem of this machine, so that no host was tried: it lacks the source address, or has no sockets left.
     Local(std::io::Error),
-    There(std::io::Error),
+    Remote(std::io::Error),
 }
 
 /// Connects to `to`, from the source address `from` if it is set.
@@ -70,7 +70,7 @@ pub(crate) async fn connect(to: SocketAddr, from: Option<IpAddr>) -> Result<TcpS
     if let Some(address) = from {
         socket.bind((address, 0).into()).map_err(DialError::Local)?;
     }
-    let stream = socket.connect(to).await.map_err(DialError::There)?;
-    stream.set_nodelay(true).map_err(DialError::There)?;
+    let stream = socket.connect(to).await.map_err(DialError::Remote)?;
+    stream.set_nodelay(true).map_err(DialError::Remote)?;
     Ok(stream)
 }

@@ -62,18 +62,18 @@ impl Journal {
     fn open_with(folder: &Path, segment_bytes_max: u64) -> io::Result<(Self, Vec<Recovered>)> {
         // The journal contains replies of other servers: accessible to the owner only.
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let left = recovery::read_folder(folder)?;
-        let next_number = left.open_in.last_key_value().map_or(1, |(last, _)| last + 1);
+        let unsettled = recovery::read_folder(folder)?;
+        let next_number = unsettled.open_in.last_key_value().map_or(1, |(last, _)| last + 1);
         let mut state = State {
             folder: folder.to_owned(),
             segment_bytes_max,
             current: None,
             next_number,
-            open: left.flights.iter().map(|flight| (flight.recovered.key, flight.first_segment)).collect(),
-            open_in: left.open_in,
+            open: unsettled.flights.iter().map(|flight| (flight.recovered.key, flight.first_segment)).collect(),
+            open_in: unsettled.open_in,
         };
         state.remove_settled_segments();
-        let recovered = left.flights.into_iter().map(|flight| flight.recovered).collect();
+        let recovered = unsettled.flights.into_iter().map(|flight| flight.recovered).collect();
         Ok((Self { state: Mutex::new(state) }, recovered))
     }
 
