@@ -120,7 +120,7 @@ impl Schedule {
             for entry in lane.unrouted.take_late(of_each.min(limit - late.len()), now) {
                 self.last_late.1 = id;
                 lane.entries -= 1;
-                self.room.remove(entry.server_id);
+                self.memory.remove(entry.server_id);
                 let why = Why::NoAnswer { domain: lane.key.domain.clone(), reason: reason.clone() };
                 late.push(Late { lane: lane.key.clone(), entry, block: Block { until, why } });
             }

@@ -72,7 +72,7 @@ use connection_shares::{ConnectionShares, Health, Line, Lines};
 use gates::GateBoard;
 use lane::{Lane, LaneRoute};
 use lookups::Lookups;
-use memory_share::Room;
+use memory_share::MemoryLimit;
 use path::Path;
 use server_gate::ServerGate;
 use shares::Shares;
@@ -120,7 +120,7 @@ pub(crate) struct Schedule {
     connections_max: u32,
     connection_shares: ConnectionShares,
     lookups: Lookups,
-    room: Room,
+    memory: MemoryLimit,
     actions: Vec<Action>,
     expired: Vec<Entry>,
     /// The queue and the lane whose long waits were recorded last.
@@ -252,7 +252,7 @@ impl Schedule {
             connections_max,
             connection_shares: ConnectionShares::new(connections_max),
             lookups: Lookups::default(),
-            room: Room::new(messages_max),
+            memory: MemoryLimit::new(messages_max),
             actions: Vec::new(),
             expired: Vec::new(),
             last_late: (0, 0),
@@ -364,7 +364,7 @@ impl Schedule {
     pub(crate) fn sweep(&mut self, now: Timestamp) {
         self.sweep_shares();
         // A dropped lane needs no new DNS query: the DNS client caches the answers.
-        let are_too_many = self.lanes.len() > self.room.idle_lanes_max();
+        let are_too_many = self.lanes.len() > self.memory.idle_lanes_max();
         let is_done =
             |lane: &Lane| lane.entries == 0 && (lane.is_stale(now) || are_too_many && lane.is_forgettable());
         let (lanes, troubled) = (&mut self.lanes, &mut self.troubled_lanes);

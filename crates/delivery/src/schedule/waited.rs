@@ -40,8 +40,8 @@ impl SeenBlock {
         }
     }
 
-    /// When it last blocked messages, to find the latest block. Connections in use rank before a block that has just
-    /// ended.
+    /// When it last blocked messages, to find the latest block. Connections in use rank lower than a block that has
+    /// just ended.
     fn rank(&self, now: Timestamp) -> Timestamp {
         let ended = self.until.filter(|until| *until <= now);
         let last = ended.map_or(self.at, |until| until.max(self.at));
@@ -55,8 +55,8 @@ impl SeenBlock {
 }
 
 impl Schedule {
-    /// One line about a wait of a second or more: how long, and the last block of its server, domain or site since it was
-    /// due. `keeper` is the path whose address it kept.
+    /// One line about a wait of a second or more: how long, and the last block of the message's server, domain or site
+    /// since it was due. `keeper` is the path whose address the message kept.
     pub(super) fn describe_wait(
         &self,
         queue_id: usize,

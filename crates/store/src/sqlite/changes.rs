@@ -70,9 +70,9 @@ impl Work for AcceptWork {
     fn after(&mut self, result: &Result<Accepted, StoreError>) {
         let sends = std::mem::take(&mut self.sends);
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else { return };
-        let is_delivered = self.sink.is_some();
+        let is_delivering = self.sink.is_some();
         let (fresh, other): (Vec<Queued>, Vec<Queued>) =
-            self.queued.drain(..).partition(|entry| is_delivered && entry.pending);
+            self.queued.drain(..).partition(|entry| is_delivering && entry.pending);
         let fresh: Vec<MessageId> = fresh.into_iter().map(|entry| entry.message_id).collect();
         {
             let mut claims = self.claims.lock();
@@ -90,11 +90,11 @@ impl Work for AcceptWork {
         let Some(sink) = self.sink.as_ref() else { return };
         let mut fresh = fresh.as_slice();
         for send in sends {
-            let is_of_it = |id: &&MessageId| send.recipients.iter().any(|recipient| recipient.id == **id);
-            let (of_it, others) = fresh.split_at(fresh.iter().take_while(is_of_it).count());
+            let is_of_send = |id: &&MessageId| send.recipients.iter().any(|recipient| recipient.id == **id);
+            let (of_send, others) = fresh.split_at(fresh.iter().take_while(is_of_send).count());
             fresh = others;
-            if !of_it.is_empty() {
-                sink.take(Fresh::of(send, of_it));
+            if !of_send.is_empty() {
+                sink.take(Fresh::of(send, of_send));
             }
         }
     }
@@ -188,8 +188,8 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     const IS_REPEATABLE: bool = false;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(T, Entry), StoreError> {
-        let done = || StoreError::Internal("a change was made twice".into());
-        let (too_late, job) = self.work.take().ok_or_else(done)?;
+        let ran_twice = || StoreError::Internal("a change was made twice".into());
+        let (too_late, job) = self.work.take().ok_or_else(ran_twice)?;
         self.is_changing = self.claims.lock().begin_change(self.key);
         if !self.is_changing {
             return Ok((too_late, Entry::Unchanged));
@@ -228,8 +228,8 @@ impl Work for ChangeFreeWork {
     const IS_REPEATABLE: bool = false;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<(Key, Entry)>, StoreError> {
-        let done = || StoreError::Internal("a change was made twice".into());
-        let job = self.job.take().ok_or_else(done)?;
+        let ran_twice = || StoreError::Internal("a change was made twice".into());
+        let job = self.job.take().ok_or_else(ran_twice)?;
         ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
     }
 
