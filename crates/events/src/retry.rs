@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn an_endpoint_that_asks_for_rest_gets_it_within_bounds() {
-        let with_retry_after = |status, text| Failed { status: Some(status), retry_after: Some(text), ..failed(1) };
+        let with_retry_after =
+            |status, text| Failed { status: Some(status), retry_after: Some(text), ..failed(1) };
         assert_eq!(RetrySettings::rest_until(with_retry_after(429, "120")), Some(at(1_000_120)));
         assert_eq!(RetrySettings::rest_until(with_retry_after(503, "99999999")), Some(at(1_003_600)));
         assert_eq!(RetrySettings::rest_until(with_retry_after(500, "120")), None);

@@ -164,7 +164,8 @@ const KEYS: [(&str, &str, &str); 3] = [
 
 /// The keys that a call accepts.
 fn keys_of(path: &str) -> &'static [&'static str] {
-    let is_operation_of_path = |operation: &&Operation| path.strip_prefix("/api/v1/") == Some(operation.name());
+    let is_operation_of_path =
+        |operation: &&Operation| path.strip_prefix("/api/v1/") == Some(operation.name());
     match Operation::ALL.iter().find(is_operation_of_path).map(|operation| operation.level()) {
         Some(Level::Account | Level::Person) => &["account_api_key", "operator_api_key"],
         Some(Level::Operator) => &["operator_api_key"],

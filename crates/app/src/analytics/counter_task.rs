@@ -144,7 +144,8 @@ mod tests {
         let turn = |server| {
             turns.borrow_mut().push(server);
             let damaged = || StoreError::Internal("damaged".into());
-            let rest = if turns.borrow().len() < 4 { CountProgress::MoreLeft } else { CountProgress::AllDone };
+            let rest =
+                if turns.borrow().len() < 4 { CountProgress::MoreLeft } else { CountProgress::AllDone };
             ready(if server == BUSY { Err(damaged()) } else { Ok(rest) })
         };
         let folded = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;

@@ -48,10 +48,7 @@ pub(super) fn explain<'l>(
         let last_computed =
             |group: &Vec<&'l Lookup>| group.iter().rev().find(|lookup| lookup.path.is_none()).copied();
         let first_of_group = |group: &Vec<&'l Lookup>| group.first().copied();
-        candidates
-            .iter()
-            .find_map(last_computed)
-            .or_else(|| candidates.iter().rev().find_map(first_of_group))
+        candidates.iter().find_map(last_computed).or_else(|| candidates.iter().rev().find_map(first_of_group))
     };
     match missing.or_else(|| Some((fallback()?, Absent { nearest: None }))) {
         Some((lookup, Absent { nearest })) => TextFailure::VariableMissing {

@@ -41,7 +41,7 @@ use crate::attempt::settle::Settlement;
 use crate::attempt::{Connector, Router};
 use crate::journal::Journal;
 use crate::prepare::Preparer;
-use crate::schedule::{Action, WorkRequest, Entry, Next, PauseCause, Schedule, Shortage};
+use crate::schedule::{Action, Entry, Next, PauseCause, Schedule, Shortage, WorkRequest};
 use crate::settings::Settings;
 use intake::OpenIntake;
 

@@ -9,7 +9,7 @@ use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, StandardReply};
 
 use super::Inbox;
-use crate::local_smtp::{RcptReply, LocalSmtp, Policy, Received};
+use crate::local_smtp::{LocalSmtp, Policy, RcptReply, Received};
 
 /// Catches mail until it is dropped.
 #[derive(Debug)]

@@ -69,7 +69,11 @@ impl Journal {
             segment_bytes_max,
             current: None,
             next_number,
-            open: unsettled.flights.iter().map(|flight| (flight.recovered.key, flight.first_segment)).collect(),
+            open: unsettled
+                .flights
+                .iter()
+                .map(|flight| (flight.recovered.key, flight.first_segment))
+                .collect(),
             open_in: unsettled.open_in,
         };
         state.remove_settled_segments();

@@ -59,7 +59,7 @@ pub use explain::{PathTotals, Totals};
 pub(crate) use feedback::EndedWhile;
 pub(crate) use late::Late;
 pub(crate) use memory_share::IntakeLimits;
-pub(crate) use pull::{WorkRequest, Job, Next};
+pub(crate) use pull::{Job, Next, WorkRequest};
 pub(crate) use replies::{Reaction, RefusalReply};
 pub(crate) use site_queue::cost;
 pub(crate) use sources::{CountedSource, Source};

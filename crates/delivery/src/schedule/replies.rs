@@ -272,7 +272,12 @@ impl Schedule {
     }
 
     /// The greeting refused the connection. Returns whether the message just waits, because it was not offered.
-    pub(crate) fn connection_refused(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) -> bool {
+    pub(crate) fn connection_refused(
+        &mut self,
+        path_id: usize,
+        reply: RefusalReply<'_>,
+        now: Timestamp,
+    ) -> bool {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return false;

@@ -67,7 +67,8 @@ impl SiteQueue {
 
     /// Whether this message waits here. Looks at all messages of its server.
     pub(super) fn holds(&self, server: ServerId, message: MessageId) -> bool {
-        let lanes = self.servers.get(&server).into_iter().flat_map(|server_queue| server_queue.lanes.values());
+        let lanes =
+            self.servers.get(&server).into_iter().flat_map(|server_queue| server_queue.lanes.values());
         lanes.flat_map(|lane| lane.entries.iter()).any(|entry| entry.message_id == message)
     }
 
@@ -227,7 +228,8 @@ impl SiteQueue {
     fn drop_empty_queues(&mut self) {
         self.servers.retain(|_, server_queue| server_queue.waiting > 0);
         let servers = &self.servers;
-        self.ring.retain(|server| servers.get(server).is_some_and(|server_queue| !server_queue.ring.is_empty()));
+        self.ring
+            .retain(|server| servers.get(server).is_some_and(|server_queue| !server_queue.ring.is_empty()));
         for (server, server_queue) in &mut self.servers {
             server_queue.in_ring = self.ring.contains(server);
         }

@@ -762,8 +762,14 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
     for (at, server) in servers.into_iter().enumerate() {
         let (server, signal) = (ServerId(server), Some(postroad_mail::Signal::TooFast));
         let reason = &Reason::of_message("451 slow down", server);
-        let reply =
-            RefusalReply { lane: &lanes[at], server, greylisted: None, phase: ReplyPhase::Data, signal, reason };
+        let reply = RefusalReply {
+            lane: &lanes[at],
+            server,
+            greylisted: None,
+            phase: ReplyPhase::Data,
+            signal,
+            reason,
+        };
         if accepts_between && at == 2 {
             world.schedule.accepted(paths[0], &lanes[0], server, now);
         }
@@ -792,8 +798,14 @@ fn refusal_of_one_recipient_ends_the_test_of_a_whole_provider() {
         assert!(pace.has_several_sites);
         assert!(pace.standstill.refused(1, reason, world.now));
         let phase = ReplyPhase::Recipient;
-        let reply =
-            RefusalReply { lane: &lane, server: ServerId(1), greylisted: None, phase, signal: ends_by, reason };
+        let reply = RefusalReply {
+            lane: &lane,
+            server: ServerId(1),
+            greylisted: None,
+            phase,
+            signal: ends_by,
+            reason,
+        };
         world.schedule.refused(path, reply, world.now);
         assert!(world.schedule.paces.values().all(|pace| !pace.standstill.is_stopped()), "{ends_by:?}");
     }
@@ -841,7 +853,8 @@ fn refusal_reports_the_conclusion_without_the_receivers_words() {
     let mut refuse = |signal| {
         let reason = &Reason::of_message("451 4.7.1 <jane@one.example> secret words", server);
         let phase = ReplyPhase::Data;
-        let reply = RefusalReply { lane: &lane, server, greylisted: None, phase, signal: Some(signal), reason };
+        let reply =
+            RefusalReply { lane: &lane, server, greylisted: None, phase, signal: Some(signal), reason };
         world.schedule.refused(path, reply, world.now).conclusion
     };
     assert_eq!(refuse(postroad_mail::Signal::Content), None, "one refusal stops nothing");
@@ -1315,7 +1328,7 @@ fn whatever_happens_in_between_everything_goes_out_once() {
 #[test]
 fn domains_that_nothing_waits_for_are_forgotten_when_there_are_too_many() {
     let mut world = World::new();
-    world.schedule.room = Room::new(1_000);
+    world.schedule.memory = MemoryLimit::new(1_000);
     for message in 0..90 {
         world.add(1, message, &format!("d{message}.example"));
     }

@@ -21,7 +21,7 @@ use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, ReversePath, StandardReply};
 use tokio::sync::watch;
 
-use crate::local_smtp::{RcptReply, LocalSmtp, Policy, Received};
+use crate::local_smtp::{LocalSmtp, Policy, RcptReply, Received};
 use behaviour::{Afterwards, Behaviour};
 use mail_back::MailBack;
 use repeats::Repeats;

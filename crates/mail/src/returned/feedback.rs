@@ -11,8 +11,9 @@ const COMPLAINT_SUBJECTS: [&str; 3] = ["complaint about message from", "spam com
 
 pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     let Some(report) = parts.feedback.as_deref().or_else(|| report_in_text(parts)) else {
-        return is_plain_complaint(parts)
-            .then(|| vec![ReturnedRecipient::without_refusal(ReturnedKind::Complaint, parts.original_recipient())]);
+        return is_plain_complaint(parts).then(|| {
+            vec![ReturnedRecipient::without_refusal(ReturnedKind::Complaint, parts.original_recipient())]
+        });
     };
     let fields = |name: &'static str| {
         report.lines().filter_map(move |line| {

@@ -53,7 +53,9 @@ impl Store {
                 let (message, chunk) = (*message, chunk.to_vec());
                 are_indexed &= self
                     .write(move |sql| {
-                        Box::pin(async move { sql.overwriting(remove(sql, server_id, message, &chunk)).await })
+                        Box::pin(
+                            async move { sql.overwriting(remove(sql, server_id, message, &chunk)).await },
+                        )
                     })
                     .await?;
             }

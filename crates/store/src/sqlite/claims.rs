@@ -298,7 +298,8 @@ impl Claims {
         if self.changing.contains_key(&key) {
             return;
         }
-        if let Some(claim) = self.claimed.get(&key).copied().filter(|claim| claim.released && !claim.settling) {
+        if let Some(claim) = self.claimed.get(&key).copied().filter(|claim| claim.released && !claim.settling)
+        {
             self.claimed.remove(&key);
             self.note_queued(key, claim.due_at);
         }

@@ -46,7 +46,9 @@ pub(super) fn settle(
         // The caller has compared the claim in memory. If the entry's time changed while it was being claimed, the
         // message was still sent, so its outcome counts.
         AttemptMatch::Same | AttemptMatch::Other => {}
-        AttemptMatch::Recorded if outcome.keep_claim => return Ok(Settled::AlreadyRecorded(After::Kept(due_at))),
+        AttemptMatch::Recorded if outcome.keep_claim => {
+            return Ok(Settled::AlreadyRecorded(After::Kept(due_at)));
+        }
         AttemptMatch::Recorded => return Ok(Settled::AlreadyRecorded(After::Queued(due_at))),
     }
     let status = Status::parse(&status)

@@ -18,7 +18,7 @@ use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::prepare::Work;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
-use crate::schedule::{WorkRequest, Entry, Greylisted, Job, EndedWhile, Next};
+use crate::schedule::{EndedWhile, Entry, Greylisted, Job, Next, WorkRequest};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// Pause after the store failed to return a message.
@@ -87,7 +87,11 @@ impl Worker {
         let mut request = WorkRequest::First;
         loop {
             if self.is_used_up() {
-                return if request == WorkRequest::AfterWait { EndedWhile::Woken } else { EndedWhile::Working };
+                return if request == WorkRequest::AfterWait {
+                    EndedWhile::Woken
+                } else {
+                    EndedWhile::Working
+                };
             }
             match self.shared.next(self.path, request) {
                 Next::Close => return EndedWhile::Working,

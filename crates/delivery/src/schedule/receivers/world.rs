@@ -22,7 +22,7 @@ use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::warm_up::WarmUpPlan;
-use crate::schedule::{Action, WorkRequest, Entry, Job, LaneKey, EndedWhile, Next, Reaction, Schedule};
+use crate::schedule::{Action, EndedWhile, Entry, Job, LaneKey, Next, Reaction, Schedule, WorkRequest};
 
 pub(super) const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -302,7 +302,8 @@ impl World {
             && (task.carried >= rules.messages_per_connection_max
                 || self.now.since(task.opened_at) >= rules.connection_age_max)
         {
-            let left = if request == WorkRequest::AfterWait { EndedWhile::Woken } else { EndedWhile::Working };
+            let left =
+                if request == WorkRequest::AfterWait { EndedWhile::Woken } else { EndedWhile::Working };
             return self.close(id, left);
         }
         let (path, has_connection) = (task.path, task.connection.is_some());

@@ -7,7 +7,10 @@ use crate::world::{Engine, World, both_engines, good_but};
 
 const PAUSE: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s");
 
-both_engines!(events_not_posted_before_a_crash_are_posted_after_it, a_post_under_way_in_the_crash_is_made_again);
+both_engines!(
+    events_not_posted_before_a_crash_are_posted_after_it,
+    a_post_under_way_in_the_crash_is_made_again
+);
 
 async fn events_not_posted_before_a_crash_are_posted_after_it(engine: Engine) {
     let mut world = World::start_with(engine, &[PAUSE]);
