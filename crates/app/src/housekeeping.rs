@@ -30,17 +30,17 @@ const PURGE_STEPS_MAX: usize = 20;
 
 /// Last use of credentials, not stored yet.
 #[derive(Debug)]
-pub(crate) struct Used<Id> {
+pub(crate) struct LastUses<Id> {
     at: Mutex<HashMap<Id, Timestamp>>,
 }
 
-impl<Id> Default for Used<Id> {
+impl<Id> Default for LastUses<Id> {
     fn default() -> Self {
         Self { at: Mutex::default() }
     }
 }
 
-impl<Id: Copy + Eq + Hash> Used<Id> {
+impl<Id: Copy + Eq + Hash> LastUses<Id> {
     pub(crate) fn note(&self, id: Id, at: Timestamp) {
         self.at.lock().insert(id, at);
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use postroad_store::{Breakdown, CounterRow, Grain, Sums};
 
 use super::dimension::{Dimension, DimensionValue, Filter};
-use super::plan::{Stretch, span_of};
+use super::plan::{CounterRange, span_of};
 use super::wrong;
 use crate::{App, Caller, Refusal};
 
@@ -23,7 +23,7 @@ pub(super) struct CounterSelection<'a> {
     pub(super) dimensions: &'a [Dimension],
     pub(super) filters: &'a [Filter],
     pub(super) borders: &'a [i64],
-    pub(super) stretches: &'a [Stretch],
+    pub(super) stretches: &'a [CounterRange],
 }
 
 /// Sums by group and span; empty spans are absent.

@@ -19,9 +19,9 @@ const HUNG_AFTER: Duration = Duration::from_mins(1);
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
 /// Admits all entries that a path keeps: their servers and lanes were admitted before.
-struct Passed;
+struct AdmitAll;
 
-impl Admission for Passed {
+impl Admission for AdmitAll {
     fn admits_server(&mut self, _: ServerId) -> bool {
         true
     }
@@ -69,7 +69,7 @@ impl Schedule {
     /// The next entry that keeps this path's address. Entries of stopped lanes return to the queue.
     pub(super) fn pop_kept(&mut self, path_id: usize) -> Option<(usize, Entry)> {
         let queue = self.paths[path_id].queue;
-        while let Some((lane, entry)) = self.paths[path_id].kept.pop(&mut Passed) {
+        while let Some((lane, entry)) = self.paths[path_id].kept.pop(&mut AdmitAll) {
             if !self.lanes[lane].trouble.is_stopped(entry.server_id) {
                 self.paths[path_id].took_kept = true;
                 return Some((lane, entry));

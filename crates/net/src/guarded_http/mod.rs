@@ -164,14 +164,14 @@ impl Inner {
         &self,
         origin: Origin,
         connection: pool::Connection,
-        done: exchange::Done,
+        done: exchange::Exchanged,
         connected_in: Option<Duration>,
     ) -> HttpAnswer {
         let (address, certificate_expires_at) = (connection.address, connection.certificate_expires_at);
         if done.is_whole {
             self.pool.keep(origin, connection);
         }
-        let exchange::Done { status, retry_after, content_type, body, is_cut, .. } = done;
+        let exchange::Exchanged { status, retry_after, content_type, body, is_cut, .. } = done;
         HttpAnswer {
             status,
             retry_after,

@@ -73,7 +73,7 @@ struct TopRow {
 }
 
 /// The answer to the query.
-struct Shown {
+struct AnalyticsAnswer {
     figures: Vec<Figure>,
     chart: String,
     rows: Vec<TopRow>,
@@ -96,7 +96,7 @@ struct AnalyticsPage {
     fields: Vec<FilterField>,
     keys: Vec<KeyChoice>,
     chips: Vec<Chip>,
-    shown: Option<Shown>,
+    shown: Option<AnalyticsAnswer>,
     parts: &'static [Part],
     by: &'static str,
     csv: String,
@@ -174,7 +174,7 @@ async fn answer(
     caller: &Caller,
     query: &AnalyticsQuery,
     names: &KeyNames,
-) -> Result<Shown, Problem> {
+) -> Result<AnalyticsAnswer, Problem> {
     let app = visit.app();
     let this = app.analytics_summary(caller, &query.summary()).await?;
     let before = app.analytics_summary(caller, &query.before().summary()).await?;
@@ -185,7 +185,7 @@ async fn answer(
     }
     let top = app.analytics_top(caller, &query.top()).await?;
     let description = "Messages over time; the table below has the figures";
-    Ok(Shown {
+    Ok(AnalyticsAnswer {
         figures: figures(&this, &before),
         chart: chart(&series, query.granularity, &query.zone, description),
         rows: top.entries.iter().map(|entry| top_row(query, names, entry)).collect(),
