@@ -38,7 +38,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
-    /// Remaining wait, if the receiver is greylisting and its time is known.
+    /// Pause before the next attempt, if known: the rest of a greylisting, or until an obstacle ends.
     pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, drawn from its reply.
     pub(crate) conclusion: Option<String>,

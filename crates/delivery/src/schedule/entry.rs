@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) was_tried_elsewhere: bool,
     /// Next time its wait is reported; `None` before the first report.
     pub(crate) announce_at: Option<Timestamp>,
-    /// Whether it was aborted once, because its host took long while connections were scarce. It is not aborted again.
+    /// Whether it was aborted, because its host took long while connections were scarce. Its host then gets more time.
     pub(crate) was_aborted: bool,
     /// Whether the store has recorded that its attempt begins.
     pub(crate) begun: bool,
