@@ -86,7 +86,7 @@ impl Answers {
         if bytes <= UNCOUNTED_BYTES {
             return Body::from(segments.pop_front().unwrap_or_default());
         }
-        // Its source values are freed by now.
+        // The source values of the answer are freed by now.
         drop(share.split_above(bytes));
         let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
         let watching = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));

@@ -158,8 +158,8 @@ fn without_trailing_slash(uri: &mut Uri) {
     }
 }
 
-/// Beginnings of paths that continue with a token. Whoever has it can unsubscribe a recipient, read the records of a
-/// domain, or fill a request inspector.
+/// Beginnings of paths that continue with a token. Anybody who has the token can unsubscribe a recipient, read the
+/// records of a domain, or fill a request inspector.
 const TOKEN_PATHS: [&str; 5] = ["/c/", "/o/", "/u/", "/dns/", "/inspect/"];
 
 /// Cuts the token off a path. Queries, which have the tokens of invitations and resets, are not logged at all.

@@ -51,7 +51,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
 
 /// Parses an object whose text was checked before.
 pub(super) fn parse_item(text: &str) -> Object<'_> {
-    // Its memory was checked against the limit then.
+    // The memory of the object was checked against the limit then.
     let mut parser =
         Parser { text, at: 0, depth: REQUEST_LIST_DEPTH, lists_left: usize::MAX, only_checks: false };
     match parser.document() {

@@ -125,7 +125,7 @@ impl App {
         let updated = store.update_server_from_above(id, request.if_version, ceilings, change).await;
         self.forget_setup();
         match updated.map_err(|error| match error {
-            // It was deleted at the same moment.
+            // The server was deleted at the same moment.
             StoreError::NotFound => AccountRefusal::NotFound(thing),
             other => AccountRefusal::store(ObjectKind::Server)(other),
         })? {
@@ -163,7 +163,8 @@ impl App {
         self.server_of(by, operation, id).await
     }
 
-    /// Its keys stop working at once. Its data stays for seven days, during which the server can be restored.
+    /// Deletes a server. Its keys stop working at once. Its data stays for seven days, during which the server can be
+    /// restored.
     pub async fn delete_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersDelete;
         self.server_of(by, operation, id).await?;

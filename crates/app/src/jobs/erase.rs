@@ -53,7 +53,7 @@ impl App {
         let store = &self.inner.store;
         store.erase_address(server_id, person.as_str().to_owned(), &self.counting_rules()).await?;
         let left = store.scrub(person.as_str()).await?;
-        // One page has the request of this job, which is removed when the job ends.
+        // One page still contains the request of this job itself, which is removed when the job ends.
         if left > 1 {
             tracing::info!(
                 server.id = server_id.0,

@@ -229,7 +229,7 @@ impl App {
         version: i64,
         operation: Operation,
     ) -> Result<FoundTemplate, TemplateRefusal> {
-        // It compiled when it was saved. A newer release may be stricter, but must not stop mail.
+        // The version compiled when it was saved. A newer release may be stricter, but must not stop mail.
         self.compiled_template(caller.server_id, id, version).await?;
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), operation, subject);

@@ -54,7 +54,7 @@ impl Router {
     pub(crate) async fn route(&self, key: &LaneKey, server: ServerId) -> Result<Route, RouteFailure> {
         let now = self.clock.now();
         if self.is_simulator(&key.domain) {
-            // Its recipients never leave the machine, whether the simulator runs or not.
+            // Mail to simulated recipients never leaves the machine, whether the simulator runs or not.
             return match self.simulator.1 {
                 Some(address) => Ok(self.in_process_route("simulator", RouteKind::Simulator, address, now)),
                 None => Err(RouteFailure {

@@ -13,7 +13,7 @@ use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 
 const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
-/// A schedule whose connection tasks do what they are told. Sites whose name begins with `silent` never greet.
+/// A schedule whose connection tasks do as it says. Sites whose name begins with `silent` never greet.
 struct World {
     schedule: Schedule,
     now: Timestamp,
@@ -267,7 +267,7 @@ fn one_host_that_hangs_does_not_stop_a_site_that_replies() {
         world.send_one();
     }
     assert!(world.dialling.contains_key(&first), "one attempt waits for that host");
-    assert_eq!(world.broken_off, 6, "the others make way, each after a second");
+    assert_eq!(world.broken_off, 6, "the others are aborted, each after a second");
     world.hanging.clear();
     world.pass(Duration::from_secs(1));
     assert_eq!(world.busy.len(), 9, "the site gets connections to its other hosts");
@@ -395,7 +395,7 @@ fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
     for n in 0..30 {
         world.add(1, &format!("hangs-{n}.example"));
     }
-    // Each makes way in the middle of its message, as its host says nothing. Those that are known for it keep waiting.
+    // Each is aborted in the middle of its message, as its host says nothing. Those that are known for it keep waiting.
     while let Some(at) = world.busy.iter().position(|(_, job)| !job.is_site_silent) {
         let begun = world.now;
         world.pass(Duration::from_millis(100));

@@ -48,7 +48,7 @@ impl Greylisted {
         Self { first: before.map_or(now, |before| before.first), retry_at: Some(retry_at) }
     }
 
-    /// Its retry ended without a reply of the receiver.
+    /// The retry of the message ended without a reply of the receiver.
     pub(crate) fn delayed(self) -> Self {
         Self { retry_at: None, ..self }
     }

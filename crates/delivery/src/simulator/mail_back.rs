@@ -93,7 +93,7 @@ async fn mail(to: SocketAddr, name: &DomainName, message: &OutgoingMessage) {
 async fn exchange(to: SocketAddr, name: &DomainName, message: OutgoingMessage) -> io::Result<()> {
     let mut stream = TcpStream::connect(to).await?;
     stream.set_nodelay(true)?;
-    // It does not leave the machine.
+    // Returned mail does not leave the machine.
     let config = ClientConfig { tls: TlsMode::Never, ..ClientConfig::new(HeloName::from(name.clone())) };
     let mut session = ClientSession::new(config);
     let mut message = Some(message);

@@ -283,7 +283,7 @@ async fn post_claimed(
                 && shared.permits.is_exhausted(&permit)
                 && let Some(give_up) = give_up.take()
             {
-                // It may already have its answer.
+                // The post may already have its answer.
                 let _ = give_up.send(());
             }
         }

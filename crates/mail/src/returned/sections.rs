@@ -83,7 +83,7 @@ fn split(notice: &str, is_recipient: impl Fn(&str) -> bool) -> Vec<Section> {
                 let is_new = sections.open(address);
                 let has_code = line.starts_with(['4', '5']);
                 if is_new && has_code {
-                    // It is all that is known about this recipient.
+                    // The transcript and this line are all that is known about this recipient.
                     sections.add(&transcript);
                     sections.add(line);
                     sections.current = None;

@@ -202,7 +202,7 @@ impl Inner {
                 work(file, &|| inner.policies().all());
             }
         };
-        // It ends early only if the process does.
+        // The write ends early only if the process does.
         let _ = tokio::task::spawn_blocking(write).await;
     }
 

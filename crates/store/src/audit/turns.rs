@@ -34,7 +34,7 @@ impl AuditTurns {
     pub(crate) async fn wait(&self, server_id: ServerId) -> Turn<'_> {
         let queue = server_id.0.unsigned_abs() as usize % QUEUES;
         let of_server = self.queues[queue].lock().await;
-        // It is never closed.
+        // The semaphore is never closed.
         Turn { _of_server: of_server, _of_all: self.at_once.acquire().await.ok() }
     }
 }

@@ -95,7 +95,7 @@ fn corrected(
     match last_delivery_at {
         // Never attempted, so it was due since its acceptance.
         None => Some(now),
-        // Its last attempt lies in the future: the pause after it begins now.
+        // The message's last attempt lies in the future: the pause after it begins now.
         Some(at) if at > now => Some(now.plus(due_at.since(at).min(pause_max))).filter(|new| *new < due_at),
         Some(at) => (due_at.since(at) > pause_max).then_some(now),
     }

@@ -276,7 +276,7 @@ async fn claim_keys<'a>(
     let mut repeated = HashMap::new();
     for (send, key) in keyed().filter(|(send, key)| !claimed.contains(&(send.info.server_id.0, &key.key))) {
         let found = stored.remove(&(send.info.server_id.0, key.key.clone()));
-        // It existed a moment ago; the node that purged it has a different clock.
+        // The key existed a moment ago; the node that purged it has a different clock.
         let found = found.ok_or(StoreError::KeyInUse)?;
         repeated.insert((send.info.server_id, key.key.as_str()), found);
     }

@@ -68,7 +68,7 @@ pub(crate) async fn insert(sql: &Sql<'_>, new: &NewReturn, test: bool) -> Result
             info.id.0.into(),
             new.token.0.as_str().into(),
             new.rcpt_to.as_str().into(),
-            // This status is final: nothing more happens to it.
+            // This status is final: nothing more happens to the mail.
             Status::Sent.as_str().into(),
             new.about.0.into(),
         ],

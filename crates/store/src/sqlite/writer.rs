@@ -75,7 +75,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.queue.take());
         if let Some(thread) = self.thread.take() {
-            // It does not panic: operations run in `catch_unwind`.
+            // The thread does not panic: operations run in `catch_unwind`.
             let _ = thread.join();
         }
     }
