@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use postroad_openapi_macros::request_shape;
 use postroad_store::ScheduleChange;
 
-use super::schedule::{self, ScheduleOut, MessageSelection};
+use super::schedule::{self, MessageSelection, ScheduleOut};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;

@@ -117,7 +117,9 @@ pub(super) async fn change(
             done.flags.pagination = Some(Pagination::new(limit, next));
             Ok(done)
         }
-        MessageSelection::Unclear => Err(Reason::Internal("a request without a target was let through".into()).into()),
+        MessageSelection::Unclear => {
+            Err(Reason::Internal("a request without a target was let through".into()).into())
+        }
     }
 }
 

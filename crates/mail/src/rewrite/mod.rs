@@ -137,7 +137,9 @@ impl RewritePlan {
         let token = |kind: &TrackKind| personal.key.token(personal.server_id, personal.message_id, kind);
         let base = &self.base_url;
         match spot {
-            Insertion::Link(target) => format!("{base}/c/{}", token(&TrackKind::Click { target: target.clone() })),
+            Insertion::Link(target) => {
+                format!("{base}/c/{}", token(&TrackKind::Click { target: target.clone() }))
+            }
             Insertion::Pixel => format!(
                 "<img src=\"{base}/o/{}\" alt=\"\" width=\"1\" height=\"1\" border=\"0\" \
                  style=\"width:1px;height:1px;border:0\">",

@@ -54,7 +54,10 @@ struct VisibleSources {
 
 /// Source addresses as receivers see them. Behind address translation, that is the address of the HELO name. Where the
 /// operating system chooses, it is any address of the host name.
-fn seen_from_outside(view: &View<'_>, config: &ServiceConfig) -> Result<Result<VisibleSources, String>, NotAskedYet> {
+fn seen_from_outside(
+    view: &View<'_>,
+    config: &ServiceConfig,
+) -> Result<Result<VisibleSources, String>, NotAskedYet> {
     let mut seen = VisibleSources::default();
     let mut names = Vec::new();
     if config.uses_host {
