@@ -52,7 +52,7 @@ impl Expansion {
 pub(crate) struct Expansions(Vec<Expansion>);
 
 impl Expansions {
-    /// `true` means all, an array names them, anything else means none. Unknown names become warnings.
+    /// `true` means all expansions, an array names some, anything else means none. Unknown names become warnings.
     pub(super) fn read(json: Option<Json<'_>>, findings: &mut Findings) -> Self {
         match json {
             Some(Json::Bool(true)) => Self(Expansion::ALL.to_vec()),

@@ -13,7 +13,7 @@ use crate::json;
 
 /// Maximum number of lines per call; longer lists are sent in parts.
 const LINES_MAX: usize = 10_000;
-/// Longest text, which is copied while it is read; enough for that many lines.
+/// Maximum size of `csv`, which is copied while it is read; enough for `LINES_MAX` lines.
 const TEXT_BYTES_MAX: usize = 8 << 20;
 /// Lines passed to `app` at once.
 const PART_LINES: usize = 500;

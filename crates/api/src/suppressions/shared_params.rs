@@ -16,7 +16,7 @@ const NAME: &str = "items";
 #[derive(Debug)]
 pub(crate) enum OneOrMany<T> {
     One(T),
-    /// Items; one with wrong types as its problems.
+    /// Each item, or its problems if it has wrong types.
     Many(Vec<Result<T, Vec<FieldProblem>>>),
 }
 
