@@ -13,7 +13,7 @@ use crate::idempotency;
 use crate::json::Json;
 use crate::page::Pagination;
 
-/// Most networks that are read; `app` has its own limit.
+/// Maximum number of networks that are read; `app` has its own limit.
 const NETWORKS_MAX: usize = 200;
 
 /// Takes a required integer.

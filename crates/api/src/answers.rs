@@ -73,7 +73,7 @@ impl Answers {
         Ok(self.body(written(value)?, Share::default()))
     }
 
-    /// Writes `value` as JSON into a body that gives back `share` piece by piece as it is sent.
+    /// Writes `value` as JSON into a body that frees `share` piece by piece as it is sent.
     pub(crate) async fn render(&self, value: Box<dyn WriteJson>, share: Share) -> Result<Body, Failure> {
         // The share is moved as well: it is held until the work is done, even if the caller has gone.
         let work = move || written(&*value).map(|segments| (segments, share));
@@ -86,7 +86,7 @@ impl Answers {
         if bytes <= UNCOUNTED_BYTES {
             return Body::from(segments.pop_front().unwrap_or_default());
         }
-        // Its source values are freed by now.
+        // The source values of the answer are freed by now.
         drop(share.split_above(bytes));
         let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
         let watching = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_takes_for_ever_is_cut_off() {
+    async fn an_answer_that_is_never_read_is_cut_off() {
         let answers = Answers { time_max: 2 * STALL, ..answers() };
         let share = answers.reserve(ONE, MIB).await.unwrap().unwrap();
         let mut body = answers.render(Box::new(text()), share).await.unwrap();

@@ -14,7 +14,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::failure::{Failure, Reason};
 use crate::tenant::Tenant;
 
-/// Most calls running on blocking threads at the same time, in total and per server.
+/// Maximum number of calls running on blocking threads at the same time, in total and per server.
 const CALLS_MAX: usize = 64;
 const CALLS_OF_SERVER_MAX: usize = 16;
 
@@ -44,19 +44,19 @@ impl BlockingPool {
             let done = call.await;
             *result_in.lock() = Some(done);
         });
-        self.drive(tenant.into(), call).await?;
+        self.run_without_result(tenant.into(), call).await?;
         let done = result.lock().take();
-        done.expect("a call that was driven to its end has left its result")
+        done.expect("a call that ran to its end has left its result")
     }
 
-    /// The same without a result: compiled once and not for each kind of call.
-    async fn drive(
+    /// Like `run`, but without a result: compiled once and not for each kind of call.
+    async fn run_without_result(
         &self,
         tenant: Tenant,
         mut call: Pin<Box<dyn Future<Output = ()> + Send>>,
     ) -> Result<(), Failure> {
         let Some(mut thread) = self.threads.acquire(tenant, 1).await else {
-            return Err(Reason::Unavailable("the large requests in work are at their limit".into()).into());
+            return Err(Reason::Unavailable("too many large requests are in progress".into()).into());
         };
         let woken = Arc::new(Woken(Notify::new()));
         loop {
@@ -98,10 +98,10 @@ pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'st
     Ok(done.await.expect("work that ended has sent its result"))
 }
 
-/// The same without a result: compiled once and not for each kind of work.
+/// Like `run`, but without a result: compiled once and not for each kind of work.
 async fn run_boxed(work: Box<dyn FnOnce() + Send>) -> Result<(), Failure> {
     spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
-        // The boundary answers the panic. Do not log this error: its text quotes the panic message.
+        // `boundary.rs` turns the panic into an error answer. Do not log this error: its text quotes the panic message.
         Ok(panic) => resume_unwind(panic),
         Err(stopping) => cancelled(&stopping),
     })
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_pool_is_waited_for_and_not_for_ever() {
+    async fn waiting_for_a_full_pool_has_a_timeout() {
         let blocking_pool = BlockingPool::new(Duration::from_millis(1));
         let all = blocking_pool.threads.acquire(ONE.into(), CALLS_OF_SERVER_MAX).await.unwrap();
         let refused = blocking_pool.run(ONE, async { Ok(()) }).await.unwrap_err();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_goes_on_where_the_work_was_asked_for() {
+    async fn a_panic_reaches_the_caller() {
         let panic = AssertUnwindSafe(run(|| panic!("the cause"))).catch_unwind().await.unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
         let driven = BlockingPool::new(Duration::from_secs(1));

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
 use crate::tenant::Tenant;
 
-/// Least memory that a body reserves.
+/// Minimum memory that a body reserves.
 const STEP_BYTES_MIN: usize = 4 << 10;
 
 /// Limits shared by all requests.
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_only_announced_takes_nothing() {
+    async fn an_announced_length_takes_no_memory() {
         let bodies = bodies(8 * MIB);
         let all = free(&bodies);
         let mut idle: Vec<_> = (0..100).map(|_| Box::pin(bodies.read(ONE, announced(8 * MIB, 0)))).collect();

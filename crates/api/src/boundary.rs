@@ -22,7 +22,7 @@ use crate::request_id::X_REQUEST_ID;
 use crate::request_info::{LogFields, RequestInfo};
 use crate::{Mode, drain, envelope, held, host, peer, redirect};
 
-/// Most characters of a path that are logged.
+/// Maximum number of characters of a path that are logged.
 const LOGGED_PATH_CHARS_MAX: usize = 200;
 
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub(crate) struct Boundary {
     pub(crate) per_address: Arc<PerAddressLimit>,
     /// Host names that serve something else than the API.
     pub(crate) virtual_host: Option<VirtualHost>,
-    /// Who may call `postroad dev`; none in `serve`.
+    /// Access rules of `postroad dev`; `None` in `serve`.
     pub(crate) dev_access: Option<Arc<DevAccess>>,
 }
 
@@ -67,7 +67,7 @@ impl Boundary {
         let is_refused = matches!(permit, Some(None));
         let answering = async {
             if is_refused {
-                let cause = "the requests of one address are at their limit".to_owned();
+                let cause = "too many requests of one address are in progress".to_owned();
                 return envelope::failed(&info, &Reason::Unavailable(cause).into());
             }
             self.route(mode, peer, request).await
@@ -158,8 +158,8 @@ fn without_trailing_slash(uri: &mut Uri) {
     }
 }
 
-/// Beginnings of paths that continue with a token. Whoever has it can unsubscribe a recipient, read the records of a
-/// domain, or fill a request inspector.
+/// Beginnings of paths that continue with a token. Anybody who has the token can unsubscribe a recipient, read the
+/// records of a domain, or fill a request inspector.
 const TOKEN_PATHS: [&str; 5] = ["/c/", "/o/", "/u/", "/dns/", "/inspect/"];
 
 /// Cuts the token off a path. Queries, which have the tokens of invitations and resets, are not logged at all.

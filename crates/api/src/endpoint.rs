@@ -98,21 +98,21 @@ impl<C> Call<C> {
     /// Waits for a permit to post a sample event. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.samples.acquire(self.tenant, 1).await;
-        permit.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
+        permit.ok_or_else(|| Reason::Unavailable("too many samples are being posted".into()).into())
     }
 
     /// Waits for a permit to change many scheduled messages. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn schedule_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.schedule_changes.acquire(self.tenant, 1).await;
         let full =
-            || Reason::Unavailable("the changes of scheduled messages are at their limit".into()).into();
+            || Reason::Unavailable("too many changes of scheduled messages are in progress".into()).into();
         permit.ok_or_else(full)
     }
 
     /// Waits for a permit to work on a batch. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn batch_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.batches.acquire(self.tenant, 1).await;
-        permit.ok_or_else(|| Reason::Unavailable("the batches in work are at their limit".into()).into())
+        permit.ok_or_else(|| Reason::Unavailable("too many batches are in progress".into()).into())
     }
 
     /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one.
@@ -133,11 +133,11 @@ impl<C> Call<C> {
     }
 }
 
-/// What an endpoint does for a call, behind one type: the code around it is compiled once for each kind of caller.
+/// Handler of an endpoint as one type, so that the code around it is compiled once for each kind of caller.
 pub(crate) type Handle<C> =
     Arc<dyn Fn(Call<C>) -> BoxFuture<'static, Result<Success<Box<dyn Payload>>, Failure>> + Send + Sync>;
 
-/// The handler of an endpoint.
+/// Boxes the handler of an endpoint.
 pub(crate) fn boxed<C, T, F, Fut>(handle: F) -> Handle<C>
 where
     T: Payload + 'static,
@@ -167,8 +167,8 @@ pub(crate) async fn answer<C: Authenticate>(
     };
     let tenant = caller.tenant();
     let logged = caller.logged();
-    let Some(place) = state.in_flight.acquire(tenant, 1).await else {
-        let cause = "the calls of one tenant are at their limit".to_owned();
+    let Some(permit) = state.in_flight.acquire(tenant, 1).await else {
+        let cause = "too many calls of one tenant are in progress".to_owned();
         let full = Err(Reason::Unavailable(cause).into());
         return envelope::respond(&info, (tenant, logged), &state.answers, full).await;
     };
@@ -216,7 +216,7 @@ pub(crate) async fn answer<C: Authenticate>(
     }
     let response = envelope::respond(&info, (tenant, logged), &state.answers, outcome).await;
     // The permit is held until the answer is sent.
-    response.map(|body| held::hold(body, place))
+    response.map(|body| held::hold(body, permit))
 }
 
 /// Messages accepted after the answer are sent as the changed rates, suspensions and pools say.

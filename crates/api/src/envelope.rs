@@ -59,7 +59,7 @@ impl<T: Serialize + Send + Sync + 'static> Payload for T {
 }
 
 impl<T: Payload + 'static> Success<T> {
-    /// The same for the code that all endpoints share.
+    /// Boxes the payload, for the code that all endpoints share.
     pub(crate) fn boxed(self) -> Success<Box<dyn Payload>> {
         Success { data: Box::new(self.data), flags: self.flags, memory: self.memory }
     }

@@ -10,10 +10,10 @@ use postroad_model::Timestamp;
 use crate::failure::{Failure, PROBLEMS_SHOWN_MAX};
 use crate::json::{Json, Object};
 
-/// Most unknown fields that are reported; a request can contain any number of them.
+/// Maximum number of unknown fields that are reported; a request can contain any number of them.
 const WARNINGS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 100;
-/// Most problems kept in full; the rest is counted.
+/// Maximum number of problems kept in full; the rest is counted.
 const PROBLEMS_MAX: usize = PROBLEMS_SHOWN_MAX;
 
 /// Problems and warnings found in a request.
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_type_is_noted_with_its_place() {
+    fn every_wrong_type_is_reported_with_its_pointer() {
         let text = br#"{"a": 1, "b": "x", "c": {"d": [1.5]}, "e": [["x"], null, true]}"#;
         let mut fields = Fields::of_request(parse_object(text).unwrap());
         let mut findings = Findings::default();

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_held_is_given_back_with_the_last_piece() {
+    async fn the_held_value_is_released_with_the_last_piece() {
         let permit = Arc::new(());
         let mut body = hold(Body::from("x"), Arc::clone(&permit));
         let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_host_is_not_taken_for_one() {
+    fn text_that_is_no_host_is_not_taken_for_one() {
         for bad in [
             "",
             "a b",

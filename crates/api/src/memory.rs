@@ -64,7 +64,7 @@ impl Pool {
         if self.bytes.grow(tenant.into(), share, bytes).await {
             Ok(())
         } else {
-            Err(Reason::Unavailable("the bytes in memory are at their limit".into()).into())
+            Err(Reason::Unavailable("too many request bytes are in memory".into()).into())
         }
     }
 

@@ -30,8 +30,8 @@ pub struct Server {
     phase: watch::Sender<Phase>,
     accepting: JoinHandle<()>,
     /// One permit per connection.
-    places: Arc<Semaphore>,
-    places_max: u32,
+    permits: Arc<Semaphore>,
+    permits_max: u32,
     stop_time: Duration,
 }
 
@@ -39,19 +39,19 @@ impl Server {
     /// Starts accepting connections in the background.
     pub fn start(api: &Api, listener: TcpListener, tls: Option<Arc<ServerConfig>>, mode: Mode) -> Self {
         let settings = &api.settings;
-        let places_max = u32::try_from(settings.connections_max.max(1)).unwrap_or(u32::MAX);
-        let places = Arc::new(Semaphore::new(places_max as usize));
+        let permits_max = u32::try_from(settings.connections_max.max(1)).unwrap_or(u32::MAX);
+        let permits = Arc::new(Semaphore::new(permits_max as usize));
         let (phase, watching) = watch::channel(Phase::Running);
         let connections =
             Connections::new(Arc::clone(&api.boundary), tls.map(TlsAcceptor::from), mode, settings.times);
         let entrance = Entrance {
             listener,
-            places: Arc::clone(&places),
+            permits: Arc::clone(&permits),
             per_address: PerAddressLimit::new(settings.connections_per_address_max),
             proxies: settings.trusted_proxies.clone(),
         };
         let accepting = tokio::spawn(accept_all(entrance, connections, watching));
-        Self { phase, accepting, places, places_max, stop_time: settings.times.stop }
+        Self { phase, accepting, permits, permits_max, stop_time: settings.times.stop }
     }
 
     /// Stops accepting at once, and lets requests in flight finish within the time of the settings.
@@ -61,11 +61,11 @@ impl Server {
             tracing::error!(%error, "HTTP listener: the accept loop ended by a panic");
         }
         // If all permits are free, no connection is left.
-        if timeout(self.stop_time, self.places.acquire_many(self.places_max)).await.is_err() {
-            let open = self.places_max as usize - self.places.available_permits();
+        if timeout(self.stop_time, self.permits.acquire_many(self.permits_max)).await.is_err() {
+            let open = self.permits_max as usize - self.permits.available_permits();
             tracing::warn!(open, "shutdown: connections closed with requests unfinished");
             self.phase.send_replace(Phase::Gone);
-            drop(timeout(CUT_TIME_MAX, self.places.acquire_many(self.places_max)).await);
+            drop(timeout(CUT_TIME_MAX, self.permits.acquire_many(self.permits_max)).await);
         }
     }
 }
@@ -73,7 +73,7 @@ impl Server {
 /// Accept loop with its connection limits.
 struct Entrance {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     per_address: Arc<PerAddressLimit>,
     /// Proxies are exempt from the limit per address: they speak for many clients.
     proxies: Vec<IpNet>,
@@ -113,14 +113,14 @@ impl Entrance {
     /// Takes a permit before accepting: further connections wait in the kernel's queue. `None` if the address
     /// has reached its limit.
     async fn accept(&self) -> io::Result<Option<(TcpStream, Admission)>> {
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
+        let connection_permit = Arc::clone(&self.permits).acquire_owned().await.map_err(io::Error::other)?;
         let (stream, peer) = self.listener.accept().await?;
         let address = peer.ip().to_canonical();
         if self.proxies.iter().any(|network| network.contains(&address)) {
-            return Ok(Some((stream, (place, None))));
+            return Ok(Some((stream, (connection_permit, None))));
         }
         let permit = self.per_address.acquire(address);
-        Ok(permit.map(|permit| (stream, (place, Some(permit)))))
+        Ok(permit.map(|permit| (stream, (connection_permit, Some(permit)))))
     }
 }
 

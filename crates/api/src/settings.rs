@@ -15,13 +15,15 @@ pub struct Settings {
     pub in_flight_bytes_max: usize,
     /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Most connections of one listener; further ones wait until one ends.
+    /// Maximum number of connections of one listener; further ones wait until one ends.
     pub connections_max: usize,
-    /// Most connections of one address to one listener; further ones are closed at once. Trusted proxies are exempt.
+    /// Maximum number of connections of one address to one listener; further ones are closed at once. Trusted proxies
+    /// are exempt.
     pub connections_per_address_max: usize,
-    /// Most requests of one address that are in progress or whose answers are not sent yet; further ones get a 503.
+    /// Maximum number of requests of one address that are in progress or whose answers are not sent yet; further ones
+    /// get a 503.
     pub requests_per_address_max: usize,
-    /// Most such requests of one server, over all its keys; further ones wait briefly and then get a 503.
+    /// Maximum number of such requests of one server, over all its keys; further ones wait briefly and then get a 503.
     pub requests_per_server_max: usize,
     pub times: TimeLimits,
 }

@@ -15,19 +15,19 @@ use crate::memory::Pools;
 use crate::readiness::LastReadiness;
 use crate::tenant::Tenant;
 
-/// Most calls of all servers that are in progress or whose answers are not sent yet.
+/// Maximum number of calls of all servers that are in progress or whose answers are not sent yet.
 const IN_FLIGHT_MAX: usize = 16_384;
 
-/// Most batches in work at the same time, in total and per server: each keeps a processor busy.
+/// Maximum number of batches in progress at the same time, in total and per server: each keeps a processor busy.
 const BATCHES_MAX: usize = 8;
 const BATCHES_OF_SERVER_MAX: usize = 2;
 
-/// Most calls that cancel or reschedule many messages at the same time, in total and per server. They have permits of their
-/// own, so that mail can be stopped while batches are in work.
+/// Maximum number of calls that cancel or reschedule many messages at the same time, in total and per server. They have
+/// permits of their own, so that mail can be stopped while batches are in progress.
 const SCHEDULE_CHANGES_MAX: usize = 8;
 const SCHEDULE_CHANGES_OF_SERVER_MAX: usize = 2;
 
-/// Most samples posted to webhooks at the same time, in total and per server: receivers may be slow.
+/// Maximum number of samples posted to webhooks at the same time, in total and per server: receivers may be slow.
 const SAMPLES_MAX: usize = 128;
 const SAMPLES_OF_SERVER_MAX: usize = 8;
 

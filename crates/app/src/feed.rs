@@ -12,17 +12,17 @@ use tokio::time::Instant;
 
 use crate::App;
 
-/// Most calls of one server that wait their full time for events.
+/// Maximum number of calls of one server that wait their full time for events.
 const WAITING_OF_SERVER_MAX: usize = 8;
-/// Most calls of all servers that wait their full time.
+/// Maximum number of calls of all servers that wait their full time.
 const WAITING_MAX: usize = 512;
 /// Waiting time of further calls, so that repeated polling stays slow.
 const WAIT_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
 /// Other nodes add events too, without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
-/// Least pause between two look-ups of one call.
+/// Minimum pause between two look-ups of one call.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// Most pages without a matching event that one call scans.
+/// Maximum number of pages without a matching event that one call scans.
 const PAGES_MAX: usize = 20;
 
 /// Start position.
@@ -142,13 +142,13 @@ impl App {
             if permit.is_none() {
                 deadline = deadline.min(begun + WAIT_WITHOUT_PERMIT);
             }
-            let is_told = tokio::select! {
+            let is_notified = tokio::select! {
                 _ = notices.changed() => true,
                 () = tokio::time::sleep(POLL) => false,
                 () = tokio::time::sleep_until(deadline) => false,
                 _ = stop.changed() => false,
             };
-            if is_told {
+            if is_notified {
                 tokio::time::sleep(LOOK_PAUSE).await;
             }
         }

@@ -18,29 +18,29 @@ use crate::send::IDEMPOTENCY_KEYS_KEPT;
 const EVERY: Duration = Duration::from_secs(5);
 /// Interval of notices about ceilings. Short, because somebody should act on them.
 const NOTICES_EVERY: Duration = Duration::from_secs(1);
-/// Most transactions for sending notices in one round.
+/// Maximum number of transactions for sending notices in one round.
 const NOTICE_STEPS_MAX: usize = 20;
 const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
 const SUPPRESSIONS_AT_ONCE: usize = 500;
 const DELETED_AT_ONCE: usize = 100;
 const CANCELLED_AT_ONCE: usize = 200;
-/// Most transactions for removing deleted servers and accounts in one round.
+/// Maximum number of transactions for removing deleted servers and accounts in one round.
 const PURGE_STEPS_MAX: usize = 20;
 
 /// Last use of credentials, not stored yet.
 #[derive(Debug)]
-pub(crate) struct Used<Id> {
+pub(crate) struct LastUses<Id> {
     at: Mutex<HashMap<Id, Timestamp>>,
 }
 
-impl<Id> Default for Used<Id> {
+impl<Id> Default for LastUses<Id> {
     fn default() -> Self {
         Self { at: Mutex::default() }
     }
 }
 
-impl<Id: Copy + Eq + Hash> Used<Id> {
+impl<Id: Copy + Eq + Hash> LastUses<Id> {
     pub(crate) fn note(&self, id: Id, at: Timestamp) {
         self.at.lock().insert(id, at);
     }

@@ -107,7 +107,7 @@ pub struct Settings {
     pub retention: Retention,
     /// Webhooks of one server: each costs a row for every matching event, in the accepting transaction.
     pub webhooks_per_server: usize,
-    /// Most domains of one server; also most domains of one account, not counting domains of its servers.
+    /// Maximum number of domains of one server; also of one account, not counting domains of its servers.
     pub domains_per_server: usize,
     /// How often domains are checked.
     pub domain_checks: domains::CheckIntervals,
@@ -201,9 +201,9 @@ struct Inner {
     /// Idempotency keys of requests in progress.
     in_progress: send::InProgress,
     /// Last use of credentials, until housekeeping stores it.
-    used: housekeeping::Used<CredentialId>,
+    used: housekeeping::LastUses<CredentialId>,
     /// Last use of account and operator keys, until housekeeping stores it.
-    used_account_keys: housekeeping::Used<AccountKeyId>,
+    used_account_keys: housekeeping::LastUses<AccountKeyId>,
     /// Retention periods.
     retention: Retention,
     webhooks_per_server: usize,
@@ -224,7 +224,7 @@ struct Inner {
     /// Seals secrets in the store.
     sealing_key: SealingKey,
     /// Last use of sessions, until housekeeping stores it.
-    used_sessions: housekeeping::Used<UserSessionId>,
+    used_sessions: housekeeping::LastUses<UserSessionId>,
     /// Limit of mails to people that are being queued.
     notices: Arc<tokio::sync::Semaphore>,
     /// Sender of mails to people.
@@ -279,8 +279,8 @@ impl App {
                 bound_networks: ttl_cache::TtlCache::default(),
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
-                used: housekeeping::Used::default(),
-                used_account_keys: housekeeping::Used::default(),
+                used: housekeeping::LastUses::default(),
+                used_account_keys: housekeeping::LastUses::default(),
                 retention,
                 webhooks_per_server,
                 warm_up_days,
@@ -291,7 +291,7 @@ impl App {
                 templates: templates::Templates::default(),
                 passwords: users::PasswordHasher::default(),
                 sealing_key,
-                used_sessions: housekeeping::Used::default(),
+                used_sessions: housekeeping::LastUses::default(),
                 notices: Arc::new(tokio::sync::Semaphore::new(NOTICES_AT_ONCE)),
                 notices_from,
                 portal_base: OnceLock::new(),

@@ -36,7 +36,7 @@ impl LongReads {
         self.permits.acquire_without_timeout(Owner::Account(account), 1).await
     }
 
-    /// The same for background jobs.
+    /// Like `permit`, for background jobs.
     pub(crate) async fn permit_for_jobs(&self) -> FairPermit {
         self.permits.acquire_without_timeout(Owner::Jobs, 1).await
     }

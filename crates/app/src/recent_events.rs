@@ -6,7 +6,7 @@ use postroad_store::{RecentEvents, RecentEventsQuery, StoreError};
 
 use crate::{App, Caller};
 
-/// Most events that one call examines.
+/// Maximum number of events that one call examines.
 const SCANNED_MAX: usize = 5_000;
 
 /// Selection of events.

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_just_being_accepted_is_never_too_old() {
+    fn a_message_being_accepted_is_never_too_old() {
         let retention = Retention::default();
         let now = Timestamp::from_micros(1_800_000_000_000_000);
         let first = retention.first_kept(now, Some(Duration::ZERO));

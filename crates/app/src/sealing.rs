@@ -64,21 +64,21 @@ impl SealingKey {
     }
 
     /// Seals a secret for one purpose, such as `totp:12`: it cannot be unsealed for another.
-    pub(crate) fn seal(&self, place: &str, secret: &[u8]) -> Vec<u8> {
+    pub(crate) fn seal(&self, purpose: &str, secret: &[u8]) -> Vec<u8> {
         let mut nonce = [0; NONCE_LEN];
         rand::rng().fill_bytes(&mut nonce);
         let mut sealed = secret.to_vec();
         self.cipher()
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(place.as_bytes()),
+                Aad::from(purpose.as_bytes()),
                 &mut sealed,
             )
             .expect("a secret is shorter than the cipher's limit");
         [&[FORMAT][..], &self.id(), &nonce, &sealed].concat()
     }
 
-    pub(crate) fn open(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>, UnsealError> {
+    pub(crate) fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, UnsealError> {
         let Some((head, text)) = sealed.split_at_checked(HEAD_BYTES) else {
             return Err(UnsealError::Damaged);
         };
@@ -92,7 +92,7 @@ impl SealingKey {
         let mut text = text.to_vec();
         let opened = self.cipher().open_in_place(
             nonce.map_err(|_| UnsealError::Damaged)?,
-            Aad::from(place.as_bytes()),
+            Aad::from(purpose.as_bytes()),
             &mut text,
         );
         opened.map(|secret| secret.to_vec()).map_err(|_| UnsealError::Damaged)
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_opens_with_its_key_at_its_place_only() {
+    fn a_secret_opens_only_with_its_key_and_purpose() {
         let (key, other) = (SealingKey::generate(), SealingKey::generate());
         let sealed = key.seal("totp:1", b"seed");
         assert!(!sealed.windows(4).any(|bytes| bytes == b"seed"));

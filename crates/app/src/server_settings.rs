@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_is_checked_and_the_rest_stays() {
+    fn given_values_are_checked_and_the_rest_stays() {
         let check = |request| check(request, &Retention::default());
         assert_eq!(check(ServerChangeRequest::default()), Ok(ServerChange::default()));
         let request = ServerChangeRequest {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_problems_are_reported_together() {
         let request = ServerChangeRequest {
             name: Some("a/b".into()),
             mode: Some("test".into()),

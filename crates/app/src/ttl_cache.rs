@@ -19,7 +19,7 @@ pub(crate) struct TtlCache<K, V> {
 #[derive(Debug)]
 struct Cached<K, V> {
     entries: HashMap<K, (V, Instant)>,
-    /// How often the cache was cleared.
+    /// Number of times the cache was cleared.
     generation: u64,
 }
 

@@ -335,7 +335,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     let guessed = app.disable_totp(&person, &recovery[1]).await;
     assert!(matches!(guessed, Err(UserRefusal::TooManyAttempts { .. })), "{guessed:?}");
     fixture.clock.advance(Duration::from_mins(16));
-    // Who knows the code is not kept out by signing in often.
+    // A person who knows the code is not locked out by signing in often.
     for code in &recovery[2..8] {
         step(code).await.unwrap();
     }

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 
 use super::systems::{free_port, wait_for_port};
 
-/// Most connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: &str = "1000";
 /// Bytes of the output that are kept: longer than one of its lines.
 const TAIL_BYTES: usize = 256;

@@ -55,7 +55,7 @@ use schedule::Shortage;
 use signing::SigningPool;
 pub use simulator::SimulatorServer;
 
-/// A stopping engine ends all work within this time, except messages whose final dot is sent.
+/// A stopping engine ends all work within this time, except messages whose last bytes were sent.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest time to store the outcomes of the last messages when the engine stops.
 const STORING_TIME_MAX: Duration = Duration::from_secs(1);
@@ -197,7 +197,7 @@ impl Delivery {
         engine::read_setup(&shared).await?;
         store.deliver_to(Arc::new(Intake(Arc::clone(&shared))));
         if store.is_clock_behind() {
-            shared.put_queue_right(Vec::new());
+            shared.correct_queue(Vec::new());
         }
         let settler = tokio::spawn(settler.run(Arc::clone(&shared), all_done));
         let feeder = Feeder {
@@ -210,10 +210,10 @@ impl Delivery {
         let tasks = vec![
             tokio::spawn(begin_batcher.run()),
             tokio::spawn(provider_noter.run()),
-            tokio::spawn(Arc::clone(&shared).keep_time()),
+            tokio::spawn(Arc::clone(&shared).run_timer()),
             tokio::spawn(feeder.run()),
-            tokio::spawn(engine::keep_expiry(Arc::clone(&shared))),
-            tokio::spawn(engine::keep_late(Arc::clone(&shared))),
+            tokio::spawn(engine::run_expiry(Arc::clone(&shared))),
+            tokio::spawn(engine::run_late_records(Arc::clone(&shared))),
         ];
         Ok(Self {
             shared,
@@ -231,16 +231,16 @@ impl Delivery {
     }
 
     /// Tells the simulator the address of the bounce listener; before that, it returns no mail.
-    pub fn mail_back_to(&self, bounce_listener: SocketAddr) {
+    pub fn set_bounce_listener(&self, bounce_listener: SocketAddr) {
         if let Some(simulator) = &self.simulator {
-            simulator.mail_back_to(bounce_listener);
+            simulator.set_bounce_listener(bounce_listener);
         }
     }
 
     /// Tells the simulator where pixels and links are served; before that, it opens and clicks nothing.
-    pub fn visit_at(&self, http_address: SocketAddr) {
+    pub fn set_http_address(&self, http_address: SocketAddr) {
         if let Some(simulator) = &self.simulator {
-            simulator.visit_at(http_address);
+            simulator.set_http_address(http_address);
         }
     }
 
@@ -249,12 +249,13 @@ impl Delivery {
         QueueAdmin::live(Arc::clone(&self.shared))
     }
 
-    /// Starts no new work. Messages whose end is sent may finish; the rest is released without counting an attempt.
+    /// Starts no new work. Messages whose last bytes were sent may finish; the rest is released without counting an
+    /// attempt.
     pub async fn stop(mut self) {
         self.shared.store.stop_delivering();
         let waiting = self.shared.begin_stop();
         let settled = async {
-            self.shared.give_back(waiting).await;
+            self.shared.release_entries(waiting).await;
             if let Err(error) = self.shared.save_pacing_notes().await {
                 tracing::warn!(%error, "storing pacing estimates failed; they are learned again after the restart");
             }
@@ -263,7 +264,7 @@ impl Delivery {
         };
         if timeout(STOP_TIME_MAX, settled).await.is_err() {
             let patience = self.shared.settings.drain_timeout.saturating_sub(STOP_TIME_MAX);
-            if timeout(patience, self.shared.no_message_at_its_end()).await.is_err() {
+            if timeout(patience, self.shared.wait_for_final_replies()).await.is_err() {
                 tracing::warn!(
                     "some final replies did not arrive in time; the next start retries these messages as possible duplicates"
                 );
@@ -283,7 +284,7 @@ impl Delivery {
 fn credentials(settings: &Settings) -> Option<Credentials> {
     let smart_host = settings.smart_host.as_ref()?;
     let (username, password) = smart_host.credentials.clone()?;
-    Some(Credentials { username, password, allow_without_tls: smart_host.is_here() })
+    Some(Credentials { username, password, allow_without_tls: smart_host.is_local() })
 }
 
 fn preparer(

@@ -24,18 +24,19 @@ const CONNECTIONS_MAX: usize = 1_000;
 const READ_BYTES: usize = 16 << 10;
 const IDLE_MAX: Duration = Duration::from_mins(5);
 const WRITE_MAX: Duration = Duration::from_mins(1);
-/// A connection that gets no reply on purpose (`Answer::Silence`) is closed after this time.
+/// A connection that gets no reply on purpose (`RcptReply::Silence`) is closed after this time.
 const SILENCE_MAX: Duration = Duration::from_hours(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Behaviour of a local server towards its clients.
 pub(crate) trait Policy: Send + Sync + 'static {
-    fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> Answer;
+    fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> RcptReply;
     /// Takes a complete message and returns the reply to it.
     fn take(&self, received: Received) -> Reply;
 }
 
-pub(crate) enum Answer {
+/// Reply to RCPT.
+pub(crate) enum RcptReply {
     Say(Reply),
     /// Sends no reply until the client disconnects.
     Silence,
@@ -112,7 +113,7 @@ async fn accept_all(listener: TcpListener, config: Arc<ServerConfig>, policy: Ar
 async fn converse(mut stream: TcpStream, config: Arc<ServerConfig>, policy: Arc<dyn Policy>) {
     let mut conversation =
         Conversation { session: ServerSession::new(config), policy, mail_from: None, message: None };
-    if let Err(error) = conversation.hold(&mut stream).await {
+    if let Err(error) = conversation.run(&mut stream).await {
         tracing::debug!(%error, "a client went away");
     }
 }
@@ -134,7 +135,7 @@ enum Next {
 }
 
 impl Conversation {
-    async fn hold(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    async fn run(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let mut buffer = vec![0; READ_BYTES];
         loop {
@@ -163,8 +164,8 @@ impl Conversation {
                     self.session.accept();
                 }
                 Event::Rcpt(rcpt) => match self.rcpt(&rcpt) {
-                    Answer::Say(reply) => self.session.reply(reply),
-                    Answer::Silence => return Next::FallSilent,
+                    RcptReply::Say(reply) => self.session.reply(reply),
+                    RcptReply::Silence => return Next::FallSilent,
                 },
                 Event::Message(envelope) => self.message = Some((envelope, Vec::new())),
                 Event::Data(bytes) => {
@@ -185,10 +186,10 @@ impl Conversation {
         Next::Read
     }
 
-    fn rcpt(&self, rcpt: &RcptTo) -> Answer {
+    fn rcpt(&self, rcpt: &RcptTo) -> RcptReply {
         match &self.mail_from {
             Some(mail_from) => self.policy.rcpt(mail_from, rcpt),
-            None => Answer::Say(StandardReply::MailFirst.into()),
+            None => RcptReply::Say(StandardReply::MailFirst.into()),
         }
     }
 

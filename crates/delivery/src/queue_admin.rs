@@ -102,7 +102,7 @@ impl QueueAdmin {
             stored: self.store.queue_stats(count_max).await?,
             engine: self.shared.as_ref().map(|shared| shared.look(crate::schedule::Schedule::totals)),
             gates: self.store.list_gates().await?,
-            in_flight: self.shared.as_ref().map_or(0, |shared| shared.in_flight().len()),
+            in_flight: self.shared.as_ref().map_or(0, |shared| shared.being_sent().len()),
         })
     }
 
@@ -160,8 +160,8 @@ impl QueueAdmin {
         let Some(shared) = &self.shared else {
             return "It waits because no server is running on this data folder.".to_owned();
         };
-        if let Some(site) = shared.in_flight().get(&(entry.server_id, entry.message_id)) {
-            return format!("It is being handed to {site} right now.");
+        if let Some(site) = shared.being_sent().get(&(entry.server_id, entry.message_id)) {
+            return format!("It is being sent to {site} right now.");
         }
         if entry.due_at > now {
             let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };

@@ -24,7 +24,7 @@ pub struct Settings {
     pub retry: RetryPolicy,
     /// Longest wait for a reply; caps the longer timeouts that RFC 5321 recommends.
     pub reply_timeout: Duration,
-    /// Longest wait for the reply to the end of a message. A short timeout causes duplicates.
+    /// Longest wait for the final reply to a message. A short timeout causes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
     /// Longest time from connecting until a host accepts messages, while connections are scarce.
@@ -33,15 +33,16 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// A connection takes no new messages after this long.
     pub connection_lifetime: Duration,
-    /// Most connections that this node opens to other mail servers.
+    /// Maximum number of connections that this node opens to other mail servers.
     pub connections_max: u32,
     /// Whether messages are signed; off if a smart host signs.
     pub dkim: bool,
     /// Threads that make DKIM signatures.
     pub signing_threads: usize,
-    /// Most memory for fresh messages that wait for their first attempt.
+    /// Maximum memory for fresh messages that wait for their first attempt.
     pub fresh_bytes_max: usize,
-    /// Most messages that wait in memory; others stay in the store until there is room. One server gets at most half.
+    /// Maximum number of messages that wait in memory; others stay in the store until there is room. One server gets at
+    /// most half.
     pub messages_max: usize,
     pub warm_up: WarmUpPlan,
     /// TOML that changes or adds provider rules.
@@ -81,7 +82,7 @@ pub struct SmartHost {
 
 impl SmartHost {
     /// Whether the smart host is on this machine.
-    pub(crate) fn is_here(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "::1")
     }
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use postroad_delivery::journal::{Answered, FlightKey, Journal, RecoveredOutcome};
+use postroad_delivery::journal::{FinalReply, FlightKey, Journal, RecoveredOutcome};
 use postroad_model::{MessageId, ServerId, Timestamp};
 
 /// Set for the process that is to be killed, which is this test once more.
@@ -27,7 +27,7 @@ fn make_marks_until_killed(folder: &Path) {
         if message % 3 == 0 {
             continue;
         }
-        let answered = Answered {
+        let answered = FinalReply {
             accepted: true,
             at: Timestamp::from_micros(message),
             code: 250,
@@ -45,7 +45,7 @@ fn make_marks_until_killed(folder: &Path) {
             ip_pool: None,
             provider: None,
         };
-        journal.answered(key(message), &answered).unwrap();
+        journal.replied(key(message), &answered).unwrap();
         output.write_all(format!("answered {message}\n").as_bytes()).unwrap();
     }
 }
@@ -69,7 +69,7 @@ fn marks_survive_a_kill() {
         let mut said: Vec<String> = output.by_ref().take(marks).map(Result::unwrap).collect();
         victim.kill().unwrap();
         victim.wait().unwrap();
-        // What it went on to say before it died. The last line may be torn.
+        // The rest of its output before it died. The last line may be torn.
         said.extend(output.map_while(Result::ok).filter(|line| line.contains(' ')));
         check(folder.path(), &said);
     }
@@ -85,7 +85,7 @@ fn check(folder: &Path, said: &[String]) {
         let message: i64 = message.parse().unwrap();
         match (mark, &left[&message]) {
             ("finishing", _) => {}
-            ("answered", RecoveredOutcome::Answered(answered)) => {
+            ("answered", RecoveredOutcome::Replied(answered)) => {
                 assert_eq!(answered.text, format!("queued as {message}"));
             }
             other => panic!("{line}: {other:?}"),
@@ -95,6 +95,6 @@ fn check(folder: &Path, said: &[String]) {
     let flights_said = said.iter().filter(|line| line.starts_with("finishing")).count();
     assert!((flights_said..=flights_said + 1).contains(&left.len()), "{} of {flights_said}", left.len());
     for (message, outcome) in &left {
-        assert!(message % 3 != 0 || *outcome == RecoveredOutcome::Unanswered, "{message}: {outcome:?}");
+        assert!(message % 3 != 0 || *outcome == RecoveredOutcome::NoReply, "{message}: {outcome:?}");
     }
 }

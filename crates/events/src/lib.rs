@@ -32,7 +32,7 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct WebhookSettings {
-    /// Most concurrent posts to one endpoint that answers well.
+    /// Maximum number of concurrent posts to one endpoint that answers well.
     pub concurrency_max: usize,
     pub retry: RetrySettings,
 }
@@ -43,7 +43,8 @@ impl Default for WebhookSettings {
     }
 }
 
-/// Running worker. Call `stop` to end it. Dropping it only tells it to stop: posts in progress finish in the background.
+/// Running worker. Call `stop` to end it. Dropping it only requests the stop: posts in progress finish in the
+/// background.
 #[derive(Debug)]
 pub struct WebhookWorker {
     tester: WebhookTester,
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dropped_worker_is_told_to_stop() {
+    fn a_dropped_worker_stops() {
         let (stop, stopping) = watch::channel(false);
         drop(StopOnDrop(stop));
         assert!(*stopping.borrow());

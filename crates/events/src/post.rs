@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::body;
 use crate::signature::{PostalSigner, StandardSecret, signatures};
 
-/// Most bytes of an answer kept in the log of attempts.
+/// Maximum number of bytes of an answer kept in the log of attempts.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct Poster {
 #[derive(Debug)]
 pub(crate) struct Post {
     pub(crate) attempt: NewWebhookAttempt,
-    pub(crate) is_told: bool,
+    pub(crate) is_delivered: bool,
     /// Whether this format cannot express the event: nothing was posted, and the receiver did not fail.
     pub(crate) unsupported_in_format: bool,
     pub(crate) retry_after: Option<String>,
@@ -85,7 +85,7 @@ impl Poster {
                 connect_us: None,
                 duration_us: begun.elapsed().as_micros() as i64,
             },
-            is_told: false,
+            is_delivered: false,
             unsupported_in_format: matches!(said, Err(Unusable(UNSUPPORTED_IN_FORMAT, _))),
             retry_after: None,
         };
@@ -163,8 +163,8 @@ impl Post {
         self.attempt.status = Some(answer.status);
         self.attempt.connect_us = answer.connected_in.map(|time| time.as_micros() as i64);
         self.retry_after = answer.retry_after;
-        self.is_told = (200..300).contains(&answer.status);
-        if !self.is_told {
+        self.is_delivered = (200..300).contains(&answer.status);
+        if !self.is_delivered {
             let text = match answer.status {
                 300..=399 => format!("The receiver answered {}; redirects are not followed", answer.status),
                 status => format!("The receiver answered {status}"),

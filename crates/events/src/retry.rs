@@ -166,17 +166,17 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_may_ask_for_more_time_but_not_for_ever() {
+    fn a_receiver_may_ask_for_a_limited_pause() {
         let settings = RetrySettings::default();
-        let asking = |text| Failed { retry_after: Some(text), ..failed(1) };
-        assert_eq!(pause_of(&settings.consequence(asking("120"), 0.5)), Some(120));
-        assert_eq!(pause_of(&settings.consequence(asking("1"), 0.5)), Some(5));
-        assert_eq!(pause_of(&settings.consequence(asking("99999999"), 0.5)), Some(24 * 3_600));
-        assert_eq!(pause_of(&settings.consequence(asking("soon"), 0.5)), Some(5));
+        let with_retry_after = |text| Failed { retry_after: Some(text), ..failed(1) };
+        assert_eq!(pause_of(&settings.consequence(with_retry_after("120"), 0.5)), Some(120));
+        assert_eq!(pause_of(&settings.consequence(with_retry_after("1"), 0.5)), Some(5));
+        assert_eq!(pause_of(&settings.consequence(with_retry_after("99999999"), 0.5)), Some(24 * 3_600));
+        assert_eq!(pause_of(&settings.consequence(with_retry_after("soon"), 0.5)), Some(5));
         // Ten minutes after second 1,000,000.
-        let date = asking("Mon, 12 Jan 1970 13:56:40 GMT");
+        let date = with_retry_after("Mon, 12 Jan 1970 13:56:40 GMT");
         assert_eq!(pause_of(&settings.consequence(date, 0.5)), Some(600));
-        let past = asking("Sun, 06 Nov 1960 08:49:37 GMT");
+        let past = with_retry_after("Sun, 06 Nov 1960 08:49:37 GMT");
         assert_eq!(pause_of(&settings.consequence(past, 0.5)), Some(5));
     }
 
@@ -196,11 +196,12 @@ mod tests {
 
     #[test]
     fn an_endpoint_that_asks_for_rest_gets_it_within_bounds() {
-        let asking = |status, text| Failed { status: Some(status), retry_after: Some(text), ..failed(1) };
-        assert_eq!(RetrySettings::rest_until(asking(429, "120")), Some(at(1_000_120)));
-        assert_eq!(RetrySettings::rest_until(asking(503, "99999999")), Some(at(1_003_600)));
-        assert_eq!(RetrySettings::rest_until(asking(500, "120")), None);
-        assert_eq!(RetrySettings::rest_until(asking(429, "soon")), None);
+        let with_retry_after =
+            |status, text| Failed { status: Some(status), retry_after: Some(text), ..failed(1) };
+        assert_eq!(RetrySettings::rest_until(with_retry_after(429, "120")), Some(at(1_000_120)));
+        assert_eq!(RetrySettings::rest_until(with_retry_after(503, "99999999")), Some(at(1_003_600)));
+        assert_eq!(RetrySettings::rest_until(with_retry_after(500, "120")), None);
+        assert_eq!(RetrySettings::rest_until(with_retry_after(429, "soon")), None);
         assert_eq!(RetrySettings::rest_until(failed(1)), None);
     }
 }

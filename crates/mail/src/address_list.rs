@@ -37,9 +37,10 @@ pub(crate) struct AddressList {
     pub(crate) spelled: Vec<String>,
 }
 
-/// Most addresses in one header; real senders never have more.
+/// Maximum number of addresses in one header; real senders never have more.
 const ADDRESSES_MAX: usize = Limits::ADDRESSES_PER_LIST_MAX;
-/// Most addresses and groups together: groups may be empty, so the number of addresses does not limit them.
+/// Maximum number of addresses and groups together: groups may be empty, so the number of addresses does not limit
+/// them.
 const ENTRIES_MAX: usize = 1_000;
 
 pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressListProblem> {

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_the_rfc_come_out() {
+    fn rfc_examples_pass() {
         // RFC 4648 10
         for (bytes, text) in [
             ("", ""),
@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn written_text_is_read_back(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
         }
     }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_content_type_is_refused() {
+    fn text_that_is_no_content_type_is_refused() {
         for bad in [
             "",
             "text",

@@ -9,7 +9,7 @@ use crate::header_block::HeaderBlock;
 
 /// Longer headers are cut.
 const HEADER_BYTES_MAX: usize = 64 << 10;
-/// Most addresses of one header that are read.
+/// Maximum number of addresses of one header that are read.
 const ADDRESSES_MAX: usize = 1_000;
 
 /// An address with the name of its owner; the name may be empty.

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_rejected() {
+    fn text_that_is_no_key_is_rejected() {
         assert_eq!(DkimKey::from_pkcs8_der(b"no key").unwrap_err(), DkimKeyError::Rejected);
     }
 
@@ -259,7 +259,7 @@ jfxjpyhF/s4DyPYoTWQXFk8ERjX7DFqEBQ4q36+LHQ==
     }
 
     #[test]
-    fn what_is_wrong_with_a_pem_key_is_said() {
+    fn problems_of_a_pem_key_are_named() {
         let shorter = "-----BEGIN RSA PRIVATE KEY-----
 MIIBOwIBAAJBAMGkBG/II6P8sgnNvFpWZdhTgdF++l3aNY4rKF7HEW6wLDnEkYf/
 yGBS988MagvZF8TXemTGF+NZW+Qu7TL0niUCAwEAAQJBAMGO1pR5xQ51V+2uxfiy

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_word_stays() {
+    fn text_that_is_no_encoded_word_stays() {
         for text in ["=?", "a =? b", "=?utf-8?X?a?=", "=?utf-8?Q?a", "=?utf-8?Q?=4?=", "=??Q?a?=", "=?=?=?"] {
             assert_eq!(decode_words(text), text);
         }

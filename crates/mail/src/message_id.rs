@@ -151,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_made_is_known_again(server in 0..1_i64 << SERVER_BITS, number in 0..1_i64 << NUMBER_BITS) {
+        fn created_tokens_are_recognised(server in 0..1_i64 << SERVER_BITS, number in 0..1_i64 << NUMBER_BITS) {
             prop_assert_eq!(key().parse(&text(id(server, number))), Some(id(server, number)));
         }
 

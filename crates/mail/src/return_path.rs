@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_made_is_known_again(server in 0..=LARGEST_ID, message in 0..=LARGEST_ID, token in "[A-Za-z0-9]{16}") {
+        fn created_tokens_are_recognised(server in 0..=LARGEST_ID, message in 0..=LARGEST_ID, token in "[A-Za-z0-9]{16}") {
             let text = key().local_part(ServerId(server), MessageId(message), &MessageToken(token));
             prop_assert!(text.len() <= LOCAL_PART_BYTES_MAX);
             prop_assert_eq!(key().parse(&text), Some((ServerId(server), MessageId(message))));

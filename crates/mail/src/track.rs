@@ -173,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_made_is_known_again(server in 0..=LARGEST_ID, message in 0..=LARGEST_ID, target in "\\PC{0,60}") {
+        fn created_tokens_are_recognised(server in 0..=LARGEST_ID, message in 0..=LARGEST_ID, target in "\\PC{0,60}") {
             for kind in [click(&target), TrackKind::Open, TrackKind::Unsubscribe { address: target.clone() }] {
                 let (server_id, message_id) = (ServerId(server), MessageId(message));
                 let text = key().token(server_id, message_id, &kind);

@@ -62,7 +62,7 @@ fn attachment(leaf: &Leaf<'_>, content_type: String, number: usize) -> Attachmen
 
 fn headers(bytes: &[u8]) -> Vec<(String, Vec<String>)> {
     let mut headers: Vec<(String, Vec<String>)> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut indexes: HashMap<String, usize> = HashMap::new();
     for field in HeaderBlock::new(bytes) {
         // Obsolete syntax has white space before the colon.
         let name = field.name.trim_ascii_end();
@@ -71,7 +71,7 @@ fn headers(bytes: &[u8]) -> Vec<(String, Vec<String>)> {
         }
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         let value = decode_words(&field.unfolded()).into_owned();
-        let index = *places.entry(name).or_insert_with_key(|name| {
+        let index = *indexes.entry(name).or_insert_with_key(|name| {
             headers.push((name.clone(), Vec::new()));
             headers.len() - 1
         });

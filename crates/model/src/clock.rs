@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn watch_tells_once_that_the_clock_went_back() {
+    fn watch_reports_once_that_the_clock_went_back() {
         let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
         let mut watch = ClockWatch::new(at(100));
         assert_eq!(watch.went_back(at(200)), None);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_enter_may_end_with_a_dot() {
+    fn entered_names_may_end_with_a_dot() {
         for entered in ["example.com.", " EXAMPLE.com ", "example.com"] {
             assert_eq!(DomainName::parse_entered(entered).unwrap().as_str(), "example.com");
         }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_domain_is_refused() {
+    fn text_that_is_no_domain_is_refused() {
         for bad in [
             "",
             ".",

@@ -2,7 +2,7 @@
 
 use crate::event::{EventKind, EventSet};
 
-/// Events that `"all"` stands for in that format.
+/// Events that `"all"` selects in that format.
 pub fn postal_events() -> EventSet {
     [
         EventKind::Delivered,

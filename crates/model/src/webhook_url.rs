@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_posted_to_is_refused() {
+    fn urls_that_cannot_be_posted_to_are_refused() {
         for (text, error) in [
             ("", WebhookUrlError::Syntax),
             ("example.com/x", WebhookUrlError::Syntax),

@@ -29,7 +29,7 @@ const EXACT: u8 = 0;
 const MATCHING_SHA256: u8 = 1;
 const MATCHING_SHA512: u8 = 2;
 const SESSIONS_MAX: usize = 8;
-/// Most certificates of a chain that are examined as authorities.
+/// Maximum number of certificates of a chain that are examined as authorities.
 const CHAIN_MAX: usize = 16;
 
 /// TLS to one host, authenticated by its TLSA records.

@@ -12,28 +12,28 @@ use tokio::sync::oneshot;
 /// Server whose mail the work is for; `None` for the service itself.
 pub(crate) type Asker = Option<ServerId>;
 
-/// Part of the permits that one holder may have: `held` for every `left` that stay free for others.
+/// Part of the permits that one holder may have: `used` for every `left` that stay free for others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
-    held: usize,
+    used: usize,
     left: usize,
 }
 
 impl Share {
-    pub(crate) const THIRD: Self = Self { held: 1, left: 2 };
-    pub(crate) const HALF: Self = Self { held: 1, left: 1 };
-    pub(crate) const FOUR_FIFTHS: Self = Self { held: 4, left: 1 };
+    pub(crate) const THIRD: Self = Self { used: 1, left: 2 };
+    pub(crate) const HALF: Self = Self { used: 1, left: 1 };
+    pub(crate) const FOUR_FIFTHS: Self = Self { used: 4, left: 1 };
 
     /// Whether a holder of `own` permits may have one more of the `free` ones.
     fn has_room(self, own: usize, free: usize) -> bool {
-        free > 0 && (own == 0 || own * self.left < free * self.held)
+        free > 0 && (own == 0 || own * self.left < free * self.used)
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PermitLimits {
     pub(crate) running_max: usize,
-    /// Most pieces of waiting work of one server or for one destination; further work is refused.
+    /// Maximum number of pieces of waiting work of one server or for one destination; further work is refused.
     pub(crate) waiting_max: usize,
     /// Share of a server, in permits and in waiting work.
     pub(crate) of_server: Share,
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_one_server_has_waiting_leaves_room_for_others() {
+    async fn waiting_work_of_one_server_leaves_room_for_others() {
         let permits = permits(1, 8);
         let _held = permits.try_take(None, &0).unwrap();
         let destinations: Vec<u32> = (1..21).collect();

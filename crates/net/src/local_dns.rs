@@ -25,7 +25,7 @@ const TTL_SECS: u32 = 1;
 const PAYLOAD_BYTES_MAX: u16 = 1_232;
 const VALUE_BYTES_MAX: usize = 1_000;
 const RECORDS_MAX: usize = 10_000;
-/// Most aliases that are followed, so that a loop ends.
+/// Maximum number of aliases that are followed, so that a loop ends.
 const ALIASES_MAX: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_published_is_found_until_it_is_removed_and_kept_over_a_restart() {
+    async fn published_records_are_found_until_removed_and_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("dns.json");
         let local = LocalDns::start(file.clone()).await.unwrap();

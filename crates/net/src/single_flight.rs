@@ -34,7 +34,7 @@ where
                 flight.clone()
             } else {
                 let work = work();
-                let landing = Landing { key: key.clone(), flights: Arc::clone(&self.flights) };
+                let landing = EntryGuard { key: key.clone(), flights: Arc::clone(&self.flights) };
                 let task = tokio::spawn(async move {
                     let _landing = landing;
                     work.await
@@ -61,12 +61,12 @@ impl<K, V> fmt::Debug for SingleFlight<K, V> {
 }
 
 /// Removes the entry when the work is over, also after a panic.
-struct Landing<K: Eq + Hash, V> {
+struct EntryGuard<K: Eq + Hash, V> {
     key: K,
     flights: Arc<Mutex<HashMap<K, Flight<V>>>>,
 }
 
-impl<K: Eq + Hash, V> Drop for Landing<K, V> {
+impl<K: Eq + Hash, V> Drop for EntryGuard<K, V> {
     fn drop(&mut self) {
         self.flights.lock().remove(&self.key);
     }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn those_who_come_during_the_work_share_it_and_the_next_starts_anew() {
+    async fn callers_during_the_work_share_it_and_the_next_one_starts_again() {
         let flights = SingleFlight::<&str, usize>::default();
         let runs = Arc::new(AtomicUsize::new(0));
         let work = || {

@@ -10,7 +10,7 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 30.0;
-/// Most labels below the bars.
+/// Maximum number of labels below the bars.
 const LABELS_MAX: usize = 12;
 
 /// One part of every bar.

@@ -6,7 +6,7 @@ use crate::problem::Problem;
 
 /// Largest form: a template's texts.
 const FORM_BYTES_MAX: usize = 2 << 20;
-/// Most fields of one form.
+/// Maximum number of fields of one form.
 const FIELDS_MAX: usize = 2_000;
 
 /// Names and values in the order of the form; a name may occur several times.

@@ -23,7 +23,7 @@ use crate::visit::Visit;
 /// A stream ends after this long; the browser opens the next, which checks the session again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 const WAIT: Duration = Duration::from_secs(20);
-/// Between two notices: a busy server has thousands of events a second.
+/// Pause between two notices: a busy server has thousands of events a second.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Events that one read of the feed takes; the page gets one notice for all of them.
 const EVENTS_MAX: usize = 100;

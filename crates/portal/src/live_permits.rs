@@ -12,7 +12,7 @@ use crate::problem::Problem;
 
 /// Pages that update themselves at the same time.
 const LIVE_MAX: usize = 1_000;
-/// Those of one account, so that nobody takes them all.
+/// Such pages of one account, so that no account takes all permits.
 const LIVE_OF_ACCOUNT_MAX: usize = 100;
 const LIVE_OF_PERSON_MAX: usize = 20;
 

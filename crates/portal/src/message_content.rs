@@ -6,7 +6,7 @@ use crate::shown::{beginning_on_page, bytes, first_headers};
 
 /// Longest text on a page; the whole is in the download.
 const TEXT_BYTES_MAX: usize = 40_000;
-/// Most links on the page.
+/// Maximum number of links on the page.
 const LINKS_MAX: usize = 100;
 
 pub(crate) struct AttachmentRow {

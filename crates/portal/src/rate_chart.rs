@@ -10,7 +10,7 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 28.0;
-/// Most labels below the line.
+/// Maximum number of labels below the line.
 const LABELS_MAX: usize = 6;
 /// The line's share of the height in which the limit is drawn if no rate is above it.
 const LIMIT_SHARE: f64 = 0.75;

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_moment_stays_text() {
+    fn text_that_only_looks_like_a_time_stays_text() {
         for text in [
             "",
             "T",

@@ -21,7 +21,7 @@ use crate::problem::{Problem, check_token};
 use crate::session;
 use crate::state::PortalState;
 
-/// Most servers in the menu.
+/// Maximum number of servers in the menu.
 const MENU_SERVERS_MAX: usize = 50;
 
 pub(crate) struct Visit {

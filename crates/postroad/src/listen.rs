@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use tokio::net::TcpListener;
 
-/// Most ports that are tried after a preferred one.
+/// Maximum number of ports that are tried after a preferred one.
 const NEXT_PORTS_MAX: u16 = 100;
 
 /// Binds the address. If it is a preferred one and its port is taken, binds the next free port, or any after a hundred.

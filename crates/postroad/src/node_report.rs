@@ -47,7 +47,7 @@ impl NodeReport {
     }
 
     /// Call it when the certificate was loaded again.
-    pub(crate) fn look_again(&self) {
+    pub(crate) fn republish(&self) {
         self.is_changed.notify_one();
     }
 

@@ -139,10 +139,10 @@ impl Service {
             smtp_listeners::start(&service.app, config, service.certificate.as_ref()).await?;
         portal.set_smtp(smtp_access(config, service.smtp_addresses, dev_options.is_some()));
         if let Some(address) = service.smtp_addresses.bounce {
-            service.delivery.mail_back_to(address);
+            service.delivery.set_bounce_listener(address);
         }
         if let Some(address) = service.http_address {
-            service.delivery.visit_at(address);
+            service.delivery.set_http_address(address);
         }
         let (description, certificate) = (service.description(config), service.certificate.clone());
         service.node_report = Some(NodeReport::start(service.app.clone(), description, certificate).await);
@@ -300,12 +300,12 @@ impl Service {
             }
         }
         if let Some(report) = &self.node_report {
-            report.look_again();
+            report.republish();
         }
     }
 
     /// Finishes the requests and messages in progress, then stores the last notes: within ten seconds whatever hangs,
-    /// except for messages whose end was sent and whose reply is missing.
+    /// except for messages whose last bytes were sent and whose reply is missing.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
         // Waiting calls would keep their connections for half a minute.

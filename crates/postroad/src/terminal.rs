@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_acts_on_is_escaped_and_the_rest_stays() {
+    fn terminal_control_characters_are_escaped_and_the_rest_stays() {
         let clear =
             "\u{1b}[2J \u{9b}31m \u{7f}\r\u{7} \u{202e}moc.live \u{2066}x\u{2069}\u{200f}\u{61c}\u{2028}";
         assert_eq!(

@@ -25,7 +25,7 @@ use crate::session_limit::SessionLimit;
 use crate::session_peer::SessionPeer;
 use crate::{ListenerKind, Settings, replies};
 
-/// Most recipients of returned mail. A bounce has one; each further recipient is another copy to store.
+/// Maximum number of recipients of returned mail. A bounce has one; each further recipient is another copy to store.
 const RETURN_RECIPIENTS_MAX: usize = 10;
 
 /// State shared by all connections.
@@ -106,9 +106,9 @@ impl Connections {
             // Nothing was said yet that would have to be finished.
             _ = phase.changed() => return Ok(()),
         };
-        let held = self.converse(&kind, address, line, phase, permit.is_none()).await;
+        let result = self.converse(&kind, address, line, phase, permit.is_none()).await;
         drop(permit);
-        held
+        result
     }
 
     async fn converse(
@@ -160,7 +160,7 @@ impl Connections {
             pace: Pace::new(self.settings.times),
             message: None,
         };
-        conversation.hold(line).await
+        conversation.run(line).await
     }
 
     async fn client_address(&self, stream: &mut TcpStream) -> io::Result<IpAddr> {

@@ -42,11 +42,11 @@ enum Next {
 }
 
 impl Conversation {
-    pub(crate) async fn hold(mut self, mut line: MaybeTlsStream) -> io::Result<()> {
+    pub(crate) async fn run(mut self, mut line: MaybeTlsStream) -> io::Result<()> {
         let mut buffer = Vec::with_capacity(COMMAND_READ_BYTES);
         loop {
             let mut next = self.answer_all().await;
-            if self.has_to_go() {
+            if self.must_end() {
                 self.session.close(StandardReply::ShuttingDown);
                 next = self.answer_all().await;
             }
@@ -111,7 +111,7 @@ impl Conversation {
     }
 
     /// Whether to end the session now. While the relay stops, messages in progress may finish.
-    fn has_to_go(&self) -> bool {
+    fn must_end(&self) -> bool {
         match *self.phase.borrow() {
             Phase::Running => false,
             Phase::Stopping => !self.session.is_in_transaction(),

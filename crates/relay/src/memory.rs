@@ -14,7 +14,7 @@ pub(crate) struct Memory {
     large: BytePool<()>,
 }
 
-/// Memory held by one message; dropping it gives the memory back.
+/// Memory held by one message; dropping it frees the memory.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     small: ByteShare,
@@ -50,7 +50,7 @@ mod tests {
     const WAIT: Duration = Duration::from_secs(10);
 
     #[tokio::test(start_paused = true)]
-    async fn large_messages_wait_for_each_other_and_not_for_ever() {
+    async fn large_messages_wait_for_each_other_with_a_timeout() {
         let memory = Memory::new(4 << 20, 2 << 20, WAIT);
         let mut first = Share::default();
         assert!(memory.grow(&mut first, 1_000).await);

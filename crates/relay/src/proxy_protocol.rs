@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 const V2_SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 /// Longest possible line of version 1, with its line end.
 const V1_BYTES_MAX: usize = 107;
-/// Most bytes of addresses and extensions in version 2; the extensions are ignored.
+/// Maximum number of bytes of addresses and extensions in version 2; the extensions are ignored.
 const V2_REST_BYTES_MAX: usize = 4 << 10;
 
 /// The other end of the connection.
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_versions_tell_the_client_and_take_no_byte_of_it() {
+    async fn both_versions_name_the_client_and_take_none_of_its_bytes() {
         let ipv6 = "PROXY TCP6 2001:db8::1 2001:db8::2 1 65535\r\nEHLO";
         for (header, address) in [
             (b"PROXY TCP4 192.0.2.1 198.51.100.1 50000 587\r\nEHLO".to_vec(), "192.0.2.1"),

@@ -97,7 +97,7 @@ async fn accept_all(
                         serve(Arc::clone(&connections), kind.clone(), stream, sessions_phase.clone(), permit);
                     tokio::spawn(serving);
                 }
-                None => turn_away(&stream, &kind),
+                None => refuse_connection(&stream, &kind),
             },
             Err(error) => pause_after(&error).await,
         }
@@ -118,7 +118,7 @@ async fn serve(
 }
 
 /// Refuses a connection without waiting: no permit is left for it.
-fn turn_away(stream: &TcpStream, kind: &ListenerKind) {
+fn refuse_connection(stream: &TcpStream, kind: &ListenerKind) {
     if !matches!(kind, ListenerKind::Tls(_)) {
         // A fresh socket takes one line; otherwise the client only sees it closed.
         drop(stream.try_write(FULL));

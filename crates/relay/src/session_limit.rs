@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn permits_are_given_back() {
+    fn permits_are_released() {
         let limit = SessionLimit::new(2, 1);
         let (one, other) = (limit.take().unwrap(), limit.take().unwrap());
         assert!(limit.take().is_none());

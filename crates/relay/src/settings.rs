@@ -14,14 +14,14 @@ pub struct Settings {
     /// Host name in the banner and in EHLO replies.
     pub hostname: DomainName,
     pub message_bytes_max: usize,
-    /// Most bytes of all messages being received.
+    /// Maximum number of bytes of all messages being received.
     pub in_flight_bytes_max: usize,
     /// Proxies that must send a PROXY header before each connection. No other peer's header is accepted.
     pub proxy_protocol_from: Vec<IpNet>,
-    /// Most sessions on all listeners together.
+    /// Maximum number of sessions on all listeners together.
     pub sessions_max: usize,
-    /// Most sessions of one address (IPv6: one /64). Loopback addresses are not counted: behind a tunnel all clients have
-    /// them.
+    /// Maximum number of sessions of one address (IPv6: one /64). Loopback addresses are not counted: behind a tunnel
+    /// all clients have them.
     pub sessions_per_address_max: usize,
     pub times: TimeLimits,
 }

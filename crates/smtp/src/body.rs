@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_newlines_are_refused_where_they_stand() {
+    fn bare_newlines_are_refused_with_their_position() {
         let cases: [(&[&'static str], u64); 7] = [
             (&["ab\ncd"], 2),
             (&["ab\rcd"], 2),

@@ -25,7 +25,7 @@ pub struct Capabilities {
     pub enhanced_status_codes: bool,
     /// RFC 3461
     pub dsn: bool,
-    /// RFC 9422, MAILMAX: most messages in one session.
+    /// RFC 9422, MAILMAX: maximum number of messages in one session.
     pub messages_max: Option<u32>,
 }
 

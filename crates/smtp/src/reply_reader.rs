@@ -4,9 +4,9 @@ use crate::reply::Reply;
 
 /// Longest line. RFC 5321 4.5.3.1.5 allows 512 bytes; real hosts put whole policies with links into one line.
 const LINE_BYTES_MAX: usize = 4_096;
-/// Most bytes of all lines of one reply.
+/// Maximum number of bytes of all lines of one reply.
 const REPLY_BYTES_MAX: usize = 32_768;
-/// Most characters of an invalid line that the error quotes.
+/// Maximum number of characters of an invalid line that the error quotes.
 const QUOTE_CHARS_MAX: usize = 120;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_quoted() {
+    fn an_invalid_reply_is_quoted() {
         for bad in ["HTTP/1.1 400 Bad Request", "25", "", "2500 x", "150 no such class", "650 x", "250_x"] {
             let error = read_all(format!("{bad}\r\n").as_bytes()).unwrap_err();
             assert_eq!(error, ReplyError::Malformed(bad.to_owned()));

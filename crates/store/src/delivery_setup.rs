@@ -26,7 +26,7 @@ pub struct DeliverySetup {
     pub mark: SetupMark,
 }
 
-/// Point in the order of changes: whatever is committed after the read that returned it comes at or after it.
+/// Point in the order of changes. Changes committed after the read that returned this mark come at or after it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SetupMark(i64);
 
@@ -62,7 +62,7 @@ impl Store {
 async fn read(sql: &Sql<'_>, since: Option<SetupMark>, now: Timestamp) -> Result<DeliverySetup, StoreError> {
     // Read first: a change that is committed meanwhile is read twice rather than never.
     let mark = read_mark(sql).await?;
-    // The database was replaced by an older one: what was read before may not be in it.
+    // The database was replaced by an older one: earlier results may not be in it, so everything is read.
     let since = since.filter(|since| *since <= mark);
     Ok(DeliverySetup {
         servers: list_servers(sql, since).await?,

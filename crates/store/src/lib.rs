@@ -261,7 +261,7 @@ impl Store {
         })
     }
 
-    /// Most readers that may be busy for a long time at once: all but one, if there are several.
+    /// Maximum number of readers that may be busy for a long time at once: all but one, if there are several.
     pub fn long_reads_max(&self) -> usize {
         self.long_reads_max
     }

@@ -51,7 +51,7 @@ pub(crate) fn with_slot<T: Send + 'static>(
     (job, slot)
 }
 
-/// The same for operations that create ids.
+/// Like `with_slot`, for operations that create ids.
 pub(crate) fn with_ids_and_slot<T: Send + 'static>(
     job: impl for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send + 'static,
 ) -> (JobWithIds<()>, ResultSlot<T>) {

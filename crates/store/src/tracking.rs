@@ -16,7 +16,7 @@ use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
 use crate::{Engine, Result, Store};
 
-/// Most events of one message: anybody who received it can fetch its links forever.
+/// Maximum number of events of one message: anybody who received it can fetch its links forever.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
 /// A click this soon after delivery is a scanner's: people do not read as fast.

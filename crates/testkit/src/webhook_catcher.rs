@@ -185,7 +185,7 @@ impl WebhookCatcher {
         self.lock().connections
     }
 
-    /// Most connections open at the same time.
+    /// Maximum number of connections open at the same time.
     pub fn open_connections_max(&self) -> usize {
         self.lock().open_max
     }

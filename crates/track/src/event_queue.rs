@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_stays_in_order_and_the_end_takes_all() {
+    fn unwritten_events_stay_in_order_and_the_end_takes_all() {
         let queue = EventQueue::default();
         for number in 0..5 {
             queue.add(event(TrackKind::Open, number, number));

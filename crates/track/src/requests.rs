@@ -77,8 +77,8 @@ pub(crate) async fn unsubscribe(
     Path(text): Path<String>,
     request: Request,
 ) -> Response {
-    let is_meant = |token: &TrackToken| matches!(token.kind, TrackKind::Unsubscribe { .. });
-    let Some(token) = state.key.parse(&text).filter(is_meant) else {
+    let is_unsubscribe = |token: &TrackToken| matches!(token.kind, TrackKind::Unsubscribe { .. });
+    let Some(token) = state.key.parse(&text).filter(is_unsubscribe) else {
         return pages::invalid_link();
     };
     let event = state.event(token, &text, &request);

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::event_queue::EventQueue;
 
-/// Most events in one transaction, which must not delay SQLite's only writer.
+/// Maximum number of events in one transaction, which must not delay SQLite's only writer.
 const BATCH: usize = 100;
 /// How late a due click is noticed.
 const TICK: Duration = Duration::from_millis(250);

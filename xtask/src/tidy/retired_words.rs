@@ -4,7 +4,7 @@ use super::Finding;
 use super::rust_text::{self, Kind};
 use super::tree::{File, Tree, has_extension, is_rust};
 
-/// A retired word as it stands in identifiers and prose, and the word to use.
+/// A retired word as it appears in identifiers and prose, and the word to use.
 const RETIRED: &[(&str, &str)] = &[
     ("administrate", "execute"),
     ("beginner", "`BeginBatcher`"),

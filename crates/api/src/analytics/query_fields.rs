@@ -5,7 +5,7 @@ use postroad_app::analytics::{Dimension, DimensionValue, Filter, LABELS_MAX, OTH
 use crate::fields::{Fields, Findings, shortened};
 use crate::json::Json;
 
-/// Most values in one filter.
+/// Maximum number of values in one filter.
 const VALUES_MAX: usize = 100;
 
 pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Filter> {

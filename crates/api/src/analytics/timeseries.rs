@@ -18,7 +18,7 @@ use crate::time_field::read_time;
 
 /// Size of one point in an answer, for reserving memory.
 const POINT_BYTES: usize = 700;
-/// Most entries of `dimensions` that are read, repeated ones included.
+/// Maximum number of entries of `dimensions` that are read, repeated ones included.
 const DIMENSIONS_GIVEN_MAX: usize = 100;
 
 /// Time range, step and dimensions.

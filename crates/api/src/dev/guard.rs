@@ -30,9 +30,10 @@ impl DevAccess {
     /// Checks a request to `postroad dev`; returns the answer if it is refused.
     pub(crate) fn refuse<B>(&self, request: &axum::http::Request<B>) -> Option<Response> {
         let path = request.uri().path();
-        // A browser always sends a Host.
-        let is_browser = request.uri().authority().is_some() || request.headers().contains_key(HOST);
-        if !is_browser || PUBLIC_PATHS.iter().any(|public| path.starts_with(public)) {
+        // Only browsers can be misused by other sites, and they always send a Host. Requests without one are checked
+        // only by `admit`.
+        let has_host = request.uri().authority().is_some() || request.headers().contains_key(HOST);
+        if !has_host || PUBLIC_PATHS.iter().any(|public| path.starts_with(public)) {
             return None;
         }
         self.check(request).err().map(IntoResponse::into_response)

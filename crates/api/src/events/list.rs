@@ -20,7 +20,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, decode_cursor, read_limi
 const WAIT_SECS_MAX: f64 = 30.0;
 /// Memory that one event takes until it is written.
 const EVENT_BYTES: usize = 8 << 10;
-/// Most entries of `types`; more than there are event types.
+/// Maximum number of entries of `types`; more than there are event types.
 const TYPES_MAX: usize = 100;
 
 /// Filters and waiting time.

@@ -22,9 +22,9 @@ pub(crate) use self::code::ErrorCode;
 use self::words::{account_refused, denied, key_names};
 use crate::rate_limit::RateLimit;
 
-/// Most characters of an unknown method that are echoed.
+/// Maximum number of characters of an unknown method that are echoed.
 const METHOD_CHARS_MAX: usize = 20;
-/// Most problems listed in one answer; the answer counts the rest.
+/// Maximum number of problems listed in one answer; the answer counts the rest.
 pub(crate) const PROBLEMS_SHOWN_MAX: usize = 100;
 
 /// Failed call.

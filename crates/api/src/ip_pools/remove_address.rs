@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Id of the address.
+/// The address.
 #[request_shape]
 #[schema(example = json!({"address": "192.0.2.1"}))]
 pub(crate) struct AddressIn {

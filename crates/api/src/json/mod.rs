@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_name_that_stands_twice_the_last_is_kept() {
+    fn last_of_duplicate_names_wins() {
         let object = parse_object(br#"{"a": 1, "b": 2, "a": 3, "c": {"x": 1, "x": 2}}"#).unwrap();
         let one = |digits: &'static str| Json::Number(Number::new(digits));
         let expected: Object<'_> = vec![
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_told_with_its_place() {
+    fn text_that_is_no_object_is_reported_with_its_position() {
         let message = |text: &[u8]| parse_object(text).unwrap_err().message;
         assert_eq!(message(b"[]"), "The request body must be a JSON object");
         assert_eq!(message(b"null"), "The request body must be a JSON object");

@@ -51,7 +51,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
 
 /// Parses an object whose text was checked before.
 pub(super) fn parse_item(text: &str) -> Object<'_> {
-    // Its memory was checked against the limit then.
+    // The memory of the object was checked against the limit then.
     let mut parser =
         Parser { text, at: 0, depth: REQUEST_LIST_DEPTH, lists_left: usize::MAX, only_checks: false };
     match parser.document() {
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Checks an object without keeping it, and gives its memory back.
+    /// Checks an object without keeping it, and frees its memory.
     fn item(&mut self) -> Result<Json<'a>, Fault> {
         let (start, lists_left) = (self.at, self.lists_left);
         self.only_checks = true;

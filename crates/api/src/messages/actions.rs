@@ -163,7 +163,7 @@ fn read_ids(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<Mess
     let mut ids = Vec::with_capacity(values.len());
     for (pointer, json) in values {
         match json {
-            // No message has an id beyond 64 bits; 0 is none either.
+            // No message has the id 0, nor an id beyond 64 bits.
             Json::Number(number) if !number.is_float() => ids.push(MessageId(number.as_i64().unwrap_or(0))),
             other => findings.wrong_type(&pointer, "Integer", other.type_name()),
         }

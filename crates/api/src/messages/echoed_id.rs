@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_told_by_its_type() {
+    fn other_values_are_reported_by_their_type() {
         for (sent, found) in [
             ("1.5", "Float"),
             ("1.0", "Float"),

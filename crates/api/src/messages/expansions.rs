@@ -52,7 +52,7 @@ impl Expansion {
 pub(crate) struct Expansions(Vec<Expansion>);
 
 impl Expansions {
-    /// `true` means all, an array names them, anything else means none. Unknown names become warnings.
+    /// `true` means all expansions, an array names some, anything else means none. Unknown names become warnings.
     pub(super) fn read(json: Option<Json<'_>>, findings: &mut Findings) -> Self {
         match json {
             Some(Json::Bool(true)) => Self(Expansion::ALL.to_vec()),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn names_nobody_knows_are_told() {
+    fn unknown_names_are_reported() {
         let (expansions, warnings) = read(r#"["foo", "status", 7, null, "status"]"#);
         assert_eq!(expansions, Expansions(vec![Expansion::Status]));
         assert_eq!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expanded_has_its_weight() {
+    fn expansions_have_a_weight() {
         let weights = ["true", r#"["raw_message"]"#, r#"["headers"]"#, r#"["plain_body", "html_body"]"#]
             .map(|json| read(json).0.bytes_to_answer(300));
         assert_eq!(weights, [1_400, 700, 600, 1_000]);

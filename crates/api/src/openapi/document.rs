@@ -164,8 +164,9 @@ const KEYS: [(&str, &str, &str); 3] = [
 
 /// The keys that a call accepts.
 fn keys_of(path: &str) -> &'static [&'static str] {
-    let is_meant = |operation: &&Operation| path.strip_prefix("/api/v1/") == Some(operation.name());
-    match Operation::ALL.iter().find(is_meant).map(|operation| operation.level()) {
+    let is_operation_of_path =
+        |operation: &&Operation| path.strip_prefix("/api/v1/") == Some(operation.name());
+    match Operation::ALL.iter().find(is_operation_of_path).map(|operation| operation.level()) {
         Some(Level::Account | Level::Person) => &["account_api_key", "operator_api_key"],
         Some(Level::Operator) => &["operator_api_key"],
         Some(Level::ServerOrAccount) => &["server_api_key", "account_api_key", "operator_api_key"],

@@ -3,7 +3,7 @@
 use postroad_openapi_macros::request_shape;
 use postroad_store::ScheduleChange;
 
-use super::schedule::{self, ScheduleOut, Which};
+use super::schedule::{self, MessageSelection, ScheduleOut};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -45,9 +45,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> 
 }
 
 /// Parses the request; `CancelIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Which, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<MessageSelection, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let which = Which::read(&mut fields, findings);
+    let which = MessageSelection::read(&mut fields, findings);
     fields.finish(findings);
     Ok(which)
 }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_listed_in_order() {
+    fn missing_and_wrong_fields_are_listed_in_order() {
         assert_eq!(
             problems("{}"),
             [

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use postroad_openapi_macros::request_shape;
 use postroad_store::ScheduleChange;
 
-use super::schedule::{self, ScheduleOut, Which};
+use super::schedule::{self, MessageSelection, ScheduleOut};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -59,9 +59,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> 
 pub(crate) fn read<'a>(
     text: &'a [u8],
     findings: &mut Findings,
-) -> Result<(Which, Option<Cow<'a, str>>), Failure> {
+) -> Result<(MessageSelection, Option<Cow<'a, str>>), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let which = Which::read(&mut fields, findings);
+    let which = MessageSelection::read(&mut fields, findings);
     let before = findings.problems.len();
     let send_at = fields.text("send_at", findings);
     if send_at.is_none() && findings.problems.len() == before {

@@ -16,12 +16,12 @@ use crate::json::Json;
 use crate::messages::{EchoedId, MessageOut};
 use crate::page::{Pagination, read_cursor, read_limit};
 
-/// Most messages of a tag or batch that one call changes.
+/// Maximum number of messages of a tag or batch that one call changes.
 pub(super) const LIMIT_MAX: usize = 10_000;
 
 /// Messages that a call names: one by its id, or scheduled ones of a tag or batch.
 #[derive(Debug)]
-pub(crate) enum Which {
+pub(crate) enum MessageSelection {
     One(EchoedId),
     Many {
         of: ScheduledOf,
@@ -63,7 +63,7 @@ pub(crate) struct RescheduledOut {
     has_more: bool,
 }
 
-impl Which {
+impl MessageSelection {
     /// Takes exactly one of `id`, `tag` and `batch_id`.
     pub(super) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
         let fields_given = ["id", "tag", "batch_id"].map(|name| fields.has(name));
@@ -99,7 +99,7 @@ fn read_batch_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Bat
 /// Makes the change and builds the answer.
 pub(super) async fn change(
     call: &Call,
-    which: Which,
+    which: MessageSelection,
     change: ScheduleChange,
     warnings: Vec<String>,
 ) -> Result<Success<ScheduleOut>, Failure> {
@@ -108,8 +108,8 @@ pub(super) async fn change(
         return Err(Reason::Denied(Denial::TestKey).into());
     }
     match which {
-        Which::One(id) => Success::with_warnings(change_one(call, id, change).await, warnings),
-        Which::Many { of, after, limit } => {
+        MessageSelection::One(id) => Success::with_warnings(change_one(call, id, change).await, warnings),
+        MessageSelection::Many { of, after, limit } => {
             let _permit = call.schedule_permit().await?;
             let counts = call.app.change_schedules(&call.caller, of, change, after, limit).await?;
             let next = counts.next.map(|id| id.0.to_string());
@@ -117,7 +117,9 @@ pub(super) async fn change(
             done.flags.pagination = Some(Pagination::new(limit, next));
             Ok(done)
         }
-        Which::Unclear => Err(Reason::Internal("a request without a target was let through".into()).into()),
+        MessageSelection::Unclear => {
+            Err(Reason::Internal("a request without a target was let through".into()).into())
+        }
     }
 }
 

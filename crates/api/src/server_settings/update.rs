@@ -16,7 +16,7 @@ use crate::json::{self, Json};
 
 /// `null` means absent, so this word removes a limit.
 const NO_LIMIT: &str = "none";
-/// Most host names that are read; `app` refuses more than its own limit.
+/// Maximum number of host names that are read; `app` refuses more than its own limit.
 const EXCLUDED_HOSTS_MAX: usize = 100;
 
 /// Settings to change; omitted ones stay as they are.

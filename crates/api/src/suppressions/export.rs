@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{Pagination, read_cursor, read_limit};
 
-/// Most lines of a page: quick to produce, and small enough for memory.
+/// Maximum number of lines of a page: quick to produce, and small enough for memory.
 const LINES_MAX: usize = 1_000;
 
 /// Page size and cursor.

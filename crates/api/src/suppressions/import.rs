@@ -11,13 +11,13 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Most lines per call; longer lists are sent in parts.
+/// Maximum number of lines per call; longer lists are sent in parts.
 const LINES_MAX: usize = 10_000;
-/// Longest text, which is copied while it is read; enough for that many lines.
+/// Maximum size of `csv`, which is copied while it is read; enough for `LINES_MAX` lines.
 const TEXT_BYTES_MAX: usize = 8 << 20;
 /// Lines passed to `app` at once.
 const PART_LINES: usize = 500;
-/// Most refused lines listed with their reasons; further ones are counted.
+/// Maximum number of refused lines listed with their reasons; further ones are counted.
 const ERRORS_SHOWN_MAX: usize = 1_000;
 
 /// List of addresses.

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Most items in one call.
+/// Maximum number of items in one call.
 const ITEMS_MAX: usize = 1_000;
 const NAME: &str = "items";
 
@@ -16,7 +16,7 @@ const NAME: &str = "items";
 #[derive(Debug)]
 pub(crate) enum OneOrMany<T> {
     One(T),
-    /// Items; one with wrong types as its problems.
+    /// Each item, or its problems if it has wrong types.
     Many(Vec<Result<T, Vec<FieldProblem>>>),
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::fields::{Fields, Findings, pointer_token};
 use crate::json::{Json, Number};
 
-/// Most characters of a number that an error shows.
+/// Maximum number of characters of a number that an error shows.
 const SHOWN_MAX: usize = 40;
 
 /// Takes a model out of a request; `[]` is how PHP writes an empty one.

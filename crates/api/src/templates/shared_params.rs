@@ -10,7 +10,7 @@ use super::model::read_model;
 use crate::fields::{Fields, Findings};
 use crate::json::Json;
 
-/// Most languages that are read; `app` has its own limit.
+/// Maximum number of languages that are read; `app` has its own limit.
 const LOCALES_READ_MAX: usize = 100;
 
 /// Takes `id` or `alias`; one of them is required.

@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{Pagination, read_cursor};
 
-/// Most events that one call queues; the next call continues with the cursor.
+/// Maximum number of events that one call queues; the next call continues with the cursor.
 const EVENTS_MAX: usize = 50_000;
 
 /// Events to post again: `event_id`, or `attempt_id`, or `since` with or without `until`.

@@ -8,7 +8,7 @@ use postroad_model::{EventId, WebhookId};
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::Json;
 
-/// Most entries of `events`; more than there are event types.
+/// Maximum number of entries of `events`; more than there are event types.
 const EVENTS_MAX: usize = 100;
 
 /// Takes the required `id`. A number out of range becomes an id that does not exist.

@@ -98,7 +98,7 @@ async fn keys_are_checked_before_anything_else() {
 }
 
 #[tokio::test]
-async fn problems_and_warnings_are_told_together() {
+async fn problems_and_warnings_are_reported_together() {
     let service = Service::start().await;
     let envelope =
         service.call(SEND_MESSAGE, &json!({"to": [1, "a@example.net"], "bounce": 5, "form": "x"})).await;
@@ -164,7 +164,7 @@ async fn empty_strings_in_address_lists_are_named_and_empty_lists_have_no_recipi
 }
 
 #[tokio::test]
-async fn test_mode_is_told_and_a_repetition_gets_the_first_answer() {
+async fn test_mode_is_reported_and_a_repetition_gets_the_first_answer() {
     let service = Service::start().await;
     let text = message_to("a@example.net").to_string();
     let send = async |headers: &[(&str, &str)], body: &str| {

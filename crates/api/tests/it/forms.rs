@@ -131,7 +131,7 @@ async fn odd_json_is_a_parameter_error() {
 }
 
 #[tokio::test]
-async fn what_is_no_endpoint_is_not_found() {
+async fn unknown_endpoints_are_not_found() {
     let service = Service::start().await;
     for path in ["/api", "/api/", "/api/v1/send", "/api/v1/send/nothing/", "/api/v2/send/message", "/api/%00"]
     {

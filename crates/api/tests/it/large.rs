@@ -24,14 +24,14 @@ async fn send(service: &Service, attached: &[u8]) -> Value {
 }
 
 #[tokio::test]
-async fn a_large_message_goes_in_and_comes_out_whole() {
-    goes_in_and_comes_out_whole(&Service::start().await).await;
+async fn a_large_message_is_stored_and_returned_unchanged() {
+    is_stored_and_returned_unchanged(&Service::start().await).await;
     let database = postroad_testkit::Database::create();
-    goes_in_and_comes_out_whole(&Service::start_on(Database::Postgres(database.url().to_owned())).await)
+    is_stored_and_returned_unchanged(&Service::start_on(Database::Postgres(database.url().to_owned())).await)
         .await;
 }
 
-async fn goes_in_and_comes_out_whole(service: &Service) {
+async fn is_stored_and_returned_unchanged(service: &Service) {
     let attached = content(3 << 20);
     let id = send(service, &attached).await;
     let all = service.call(MESSAGE, &json!({"id": id, "_expansions": true})).await["data"].take();

@@ -15,7 +15,7 @@ pub struct AccountUsage {
     pub domains: usize,
     pub webhooks: usize,
     pub users: usize,
-    /// Of this hour, day and month; `None` where no limit is set.
+    /// Messages of this hour, day and month; `None` where no limit is set.
     pub messages: PeriodCounts,
     pub ceilings: AccountCeilings,
 }

@@ -51,8 +51,8 @@ impl App {
         Ok(page)
     }
 
-    /// The same as lines of JSON, one for each entry, as `postroad audit export` prints them. Returns where the next page
-    /// begins if more may follow.
+    /// Like `export_audit`, but as lines of JSON, one for each entry, as `postroad audit export` prints them. Returns
+    /// where the next page begins if more may follow.
     pub async fn export_audit_lines(
         &self,
         by: &Requester,
@@ -91,7 +91,7 @@ impl App {
     async fn name_actors(&self, by: &Requester, entries: &mut [AuditEntry]) -> Result<(), StoreError> {
         let mut own_people: HashMap<i64, bool> = HashMap::new();
         for entry in entries {
-            // Whoever accepts an invitation is created by it.
+            // A person who accepts an invitation is created by it, and has no id before.
             if (entry.actor.as_str(), entry.actor_id, entry.subject.as_str()) == ("user", Some(0), "user") {
                 entry.actor_id = entry.subject_id;
             }

@@ -19,19 +19,19 @@ pub struct NamedAuditEntry {
     pub subject: SubjectName,
 }
 
-/// Whoever made a change.
+/// Name of the actor that made a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActorName {
     /// At the command line of the machine.
     CommandLine,
-    /// Of the service, by a key or signed in. Customers are not told which person.
+    /// The operator of the service, by a key or signed in. Customers do not learn which person.
     Operator,
     OperatorKey(String),
     Person {
         name: String,
         email: String,
     },
-    /// Was removed since.
+    /// A person who was removed since.
     FormerPerson {
         email: Option<String>,
     },
@@ -104,7 +104,7 @@ impl<'a> Names<'a> {
         let id = entry.actor_id.unwrap_or_default();
         let name = match entry.actor.as_str() {
             "command_line" => ActorName::CommandLine,
-            // Of a person who is not of the account, `list_audit` shows no id.
+            // `list_audit` shows no id of a person outside the account.
             "user" if entry.actor_id.is_none() => ActorName::Operator,
             "user" => self.person(entry, UserId(id)).await?,
             "operator_key" if !self.shows_operators => ActorName::Operator,
@@ -181,7 +181,7 @@ impl<'a> Names<'a> {
         Ok(name)
     }
 
-    /// Of things with a page of their own; others are on a list, which is there.
+    /// Whether the page of an object exists. Objects without a page of their own are on a list, which always exists.
     async fn exists(&mut self, entry: &AuditEntry, server_id: Option<i64>) -> Result<bool, StoreError> {
         let (Some(id), kind) = (entry.subject_id, entry.subject.as_str()) else { return Ok(true) };
         let key = (kind.to_owned(), id);

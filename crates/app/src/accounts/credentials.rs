@@ -86,7 +86,7 @@ impl App {
         check_name(&request.name)?;
         self.check_limits(Some(&request.allow), request.expires_at)?;
         self.check_credential_count(request.server).await?;
-        let limits = self.limits_of_asking_key(by).await?;
+        let limits = self.limits_of_requesting_key(by).await?;
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();
         let new = NewCredential {
@@ -168,7 +168,7 @@ impl App {
         if credential.scope == Scope::Address {
             check_networks(by, &credential.allow, request.allow.as_deref())?;
         }
-        let limits = self.limits_of_asking_key(by).await?;
+        let limits = self.limits_of_requesting_key(by).await?;
         let expires_at = match request.expires_at {
             Change::Keep => Change::Keep,
             changed => limits.until(changed.into_value()).into(),
@@ -221,7 +221,7 @@ impl App {
         if grace > GRACE_MAX {
             return Err(AccountRefusal::problem("grace_s", "should be at most 30 days"));
         }
-        let limits = self.limits_of_asking_key(by).await?;
+        let limits = self.limits_of_requesting_key(by).await?;
         let allow = limits
             .within(old.allow)
             .map_err(|_| AccountRefusal::problem("id", "has networks outside those of the key that asks"))?;

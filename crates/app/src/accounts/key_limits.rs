@@ -1,4 +1,5 @@
-//! Networks and expiry of the key that asks: the keys that it makes or changes get no wider ones.
+//! Networks and expiry of the requesting key: keys that it creates or changes get no wider networks and no later
+//! expiry.
 
 use ipnet::IpNet;
 use postroad_model::Timestamp;
@@ -16,18 +17,18 @@ pub(super) struct KeyLimits {
 }
 
 impl App {
-    pub(super) async fn limits_of_asking_key(&self, by: &Requester) -> Result<KeyLimits, AccountRefusal> {
+    pub(super) async fn limits_of_requesting_key(&self, by: &Requester) -> Result<KeyLimits, AccountRefusal> {
         let (Actor::AccountKey { id, .. } | Actor::OperatorKey { id, .. }) = &by.actor else {
             return Ok(KeyLimits::default());
         };
-        let asking = self.inner.store.find_account_key_by_id(*id).await?;
-        let asking = asking.ok_or(AccountRefusal::NotFound(ObjectKind::AccountKey))?;
-        Ok(KeyLimits { allow: asking.allow, expires_at: asking.expires_at })
+        let requesting_key = self.inner.store.find_account_key_by_id(*id).await?;
+        let requesting_key = requesting_key.ok_or(AccountRefusal::NotFound(ObjectKind::AccountKey))?;
+        Ok(KeyLimits { allow: requesting_key.allow, expires_at: requesting_key.expires_at })
     }
 }
 
 impl KeyLimits {
-    /// The requested networks, or those of the asking key if none are requested. Refuses networks outside of them.
+    /// The requested networks, or those of the requesting key if none are requested. Refuses networks outside of them.
     pub(super) fn within(&self, requested: Vec<IpNet>) -> Result<Vec<IpNet>, AccountRefusal> {
         if requested.is_empty() {
             return Ok(self.allow.clone());
@@ -39,7 +40,7 @@ impl KeyLimits {
         Err(AccountRefusal::problem("allow", "should be within the networks of the key that asks"))
     }
 
-    /// The requested expiry, or that of the asking key if it is earlier.
+    /// The requested expiry, or that of the requesting key if it is earlier.
     pub(super) fn until(&self, requested: Option<Timestamp>) -> Option<Timestamp> {
         requested.into_iter().chain(self.expires_at).min()
     }

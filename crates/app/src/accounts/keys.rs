@@ -74,7 +74,7 @@ impl App {
         }
     }
 
-    /// Of an account, or of the operator.
+    /// The key of an account, or of the operator, that an earlier call with the same idempotency key created.
     async fn key_made_before(
         &self,
         account_id: Option<AccountId>,
@@ -178,7 +178,7 @@ impl App {
         request.scopes.sort_unstable();
         request.scopes.dedup();
         self.check_key(by, &request)?;
-        let limits = self.limits_of_asking_key(by).await?;
+        let limits = self.limits_of_requesting_key(by).await?;
         let api_key = new_key();
         let key_hash = hash(&api_key);
         let new = NewAccountKey {
@@ -207,7 +207,7 @@ impl App {
         if request.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
             return Err(AccountRefusal::problem("expires_at", "is in the past"));
         }
-        // Nobody can create a key with more rights than his own.
+        // Nobody can create a key with more rights than their own.
         let (Actor::AccountKey { scopes, .. } | Actor::OperatorKey { scopes, .. }) = &by.actor else {
             return Ok(());
         };
@@ -236,7 +236,7 @@ impl App {
         owner: AccountKeyOwner,
         id: AccountKeyId,
     ) -> Result<AccountKey, AccountRefusal> {
-        // First among its owner's keys, so that the time of the answer does not tell of a foreign one.
+        // First among its owner's keys, so that the time of the answer does not reveal a foreign key.
         let before = Some(AccountKeyId(id.0.saturating_sub(1)));
         let found = self.inner.store.list_account_keys(owner, AccountKeyFilter::default(), before, 1).await?;
         if found.first().is_none_or(|key| key.id != id) {

@@ -125,8 +125,8 @@ impl App {
         self.permitted_account(by, operation, id).await
     }
 
-    /// The keys of the account and its servers stop working at once. The data stays for seven days, during which the
-    /// account can be restored.
+    /// Deletes an account. Its keys and those of its servers stop working at once. The data stays for seven days,
+    /// during which the account can be restored.
     pub async fn delete_account_as(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsDelete;
         self.permitted_account(by, operation, id).await?;

@@ -82,7 +82,7 @@ impl App {
         Ok(if is_there { Subject::Account(id) } else { Subject::Absent })
     }
 
-    /// The same for a server.
+    /// Like `account_subject`, for a server.
     pub(crate) async fn server_subject(
         &self,
         by: &Requester,

@@ -15,7 +15,8 @@ pub struct CreationKey {
 }
 
 impl CreationKey {
-    /// The key as one of a server, so that servers of an account may use the same keys. Those of callers have no line breaks.
+    /// The key as one of a server, so that servers of an account may use the same keys. Keys of callers have no line
+    /// breaks.
     #[must_use]
     pub(crate) fn of_server(self, id: ServerId) -> Self {
         Self { key: format!("server {id}\n{}", self.key), ..self }
@@ -51,7 +52,8 @@ impl App {
         self.inner.store.audited(Audit { actor, address, operation: operation.name(), subject, creation })
     }
 
-    /// The id of what an earlier call with the same key created. Refuses a key that was used for another request.
+    /// The id of the object that an earlier call with the same key created. Refuses a key that was used for another
+    /// request.
     pub(crate) async fn find_created(
         &self,
         account_id: Option<AccountId>,
@@ -62,7 +64,7 @@ impl App {
         Ok(made_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)?)
     }
 
-    /// The same for an object of a server.
+    /// Like `find_created`, for an object of a server.
     pub(crate) async fn find_created_on_server(
         &self,
         account_id: AccountId,

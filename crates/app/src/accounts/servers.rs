@@ -38,7 +38,8 @@ pub struct ServerUpdateRequest {
     pub change: ServerChangeRequest,
     /// The pool that its mail leaves from; `Clear` for the shared one.
     pub pool: Change<PoolId>,
-    /// Of the operator or of the account, whoever asks; `name` and tracking are not among them.
+    /// Ceilings to set, as those of the operator or of the account, depending on the requester. `name` and tracking
+    /// have none.
     pub ceilings: ServerChangeRequest,
 }
 
@@ -124,7 +125,7 @@ impl App {
         let updated = store.update_server_from_above(id, request.if_version, ceilings, change).await;
         self.forget_setup();
         match updated.map_err(|error| match error {
-            // It was deleted at the same moment.
+            // The server was deleted at the same moment.
             StoreError::NotFound => AccountRefusal::NotFound(thing),
             other => AccountRefusal::store(ObjectKind::Server)(other),
         })? {
@@ -162,7 +163,8 @@ impl App {
         self.server_of(by, operation, id).await
     }
 
-    /// Its keys stop working at once. Its data stays for seven days, during which the server can be restored.
+    /// Deletes a server. Its keys stop working at once. Its data stays for seven days, during which the server can be
+    /// restored.
     pub async fn delete_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersDelete;
         self.server_of(by, operation, id).await?;
@@ -278,7 +280,7 @@ fn in_ceilings(problem: FieldProblem) -> FieldProblem {
     FieldProblem { pointer: format!("/ceilings{}", problem.pointer), ..problem }
 }
 
-/// Who sets a value that this requester changes: the operator or the account.
+/// Origin of a value that this requester changes: the operator or the account.
 pub(crate) fn owner_of(by: &Requester) -> SetBy {
     if by.actor.is_operator() { SetBy::Operator } else { SetBy::Account }
 }

@@ -9,7 +9,7 @@ use super::{AdminError, whole_list};
 use crate::App;
 use crate::accounts::{AccountKeyRequest, AuditPosition, Requester, audit_entry};
 
-/// Most keys that one list shows.
+/// Maximum number of keys that one list shows.
 const LISTED_MAX: usize = 10_000;
 /// Entries in one part of an export, so that answers on the control socket stay small.
 const EXPORTED_AT_ONCE: usize = 500;

@@ -10,9 +10,9 @@ use crate::App;
 use crate::accounts::{Requester, page};
 use crate::domains::{DkimKeyRequest, DomainRefusal, DomainView, NamedOwner, RecordView, ReportPeriod};
 
-/// Most domains that one list shows.
+/// Maximum number of domains that one list shows.
 const LISTED_MAX: usize = 100_000;
-/// Most owners that an error names if several have a domain.
+/// Maximum number of owners that an error names if several have a domain.
 const OWNERS_MAX: usize = 100;
 
 /// A domain as the operator names it: with its server or account, or by name alone if only one owner has it.

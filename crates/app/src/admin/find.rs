@@ -7,7 +7,7 @@ use postroad_store::{Account, AccountFilter, Server, ServerFilter};
 use super::AdminError;
 use crate::App;
 
-/// Most objects of one name that an error lists.
+/// Maximum number of objects of one name that an error lists.
 const NAMED_MAX: usize = 10;
 
 #[boxed_futures]
@@ -29,19 +29,19 @@ impl App {
     }
 
     pub(super) async fn find_server(&self, name_or_id: &str) -> Result<Server, AdminError> {
-        let mut meant = self.servers_named(name_or_id, None).await?;
+        let mut matching = self.servers_named(name_or_id, None).await?;
         if let Ok(id) = name_or_id.parse() {
-            meant.extend(self.inner.store.find_server(ServerId(id)).await?);
+            matching.extend(self.inner.store.find_server(ServerId(id)).await?);
         }
         // Both names may have slashes.
         for (at, _) in name_or_id.match_indices('/') {
             for account in self.accounts_named(&name_or_id[..at]).await? {
-                meant.extend(self.servers_named(&name_or_id[at + 1..], Some(account.id)).await?);
+                matching.extend(self.servers_named(&name_or_id[at + 1..], Some(account.id)).await?);
             }
         }
-        meant.sort_by_key(|server| server.id);
-        meant.dedup_by_key(|server| server.id);
-        match meant.as_slice() {
+        matching.sort_by_key(|server| server.id);
+        matching.dedup_by_key(|server| server.id);
+        match matching.as_slice() {
             [server] => Ok(server.clone()),
             [one, other, ..] => Err(AdminError::refused(format!(
                 "several servers are called `{name_or_id}`: say {}/{} (id {}) or {}/{} (id {})",
@@ -55,21 +55,21 @@ impl App {
 
     /// Finds an account by id or name.
     pub(super) async fn find_account(&self, name_or_id: &str) -> Result<Account, AdminError> {
-        let mut meant = self.accounts_named(name_or_id).await?;
+        let mut matching = self.accounts_named(name_or_id).await?;
         if let Ok(id) = name_or_id.parse() {
-            meant.extend(self.inner.store.find_account(AccountId(id)).await?);
+            matching.extend(self.inner.store.find_account(AccountId(id)).await?);
         }
-        meant.sort_by_key(|account| account.id);
-        meant.dedup_by_key(|account| account.id);
-        if meant.len() > 1 {
+        matching.sort_by_key(|account| account.id);
+        matching.dedup_by_key(|account| account.id);
+        if matching.len() > 1 {
             // Accounts name themselves, and may take the name of another.
-            let ids: Vec<String> = meant.iter().map(|account| account.id.to_string()).collect();
+            let ids: Vec<String> = matching.iter().map(|account| account.id.to_string()).collect();
             let ids = ids.join(", ");
             return Err(AdminError::refused(format!(
                 "`{name_or_id}` means several accounts: give the id, one of {ids}"
             )));
         }
-        meant.pop().ok_or_else(|| {
+        matching.pop().ok_or_else(|| {
             AdminError::refused(format!(
                 "there is no account `{name_or_id}`; `postroad admin account list` shows them"
             ))

@@ -15,7 +15,7 @@ use crate::accounts::{
     AccountRefusal, CreatedCredential, CredentialChangeRequest, NewCredentialRequest, Requester,
 };
 
-/// Most keys that one list shows.
+/// Maximum number of keys that one list shows.
 const LISTED_MAX: usize = 100_000;
 
 /// Request for an API key.

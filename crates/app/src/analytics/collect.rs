@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use postroad_store::{Breakdown, CounterRow, Grain, Sums};
 
 use super::dimension::{Dimension, DimensionValue, Filter};
-use super::plan::{Stretch, span_of};
+use super::plan::{CounterRange, span_of};
 use super::wrong;
 use crate::{App, Caller, Refusal};
 
-/// Most rows read or looked up for one answer.
+/// Maximum number of rows read or looked up for one answer.
 const ROWS_MAX: usize = 200_000;
 
-/// Most sets of dimensions that an answer may use or choose from.
+/// Maximum number of sets of dimensions that an answer may use or choose from.
 const SETS_MAX: usize = 50_000;
 
 /// Values of the requested dimensions, in their order.
@@ -23,7 +23,7 @@ pub(super) struct CounterSelection<'a> {
     pub(super) dimensions: &'a [Dimension],
     pub(super) filters: &'a [Filter],
     pub(super) borders: &'a [i64],
-    pub(super) stretches: &'a [Stretch],
+    pub(super) stretches: &'a [CounterRange],
 }
 
 /// Sums by group and span; empty spans are absent.

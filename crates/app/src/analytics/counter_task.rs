@@ -9,13 +9,14 @@ use postroad_store::{CountProgress, CountingRules, StoreError};
 
 use crate::App;
 
-/// Least pause between two rounds, because events counted together need fewer rows. Analytics calls do not wait for it.
+/// Minimum pause between two rounds, because events counted together need fewer rows. Analytics calls do not wait for
+/// it.
 const PAUSE: Duration = Duration::from_secs(3);
 /// Pause without a notification: other nodes or slow transactions may have added events.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// Most batches of one server before the next server's turn.
+/// Maximum number of batches of one server before the next server's turn.
 const BATCHES_PER_TURN: usize = 8;
-/// Most batches that an analytics call waits for; then it is answered from the events counted so far.
+/// Maximum number of batches that an analytics call waits for; then it is answered from the events counted so far.
 const BATCHES_PER_QUESTION: usize = 40;
 
 /// Running task.
@@ -60,11 +61,11 @@ impl App {
         let rules = self.counting_rules();
         for _ in 0..batches_max {
             match self.inner.store.fold_events(server, &rules).await? {
-                CountProgress::Some => {}
+                CountProgress::MoreLeft => {}
                 done => return Ok(done),
             }
         }
-        Ok(CountProgress::Some)
+        Ok(CountProgress::MoreLeft)
     }
 
     /// Counts the server's uncounted events. Returns `false` if there are more than a call should wait for.
@@ -74,7 +75,7 @@ impl App {
             match self.inner.store.fold_events(server, &rules).await? {
                 CountProgress::AllDone => return Ok(true),
                 // Another node counted this batch first; continue with the next.
-                CountProgress::Some | CountProgress::Overtaken => {}
+                CountProgress::MoreLeft | CountProgress::Overtaken => {}
             }
         }
         Ok(false)
@@ -98,7 +99,7 @@ where
                 continue;
             }
             match turn(server).await {
-                Ok(folded) => has_more |= folded == CountProgress::Some,
+                Ok(folded) => has_more |= folded == CountProgress::MoreLeft,
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),
                 Err(error) => drop(failed.insert(server, error)),
             }
@@ -120,7 +121,7 @@ mod tests {
     const QUIET: ServerId = ServerId(2);
 
     #[tokio::test]
-    async fn who_has_little_does_not_wait_for_who_has_much() {
+    async fn a_server_with_few_events_does_not_wait_for_one_with_many() {
         let turns = RefCell::new(Vec::new());
         // The quiet server's event arrives while the busy server is being counted.
         let list = || {
@@ -131,7 +132,7 @@ mod tests {
         let turn = |server| {
             turns.borrow_mut().push(server);
             let is_over = server == QUIET || turns.borrow().len() > 100;
-            ready(Ok(if is_over { CountProgress::AllDone } else { CountProgress::Some }))
+            ready(Ok(if is_over { CountProgress::AllDone } else { CountProgress::MoreLeft }))
         };
         in_turns(list, turn).await.unwrap();
         assert_eq!(turns.borrow()[..4], [BUSY, BUSY, QUIET, BUSY]);
@@ -143,7 +144,8 @@ mod tests {
         let turn = |server| {
             turns.borrow_mut().push(server);
             let damaged = || StoreError::Internal("damaged".into());
-            let rest = if turns.borrow().len() < 4 { CountProgress::Some } else { CountProgress::AllDone };
+            let rest =
+                if turns.borrow().len() < 4 { CountProgress::MoreLeft } else { CountProgress::AllDone };
             ready(if server == BUSY { Err(damaged()) } else { Ok(rest) })
         };
         let folded = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;

@@ -65,7 +65,7 @@ impl Dimension {
         }
     }
 
-    /// Whether its value in `set` stands for many values that are counted together.
+    /// Whether its value in `set` represents many values that are counted together.
     pub(super) fn is_surplus_in(self, set: &Dimensions) -> bool {
         match self {
             Self::Tag => set.tag == OTHER_LABELS,

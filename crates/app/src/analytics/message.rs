@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::find_message::LookupError;
 use crate::{App, Caller};
 
-/// Most links listed individually; a message can have any number.
+/// Maximum number of links listed individually; a message can have any number.
 const LINKS_MAX: usize = 500;
 
 #[derive(Debug, Clone)]
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_and_hits_are_told_apart() {
+    fn attempts_and_tracking_events_are_distinguished() {
         let events = [
             event(1, EventKind::Accepted, "{}"),
             event(2, EventKind::Delayed, r#"{"attempt": null, "class": "dns"}"#),

@@ -5,7 +5,7 @@ use postroad_store::Grain;
 
 /// Counters of one grain in a time range, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct CounterRange {
     pub(super) grain: Grain,
     pub(super) from: i64,
     pub(super) to: i64,
@@ -15,7 +15,7 @@ pub(super) struct Stretch {
 const GRAINS: [Grain; 3] = [Grain::Day, Grain::Hour, Grain::Quarter];
 
 /// Counters to read for the spans between `borders`, which lie on quarters of an hour.
-pub(super) fn stretches(borders: &[i64]) -> Vec<Stretch> {
+pub(super) fn stretches(borders: &[i64]) -> Vec<CounterRange> {
     let mut all = Vec::new();
     for span in borders.windows(2) {
         cover(span[0], span[1], &GRAINS, &mut all);
@@ -24,7 +24,7 @@ pub(super) fn stretches(borders: &[i64]) -> Vec<Stretch> {
 }
 
 /// Covers the range with the first grain where it fits, and with finer ones before and after it.
-fn cover(from: i64, to: i64, grains: &[Grain], all: &mut Vec<Stretch>) {
+fn cover(from: i64, to: i64, grains: &[Grain], all: &mut Vec<CounterRange>) {
     let Some((grain, finer)) = grains.split_first() else { return };
     let length = grain.seconds();
     let (first, last) = ((from + length - 1).div_euclid(length) * length, to.div_euclid(length) * length);
@@ -34,7 +34,7 @@ fn cover(from: i64, to: i64, grains: &[Grain], all: &mut Vec<Stretch>) {
     cover(from, first, finer, all);
     match all.last_mut() {
         Some(before) if before.grain == *grain && before.to == first => before.to = last,
-        _ => all.push(Stretch { grain: *grain, from: first, to: last }),
+        _ => all.push(CounterRange { grain: *grain, from: first, to: last }),
     }
     cover(last, to, finer, all);
 }
@@ -54,7 +54,7 @@ mod tests {
     const DAY: i64 = 86_400;
 
     fn grains(borders: &[i64]) -> Vec<(Grain, i64)> {
-        let rows = |stretch: Stretch| (stretch.to - stretch.from) / stretch.grain.seconds();
+        let rows = |stretch: CounterRange| (stretch.to - stretch.from) / stretch.grain.seconds();
         stretches(borders).into_iter().map(|stretch| (stretch.grain, rows(stretch))).collect()
     }
 
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_longest_spans_that_fit_are_read() {
-        assert_eq!(stretches(&month_from(0)), [Stretch { grain: Grain::Day, from: 0, to: 30 * DAY }]);
+        assert_eq!(stretches(&month_from(0)), [CounterRange { grain: Grain::Day, from: 0, to: 30 * DAY }]);
         assert_eq!(grains(&month_from(3_600)), [(Grain::Hour, 30 * 24)]);
         // Offset by half an hour.
         let odd = grains(&month_from(1_800));

@@ -10,7 +10,7 @@ use postroad_store::{Grain, Metric, Sums};
 use super::collect::{Collected, CounterSelection, Found, Group};
 use super::dimension::{Dimension, DimensionValue, Filter};
 use super::figures::Figures;
-use super::plan::{Stretch, stretches};
+use super::plan::{CounterRange, stretches};
 use super::summary::at_second;
 use super::zone::{Granularity, Zone};
 use super::{USUAL_RANGE, wrong};
@@ -71,7 +71,7 @@ impl App {
         let borders = self.check_range(query)?;
         let (first, last) = (borders[0], borders[borders.len() - 1]);
         let stretches = match query.granularity {
-            Granularity::Minute => vec![Stretch { grain: Grain::Minute, from: first, to: last }],
+            Granularity::Minute => vec![CounterRange { grain: Grain::Minute, from: first, to: last }],
             _ => stretches(&borders),
         };
         let is_current = self.catch_up(caller.server_id).await?;

@@ -15,7 +15,7 @@ use super::summary::{at_second, check_length, whole_spans};
 use super::{Filter, USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
 
-/// Most rows (recipient domains times blocks of days) added up for one answer.
+/// Maximum number of rows (recipient domains times blocks of days) added up for one answer.
 const ROWS_MAX: usize = 500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

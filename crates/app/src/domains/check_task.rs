@@ -14,7 +14,7 @@ use crate::App;
 
 /// Interval at which due checks are looked for; shorter if the check interval is shorter.
 const EVERY: Duration = Duration::from_secs(5);
-/// Most concurrent checks; they mostly wait for other people's name servers.
+/// Maximum number of concurrent checks; they mostly wait for other people's name servers.
 const AT_ONCE_MAX: usize = 20;
 
 /// The running task; ends when it is dropped.

@@ -17,12 +17,12 @@ const CHANGES_OF_ACCOUNT_MAX: usize = 4;
 /// Concurrent manual checks: of all accounts, and of one account. They mostly wait for other people's name servers.
 const BY_HAND_MAX: usize = 128;
 const BY_HAND_OF_ACCOUNT_MAX: usize = 4;
-/// Most keys generated at the same time, so that blocking threads stay free for other work.
+/// Maximum number of keys generated at the same time, so that blocking threads stay free for other work.
 const KEYS_MADE_MAX: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct DomainLimits {
-    /// Most domains of one server; also most domains of one account, not counting domains of its servers.
+    /// Maximum number of domains of one server; also of one account, not counting domains of its servers.
     pub(super) per_owner_max: usize,
     changes: FairPool<AccountId>,
     by_hand: FairPool<AccountId>,

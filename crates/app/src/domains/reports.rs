@@ -14,10 +14,10 @@ use crate::App;
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
 /// Reports read at once: parsing them blocks the thread.
 const PAGE: usize = 50;
-/// Most sources and kinds of failures that are added up individually; the rest is only in the totals.
+/// Maximum number of sources and kinds of failures that are added up individually; the rest is only in the totals.
 const SOURCES_MAX: usize = 5_000;
 const FAILURES_MAX: usize = 100;
-/// Most sources that are shown.
+/// Maximum number of sources that are shown.
 const SOURCES_SHOWN_MAX: usize = 500;
 
 /// Selects all reports that overlap the time between `from` and `to`.

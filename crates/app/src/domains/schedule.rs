@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_domain_is_asked_for_every_six_hours_unless_something_is_missing() {
+    fn a_good_domain_is_checked_every_six_hours_unless_a_record_is_missing() {
         let good = Domain { good_since: Some(at(10)), ..domain() };
         assert!((320.0..=400.0).contains(&minutes(&good, GOOD, 60)));
         let waiting_key = Findings { waiting_key: Some(at(4_990)), ..GOOD };

@@ -11,7 +11,7 @@ use crate::accounts::Requester;
 
 /// Domains read at once.
 const READ_AT_ONCE: usize = 500;
-/// Most domains that one call examines.
+/// Maximum number of domains that one call examines.
 const SCANNED_MAX: usize = 10_000;
 
 /// Selection of domains; the default takes all.
@@ -25,7 +25,8 @@ pub struct DomainSelection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainState {
     Verified,
-    /// Verified, but a required record is missing now.
+    /// Was verified, but a required record is now missing or wrong. After 72 hours the domain is no longer verified,
+    /// and still counts as failing.
     Failing,
     NotVerified,
 }
@@ -68,8 +69,8 @@ impl DomainSelection {
 
 #[boxed_futures]
 impl App {
-    /// Like `list_domains_as`, of selected domains. Returns the domain after which the next call continues, if there may be
-    /// more.
+    /// Like `list_domains_as`, but only selected domains. Returns the domain after which the next call continues, if
+    /// there may be more.
     pub async fn search_domains_as(
         &self,
         by: &Requester,

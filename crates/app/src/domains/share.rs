@@ -15,7 +15,7 @@ use crate::secrets::{hash, new_key};
 use crate::{App, FieldProblem};
 
 const VALID_FOR: Duration = Duration::from_hours(14 * 24);
-/// Most links of one domain that work at the same time.
+/// Maximum number of links of one domain that work at the same time.
 const LINKS_MAX: usize = 20;
 /// Our links are shorter, so longer tokens are rejected.
 const TOKEN_BYTES_MAX: usize = 200;

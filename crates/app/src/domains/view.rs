@@ -8,7 +8,7 @@ use super::check::{DkimRecord, ExpectedRecords, Purpose, RecordCheck, Service, z
 use super::link_host::LinkHost;
 use crate::App;
 
-/// Most owners whose facts are kept while a list is built.
+/// Maximum number of owners whose facts are kept while a list is built.
 const OWNERS_KNOWN_MAX: usize = 100;
 
 /// A record with the verdict of the last check.

@@ -13,7 +13,7 @@ use crate::access::{Operation, permit, permit_any};
 use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester, page};
 use crate::{App, FieldProblem, Refusal};
 
-/// Most addresses of one pool.
+/// Maximum number of addresses of one pool.
 const ADDRESSES_MAX: usize = 1_000;
 const WEIGHT_MAX: u32 = 1_000;
 

@@ -8,7 +8,7 @@ use postroad_store::{AuditSubject, Cancelled, Erased, JobKind, Retried, Store, S
 use crate::access::Operation;
 use crate::{App, Caller};
 
-/// Most messages of one call that are changed concurrently, so that the store writes them together.
+/// Maximum number of messages of one call that are changed concurrently, so that the store writes them together.
 const AT_ONCE: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub enum ActionFailure {
     DevelopmentOnly,
     #[error("The account's limit of {limit} messages {} is reached: release it when the limit has room again", period.with_article())]
     AccountLimitReached { limit: u32, period: LimitPeriod },
-    #[error("The message is being handed over at this moment")]
+    #[error("The message is being sent at this moment")]
     InDelivery,
     #[error(
         "Other recipients of the same message are still waiting for delivery: erase it again when they are done"
@@ -206,7 +206,7 @@ impl App {
                 }
             }
             MessageAction::Erase => {
-                // A step of the erasure, which has the entry in the audit log.
+                // Without an audit entry of its own: the erasure writes one.
                 let cancelled = self.inner.store.cancel_if(server_id, id, WaitingFor::Anything).await?;
                 if cancelled == Cancelled::TooLate {
                     ActionFailure::InDelivery

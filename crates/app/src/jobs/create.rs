@@ -15,9 +15,9 @@ use crate::{App, Caller, FieldProblem};
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Messages counted in one read.
 const COUNT_PAGE: usize = 500;
-/// Most problems of a job that callers see.
+/// Maximum number of problems of a job that callers see.
 const PROBLEMS_SHOWN_MAX: usize = 100;
-/// Most running jobs of a server.
+/// Maximum number of running jobs of a server.
 const RUNNING_MAX: usize = 10;
 
 /// A job, and how many messages it will change.
@@ -119,7 +119,7 @@ impl App {
             }
             let page =
                 self.inner.store.search_with_late(server_id, &filter, before, COUNT_PAGE, left).await?;
-            count += page.items.iter().filter(|item| erase::is_meant(item, person)).count() as u64;
+            count += page.items.iter().filter(|item| erase::is_to_person(item, person)).count() as u64;
             match page.next {
                 Some(next) => before = Some(next),
                 None => return Ok((count, true)),

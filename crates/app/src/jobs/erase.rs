@@ -34,8 +34,8 @@ pub(super) fn filter_of(person: &EmailAddress) -> SearchFilter {
     SearchFilter { terms: vec![term], ..SearchFilter::default() }
 }
 
-/// Searches find parts of addresses; the erasure of a person is about this address only.
-pub(super) fn is_meant(item: &SearchItem, person: Option<&EmailAddress>) -> bool {
+/// Whether the item's recipient is the person to erase, if there is one: searches also find parts of addresses.
+pub(super) fn is_to_person(item: &SearchItem, person: Option<&EmailAddress>) -> bool {
     person.is_none_or(|person| {
         EmailAddress::parse(&item.rcpt_to).is_ok_and(|to| to.mailbox_key() == person.mailbox_key())
     })
@@ -53,7 +53,7 @@ impl App {
         let store = &self.inner.store;
         store.erase_address(server_id, person.as_str().to_owned(), &self.counting_rules()).await?;
         let left = store.scrub(person.as_str()).await?;
-        // One page has the request of this job, which is removed when the job ends.
+        // One page still contains the request of this job itself, which is removed when the job ends.
         if left > 1 {
             tracing::info!(
                 server.id = server_id.0,

@@ -24,7 +24,7 @@ const STEP_MESSAGES: usize = 200;
 const STEP_TIME_MAX: Duration = Duration::from_millis(200);
 /// Failures in a row before a job is ended. They are 30 s apart, the time of a claim.
 const FAILURES_MAX: usize = 20;
-/// Pause before messages that were being handed over are tried again.
+/// Pause before messages that were being sent are tried again.
 const REPEAT_PAUSE: Duration = Duration::from_secs(4);
 
 /// Running tasks.
@@ -152,7 +152,7 @@ fn problem_of(id: MessageId, failure: &ActionFailure, is_repeated: bool) -> JobP
     JobProblem { id: id.0, code, message: failure.to_string(), is_repeated }
 }
 
-/// Whose turn it is, and which of its jobs is next.
+/// Turns of servers, and of the jobs of each server.
 #[derive(Debug, Default)]
 struct Turns {
     /// The last job of each server that had a turn.
@@ -211,8 +211,8 @@ impl App {
             store.search_with_late(job.server_id, &filter, before, STEP_MESSAGES, STEP_TIME_MAX).await?
         };
         let person = erase::person_of(action, &job.request);
-        let is_meant = |item: &&SearchItem| erase::is_meant(item, person.as_ref());
-        let ids: Vec<MessageId> = page.items.iter().filter(is_meant).map(|item| item.id).collect();
+        let is_to_person = |item: &&SearchItem| erase::is_to_person(item, person.as_ref());
+        let ids: Vec<MessageId> = page.items.iter().filter(is_to_person).map(|item| item.id).collect();
         let done = ids.len() as u64;
         let mut problems = Vec::new();
         for (id, result) in self.change_all(&self.inner.store, job.server_id, action, ids).await? {
@@ -234,7 +234,7 @@ impl App {
         })
     }
 
-    /// Tries messages again that were being handed over. Other messages of their sends may have been handed over at the same
+    /// Tries messages again that were being sent. Other messages of their sends may have been sent at the same
     /// time, so that the shared text was still needed.
     async fn erase_again(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let again = job.problems.iter().filter(|problem| problem.is_repeated);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Context for computing effects.
-pub(super) struct About<'a> {
+pub(super) struct EffectContext<'a> {
     pub(super) message: &'a Message,
     /// Simulated recipients are never suppressed and not counted.
     pub(super) is_simulated: bool,
@@ -30,7 +30,7 @@ pub(super) struct MailOut {
 }
 
 /// The effect; `None` for mail that changes nothing, such as delays and automatic replies.
-pub(super) fn effect(returned: &Returned, about: &About<'_>) -> Option<ReturnEffect> {
+pub(super) fn effect(returned: &Returned, about: &EffectContext<'_>) -> Option<ReturnEffect> {
     let said = pick(returned, &about.message.rcpt_to)?;
     match said.kind {
         ReturnedKind::Bounce if said.permanent => Some(about.bounce(said)),
@@ -50,7 +50,7 @@ fn pick<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipie
     all.iter().find(names_ours).or_else(|| all.iter().find(|said| said.kind == returned.kind))
 }
 
-impl About<'_> {
+impl EffectContext<'_> {
     fn bounce(&self, said: &ReturnedRecipient) -> ReturnEffect {
         let host = said.reporting_mta.as_deref().unwrap_or("The remote server");
         let class = said.class.map(|class| class.as_str().to_owned());
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_our_recipient_counts() {
+    fn a_report_about_our_recipient_counts() {
         let (ours, other) = ("ann@EXAMPLE.com", "bob@example.com");
         assert_eq!(picked(&[(other, "failed"), (ours, "delayed")]), ReturnedKind::Delay);
         assert_eq!(picked(&[(other, "delayed"), (ours, "failed")]), ReturnedKind::Bounce);

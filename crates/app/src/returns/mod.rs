@@ -31,7 +31,7 @@ use network_budget::{BudgetLimits, NetworkBudget};
 pub use addresses::{Destination, ReturnAddress};
 pub use postroad_mail::reports::ReportProblem;
 
-/// Most messages parsed concurrently; limits the CPU time that outsiders can use.
+/// Maximum number of messages parsed concurrently; limits the CPU time that outsiders can use.
 const PARSES_MAX: usize = 2;
 /// A message that waits longer than this to be parsed is refused temporarily.
 const PARSE_WAIT_MAX: Duration = Duration::from_secs(20);

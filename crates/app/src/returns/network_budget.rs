@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use postroad_model::client_network;
 use tokio::time::Instant;
 
-/// Most networks remembered; networks with a full budget are forgotten. Beyond this number, new networks share the total
-/// budget.
+/// Maximum number of networks remembered; networks with a full budget are forgotten. Beyond this number, new networks
+/// share the total budget.
 const NETWORKS_MAX: usize = 4_096;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ struct Bucket {
     at: Instant,
 }
 
-/// Reservation for one message. The unused part is given back.
+/// Reservation for one message. The unused part is returned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reservation {
     network: IpAddr,
@@ -83,7 +83,7 @@ impl NetworkBudget {
         Some(Reservation { network, amount })
     }
 
-    /// Gives back what a message did not use.
+    /// Returns the unused part to the budget.
     pub(super) fn settle(&self, reservation: Reservation, used: usize) {
         let unused = reservation.amount.saturating_sub(used);
         let mut state = self.lock();

@@ -18,7 +18,7 @@ use super::{ReturnReceiver, ReturnRefusal, ReturnedMail};
 use crate::App;
 use crate::admin::AdminError;
 
-/// Most reports shown of one domain.
+/// Maximum number of reports shown of one domain.
 const SHOWN_MAX: usize = 50;
 
 impl ReturnReceiver {

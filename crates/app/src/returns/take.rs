@@ -7,7 +7,7 @@ use postroad_mail::{Returned, ReturnedKind, returned};
 use postroad_model::{Direction, EmailAddress, MessageId, MessageToken, SendId};
 use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, StoredBody};
 
-use super::effect::{About, MailOut, effect};
+use super::effect::{EffectContext, MailOut, effect};
 use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 
 /// How long to wait for the outcome of the attempt: a bounce can arrive before it is stored.
@@ -81,7 +81,7 @@ impl ReturnReceiver {
             subject: subject.clone(),
             message_id: message_id(returned),
         };
-        let about = About { message, is_simulated, kept_as: id, mail: shown, now };
+        let about = EffectContext { message, is_simulated, kept_as: id, mail: shown, now };
         let new = NewReturn {
             effect: effect(returned, &about),
             info: SendInfo {

@@ -7,9 +7,9 @@ use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter};
 use super::query_problem::QueryProblem;
 use super::query_text::{Piece, split};
 
-/// Most characters of a query, and of each search field beside it (`tag`, `to` …).
+/// Maximum number of characters of a query, and of each search field beside it (`tag`, `to` …).
 pub(super) const CHARS_MAX: usize = 1_000;
-/// Most words and pairs of a query.
+/// Maximum number of words and pairs of a query.
 const TERMS_MAX: usize = 20;
 const KEYS: &str = "to, from, subject, tag, status, domain, template, metadata, before, after, has";
 
@@ -28,10 +28,10 @@ pub(crate) fn parse(text: &str) -> Result<SearchFilter, QueryProblem> {
 }
 
 fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
-    let Piece { at, key, value_at, value, is_negated } = piece;
+    let Piece { at, key, value_start, value, is_negated } = piece;
     if value.is_empty() {
         let what = key.map_or_else(|| "an empty text".to_owned(), |key| format!("`{key}:` without a value"));
-        return Err(problem(value_at, what));
+        return Err(problem(value_start, what));
     }
     let needle = || Needle::new(&value);
     let matcher = match key.as_deref() {
@@ -48,15 +48,15 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
             }
             _ => {
                 return Err(problem(
-                    value_at,
+                    value_start,
                     "`metadata:` takes a key and a value, such as `metadata:order=1001`".to_owned(),
                 ));
             }
         },
         Some("has") if value == "attachment" => Matcher::HasAttachment,
-        Some("has") => return Err(problem(value_at, "`has:` takes `attachment` only".to_owned())),
+        Some("has") => return Err(problem(value_start, "`has:` takes `attachment` only".to_owned())),
         Some("status") => {
-            let status = parse_status(&value).ok_or_else(|| unknown_status(value_at))?;
+            let status = parse_status(&value).ok_or_else(|| unknown_status(value_start))?;
             let is_wanted = |other: &Status| (*other == status) != is_negated;
             let before = filter.statuses.take().unwrap_or_else(|| Status::ALL.to_vec());
             filter.statuses = Some(before.into_iter().filter(is_wanted).collect());
@@ -65,7 +65,7 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
         Some(key @ ("before" | "after")) => {
             let moment = parse_time(&value).ok_or_else(|| {
                 problem(
-                    value_at,
+                    value_start,
                     format!("`{key}:` takes a day (2026-11-15) or a time (2026-11-15T12:00:00Z)"),
                 )
             })?;

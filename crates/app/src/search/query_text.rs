@@ -11,7 +11,7 @@ pub(super) struct Piece {
     pub(super) at: usize,
     /// In lower case.
     pub(super) key: Option<String>,
-    pub(super) value_at: usize,
+    pub(super) value_start: usize,
     pub(super) value: String,
     pub(super) is_negated: bool,
 }
@@ -55,10 +55,10 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece>, QueryProblem> {
 fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
     let at = letters.at;
     let mut is_negated = letters.next_if(|letter| letter == '-').is_some();
-    let value_at = letters.at;
+    let value_start = letters.at;
     if letters.is_at('"') {
         let value = read_quoted(letters)?;
-        return Ok(Piece { at, key: None, value_at, value, is_negated });
+        return Ok(Piece { at, key: None, value_start, value, is_negated });
     }
     let mut word = String::new();
     while let Some(letter) = letters.next_if(|letter| !letter.is_whitespace()) {
@@ -66,9 +66,9 @@ fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
         let is_key =
             !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_');
         if letter == ':' && is_key {
-            let value_at = letters.at;
+            let value_start = letters.at;
             let value = if letters.is_at('"') { read_quoted(letters)? } else { read_word(letters) };
-            return Ok(Piece { at, key: Some(word.to_ascii_lowercase()), value_at, value, is_negated });
+            return Ok(Piece { at, key: Some(word.to_ascii_lowercase()), value_start, value, is_negated });
         }
         word.push(letter);
     }
@@ -76,7 +76,7 @@ fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
         // A minus by itself is a text.
         (word, is_negated) = ("-".to_owned(), false);
     }
-    Ok(Piece { at, key: None, value_at, value: word, is_negated })
+    Ok(Piece { at, key: None, value_start, value: word, is_negated })
 }
 
 fn read_word(letters: &mut Letters<'_>) -> String {

@@ -8,7 +8,7 @@ use super::answer::AcceptedMessage;
 use super::idempotency::Replayed;
 use crate::{FieldProblem, Refusal};
 
-/// Most problems listed in one answer. Every refused message still names its first one.
+/// Maximum number of problems listed in one answer. Every refused message still names its first one.
 const PROBLEMS_MAX: usize = 1_000;
 
 /// The answer to a batch with at least one accepted message, and to every repetition of the request.

@@ -1,6 +1,6 @@
 //! Warnings about the messages of a batch: one for each text, with the first message and the number of others.
 
-/// Most different texts; warnings with further texts are only counted.
+/// Maximum number of different texts; warnings with further texts are only counted.
 const TEXTS_MAX: usize = 20;
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_text_is_told_once_and_the_rest_is_counted() {
+    fn each_text_is_reported_once_and_the_rest_is_counted() {
         let mut warnings = BatchWarnings::default();
         for index in [3, 4, 9] {
             warnings.add(index, "odd".to_owned());

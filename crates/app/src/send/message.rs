@@ -21,7 +21,7 @@ use crate::{AddressList, App, Caller, FieldProblem, Refusal};
 
 /// Headers that only the parameter of the same name may set.
 const PARAMETER_HEADERS: [&str; 5] = ["subject", "from", "to", "cc", "sender"];
-/// Most ignored headers that are named in warnings.
+/// Maximum number of ignored headers that are named in warnings.
 const IGNORED_SHOWN_MAX: usize = 20;
 
 #[boxed_futures]

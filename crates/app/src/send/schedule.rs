@@ -17,7 +17,7 @@ use crate::{App, Caller, FieldProblem};
 /// Entries read at once, and messages changed in one transaction.
 const PAGE: usize = 500;
 const CHANGED_AT_ONCE: usize = 100;
-/// Most due messages that are changed concurrently, so that the store writes them together.
+/// Maximum number of due messages that are changed concurrently, so that the store writes them together.
 const DUE_CHANGED_AT_ONCE: usize = 32;
 /// Time limit of one call; the answer says where the next call continues.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);
@@ -139,8 +139,8 @@ impl App {
             let is_cut = page.matching.len() > room;
             page.matching.truncate(room);
             counts.matched += page.matching.len();
-            for some in page.matching.chunks(CHANGED_AT_ONCE) {
-                counts.changed += self.change_some(&store, server_id, some, change).await?;
+            for chunk in page.matching.chunks(CHANGED_AT_ONCE) {
+                counts.changed += self.change_some(&store, server_id, chunk, change).await?;
             }
             let next = if is_cut { page.matching.last().copied() } else { page.next };
             let Some(next) = next else { return Ok(counts) };

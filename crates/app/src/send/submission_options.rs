@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told() {
+    fn every_problem_is_reported() {
         let tag = "t".repeat(256);
         let pairs = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]
             .map(|name| format!("X-Metadata-{name}: v\r\n"))

@@ -182,7 +182,7 @@ fn in_data(message: String) -> FieldProblem {
 fn send_refusal(refusal: TemplateRefusal) -> Refusal {
     match refusal {
         TemplateRefusal::NotPublished => Refusal::TemplateNotPublished,
-        // It was read twice, so it is being changed on another node.
+        // The template was read twice, so it is being changed on another node.
         TemplateRefusal::VersionNotFound => {
             Refusal::Unavailable("a template or its layout is being changed".to_owned())
         }
@@ -190,7 +190,7 @@ fn send_refusal(refusal: TemplateRefusal) -> Refusal {
         TemplateRefusal::Store(refusal) => refusal,
         TemplateRefusal::Validation(problems) => Refusal::Validation(problems),
         TemplateRefusal::Invalid(problems) => {
-            // It compiled when it was saved, so an older release saved it.
+            // The template compiled when it was saved, so an older release saved it.
             let found = problems.into_iter().next();
             let (part, line, message) =
                 found.map_or_else(Default::default, |found| (found.part, found.line, found.message));

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_alone_is_a_manual_suppression_for_ever() {
+    fn an_address_alone_is_a_manual_suppression_without_an_end() {
         let request =
             SuppressionRequest { address: " Ann@Bücher.example ".into(), ..SuppressionRequest::default() };
         let new = request.check(now()).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_problems_are_reported_together() {
         let request = SuppressionRequest {
             address: "nobody".into(),
             reason: Some("because".into()),

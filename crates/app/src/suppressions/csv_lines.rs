@@ -2,9 +2,9 @@
 
 use csv_core::{ReadFieldResult, Reader};
 
-/// Most fields kept of a record; no list has more columns.
+/// Maximum number of fields kept of a record; no list has more columns.
 const FIELDS_MAX: usize = 50;
-/// Most bytes kept of a field; an address and its details have fewer.
+/// Maximum number of bytes kept of a field; an address and its details have fewer.
 const FIELD_BYTES_MAX: usize = 4 << 10;
 
 /// One record with trimmed fields.

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read_again() {
+    fn written_text_can_be_read_again() {
         let suppression = Suppression {
             address: "\"=cmd(),x\"@example.com".into(),
             reason: SuppressionReason::HardBounce,

@@ -16,7 +16,7 @@ use crate::accounts::{Created, CreationKey};
 use crate::{App, Caller, FieldProblem};
 use postroad_store::{StoreError, Updated};
 
-/// How often a change is applied again because somebody else saved a version meanwhile.
+/// Number of times a change is applied again because somebody else saved a version meanwhile.
 const CHANGE_TRIES: usize = 10;
 
 /// The requested version.
@@ -205,7 +205,7 @@ impl App {
         Ok(template.id)
     }
 
-    /// What another template has already: the alias, or else the name.
+    /// The refusal for an alias, or else a name, that another template has already.
     async fn taken(
         &self,
         caller: &Caller,
@@ -229,7 +229,7 @@ impl App {
         version: i64,
         operation: Operation,
     ) -> Result<FoundTemplate, TemplateRefusal> {
-        // It compiled when it was saved. A newer release may be stricter, but must not stop mail.
+        // The version compiled when it was saved. A newer release may be stricter, but must not stop mail.
         self.compiled_template(caller.server_id, id, version).await?;
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), operation, subject);

@@ -108,7 +108,7 @@ impl CompiledTemplate {
         self.render_in(&context_of(model, locale), layout, model, locale)
     }
 
-    /// The same for a message of a batch, out of what the batch has left.
+    /// Like `render`, for a message of a batch: takes the work from the batch's remaining budget.
     pub(super) fn render_of_batch(
         &self,
         batch: &BatchWork,

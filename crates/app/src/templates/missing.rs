@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 use super::language::{Lookup, Segment, SourcePosition};
 use super::text_failure::TextFailure;
 
-/// Most names compared; a model may have any number of them.
+/// Maximum number of names compared; a model may have any number of them.
 const NAMES_MAX: usize = 500;
 const NAME_BYTES_MAX: usize = 100;
 /// Variables reported for one text.
 const ABSENT_MAX: usize = 50;
-/// Least similarity of two names, from 0 to 1.
+/// Minimum similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// Number of the look-up that found nothing, where an expression reports it.
+/// Error of an expression that knows which look-up found nothing: the index in `lookups`.
 #[derive(Debug)]
 pub(super) struct MissingLookup(pub(super) usize);
 
@@ -37,20 +37,20 @@ pub(super) fn explain<'l>(
     model: &Map<String, Value>,
 ) -> TextFailure {
     let candidates = lookups_of(error, lookups);
-    let missing = candidates.iter().find_map(|some| {
-        let first = |find: fn(&Map<String, Value>, &[Segment]) -> Option<Absent>| {
-            some.iter().find_map(|lookup| Some((*lookup, find(model, lookup.path.as_deref()?)?)))
+    let missing = candidates.iter().find_map(|group| {
+        let find_in_group = |find: fn(&Map<String, Value>, &[Segment]) -> Option<Absent>| {
+            group.iter().find_map(|lookup| Some((*lookup, find(model, lookup.path.as_deref()?)?)))
         };
-        first(find_absent).or_else(|| first(find_null))
+        find_in_group(find_absent).or_else(|| find_in_group(find_null))
     });
-    // A part of a computed value is not found in the model: probably it is the missing one.
-    let any = || {
-        let computed =
-            |some: &Vec<&'l Lookup>| some.iter().rev().find(|lookup| lookup.path.is_none()).copied();
-        let first = |some: &Vec<&'l Lookup>| some.first().copied();
-        candidates.iter().find_map(computed).or_else(|| candidates.iter().rev().find_map(first))
+    // No path is missing in the model, so the failed look-up is probably part of a value that the template computes.
+    let fallback = || {
+        let last_computed =
+            |group: &Vec<&'l Lookup>| group.iter().rev().find(|lookup| lookup.path.is_none()).copied();
+        let first_of_group = |group: &Vec<&'l Lookup>| group.first().copied();
+        candidates.iter().find_map(last_computed).or_else(|| candidates.iter().rev().find_map(first_of_group))
     };
-    match missing.or_else(|| Some((any()?, Absent { nearest: None }))) {
+    match missing.or_else(|| Some((fallback()?, Absent { nearest: None }))) {
         Some((lookup, Absent { nearest })) => TextFailure::VariableMissing {
             variable: shortened(&lookup.text),
             position: lookup.position,
@@ -64,15 +64,16 @@ pub(super) fn explain<'l>(
     }
 }
 
-/// Required look-ups that may have failed: in the range of the error, which for a filter may leave out its value, and in its tag.
-/// A line may have several tags, so it decides only if the error has no range.
+/// Required look-ups that may have failed, in groups, most likely first: those inside the error's range, then all of
+/// the same tag, because the range of a failed filter may omit the filtered value. Without a range: all of the error's
+/// line, which may have several tags.
 pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) -> Vec<Vec<&'l Lookup>> {
     let reported = error.source().and_then(|source| source.downcast_ref::<MissingLookup>());
     if let Some(lookup) = reported.and_then(|MissingLookup(number)| lookups.get(*number)) {
         return vec![vec![lookup]];
     }
-    let required = |is_meant: &dyn Fn(&Lookup) -> bool| -> Vec<&'l Lookup> {
-        lookups.iter().filter(|lookup| !lookup.is_optional && is_meant(lookup)).collect()
+    let required = |is_selected: &dyn Fn(&Lookup) -> bool| -> Vec<&'l Lookup> {
+        lookups.iter().filter(|lookup| !lookup.is_optional && is_selected(lookup)).collect()
     };
     match error.range() {
         Some(failed) => {
@@ -101,7 +102,7 @@ pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<
     absent.take(ABSENT_MAX).collect()
 }
 
-/// A missing name, and the most similar existing one.
+/// Finding that a name is missing, with the most similar existing name.
 #[derive(Debug, PartialEq, Eq)]
 struct Absent {
     nearest: Option<String>,
@@ -133,7 +134,7 @@ fn find_absent_in(value: &Value, path: &[Segment]) -> Option<Absent> {
     }
 }
 
-/// Where the path ends at `null`, which counts as missing.
+/// `Some` if the path ends at `null`, which counts as missing.
 fn find_null(model: &Map<String, Value>, path: &[Segment]) -> Option<Absent> {
     let (first, rest) = path.split_first()?;
     let Segment::Name(name) = first else { return None };
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_stands_beside_the_one_that_is_missing() {
+    fn missing_name_is_reported_with_the_nearest_one() {
         let Value::Object(model) = json!({"user": {"name": "x", "mail": "y"}, "items": [{"price": 1}, {}]})
         else {
             unreachable!()

@@ -7,7 +7,7 @@ use super::engine::CompiledText;
 use super::language::{InputKind, Lookup, Segment};
 use super::work::CONTENT;
 
-/// Most names listed; a template can have any number of them.
+/// Maximum number of names listed; a template can have any number of them.
 const NAMES_MAX: usize = 1_000;
 /// Depth limit of a suggested model.
 const DEPTH_MAX: usize = 20;

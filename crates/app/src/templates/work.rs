@@ -20,9 +20,9 @@ use super::invalid::invalid;
 pub(super) const FUEL: u64 = 400_000;
 /// Work of one rendering.
 const WORK_MAX: u64 = 1_500_000;
-/// Work and instructions of all renderings of one batch: about as much as twenty that do as much as they may.
+/// Work and instructions of all renderings of one batch: about as much as twenty renderings at their limits.
 const BATCH_WORK_MAX: u64 = 50_000_000;
-/// Instructions that a rendering which failed is taken to have run, for each microsecond that it took.
+/// Assumed instructions of a failed rendering, per microsecond that it took.
 const INSTRUCTIONS_PER_US: u64 = 10;
 /// Largest size of all texts of one mail together.
 pub(crate) const OUTPUT_BYTES_MAX: usize = 5 << 20;
@@ -122,7 +122,7 @@ impl Context {
     }
 }
 
-/// Instructions of a rendering that failed after this time: minijinja tells only those of one that is done.
+/// Instructions of a rendering that failed after this time: minijinja reports only those of a rendering that succeeded.
 pub(super) fn instructions_within(time: Duration) -> u64 {
     (time.as_micros() as u64).saturating_mul(INSTRUCTIONS_PER_US).min(FUEL)
 }

@@ -13,7 +13,7 @@ use postroad_store::{FilterTerm, Matcher, MessageName, SearchFilter, StoreError}
 use crate::App;
 use crate::send::stored_message_filter;
 
-/// Most messages of one send that are shown.
+/// Maximum number of messages of one send that are shown.
 const FOUND_MAX: usize = 20;
 /// Time for one message of a known server.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -73,13 +73,13 @@ impl App {
         servers.sort_unstable_by_key(|(_, newest)| Reverse(*newest));
         let servers: Vec<ServerId> = servers.into_iter().map(|(server_id, _)| server_id).collect();
         let mut located = Located::default();
-        for some in servers.chunks(SERVERS_AT_ONCE) {
+        for group in servers.chunks(SERVERS_AT_ONCE) {
             if located.found.len() < found_max {
                 if time_left().is_none() {
                     located.is_cut = true;
                     return Ok(located);
                 }
-                located.found.extend(store.locate_unindexed(name.clone(), some, found_max).await?);
+                located.found.extend(store.locate_unindexed(name.clone(), group, found_max).await?);
             }
         }
         let matcher = match name {

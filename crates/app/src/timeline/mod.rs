@@ -19,7 +19,7 @@ pub use rule::refusal_rule;
 
 use crate::{App, LookupError};
 
-/// Most items of one timeline, for messages that are opened again and again.
+/// Maximum number of items of one timeline, for messages that are opened again and again.
 const ITEMS_MAX: usize = 1_000;
 /// Newest events whose webhook attempts are read; also the maximum that a message's page lists.
 const WEBHOOK_EVENTS_MAX: usize = 500;

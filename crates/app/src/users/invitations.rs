@@ -16,10 +16,11 @@ use crate::send::IdempotencyRequest;
 
 /// An invitation can be accepted for this long.
 const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
-/// How often a refused call looks for an invitation that a concurrent call with the same idempotency key may be creating.
+/// Number of times a refused call looks for an invitation that a concurrent call with the same idempotency key may be
+/// creating.
 const MADE_LOOKUPS_MAX: usize = 10;
 const MADE_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
-/// Most people and open invitations of one account.
+/// Maximum number of people and open invitations of one account.
 pub(super) const PEOPLE_MAX: usize = 1_000;
 
 #[derive(Debug, Clone)]

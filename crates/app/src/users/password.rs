@@ -24,9 +24,9 @@ const CHARACTERS: std::ops::RangeInclusive<usize> = 10..=200;
 /// Longer input is rejected: 200 characters of four bytes, before normalisation.
 pub(super) const BYTES_MAX: usize = 2_000;
 
-/// Most hashes computed at the same time.
+/// Maximum number of hashes computed at the same time.
 const AT_ONCE: usize = 2;
-/// Most hashes waiting for their turn.
+/// Maximum number of hashes waiting for their turn.
 const WAITING_MAX: usize = 64;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 

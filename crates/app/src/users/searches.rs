@@ -10,7 +10,7 @@ use crate::access::Operation;
 use crate::accounts::AccountRefusal;
 use crate::{App, Caller};
 
-/// Most searches of one person for one server.
+/// Maximum number of searches of one person for one server.
 const SEARCHES_MAX: usize = 20;
 const QUERY_BYTES_MAX: usize = 1_000;
 

@@ -39,7 +39,7 @@ impl App {
         }
         let mut seed = [0; totp::SEED_BYTES];
         rand::rng().fill_bytes(&mut seed);
-        let sealed = self.inner.sealing_key.seal(&place(&person.user), &seed);
+        let sealed = self.inner.sealing_key.seal(&seal_purpose(&person.user), &seed);
         self.inner.store.propose_totp(person.user.id, sealed).await?;
         let secret = totp::base32(&seed);
         let label = person.user.email.replace('@', "%40").replace('+', "%2B");
@@ -53,7 +53,7 @@ impl App {
         let by = own_requester(person, Operation::PersonEnableTotp)?;
         let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
         let Some(sealed) = &user.totp_pending else { return Err(UserRefusal::TotpDisabled) };
-        let seed = self.inner.sealing_key.open(&place(&user), sealed).map_err(UserRefusal::Sealed)?;
+        let seed = self.inner.sealing_key.open(&seal_purpose(&user), sealed).map_err(UserRefusal::Sealed)?;
         let step = totp::find_step(&seed, code, self.inner.clock.now()).ok_or(UserRefusal::WrongCode)?;
         let codes = new_recovery_codes();
         let hashes = codes.iter().map(|code| hash(code)).collect();
@@ -92,7 +92,7 @@ impl App {
             let is_taken = store.take_recovery_code(user.id, hash(&recovery)).await?;
             return if is_taken { Ok(()) } else { Err(UserRefusal::WrongCode) };
         }
-        let seed = self.inner.sealing_key.open(&place(user), sealed).map_err(UserRefusal::Sealed)?;
+        let seed = self.inner.sealing_key.open(&seal_purpose(user), sealed).map_err(UserRefusal::Sealed)?;
         let step = totp::find_step(&seed, code, self.inner.clock.now()).ok_or(UserRefusal::WrongCode)?;
         if store.take_totp_step(user.id, step).await? { Ok(()) } else { Err(UserRefusal::WrongCode) }
     }
@@ -104,6 +104,6 @@ fn new_recovery_codes() -> Vec<String> {
 }
 
 /// Purpose under which a person's seed is sealed: in another person's row it cannot be unsealed.
-fn place(user: &User) -> String {
+fn seal_purpose(user: &User) -> String {
     format!("totp:{}", user.id)
 }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_refused_by_its_place() {
+    fn unsupported_events_are_refused_with_their_pointer() {
         let mut problems = Vec::new();
         resolve(
             &named(&["message.delivered", "message.accepted", "x"]),

@@ -26,7 +26,7 @@ pub use replay::ReplayRequest;
 use crate::access::Operation;
 use crate::{App, Caller};
 
-/// Most attempts that one call of a search examines.
+/// Maximum number of attempts that one call of a search examines.
 const SCANNED_MAX: usize = 5_000;
 /// The old secret also signs for this long after a rotation.
 const PREVIOUS_SECRET_FOR: Duration = Duration::from_hours(24);

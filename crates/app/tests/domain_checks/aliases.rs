@@ -50,7 +50,7 @@ async fn aliases_are_followed() {
 }
 
 #[tokio::test]
-async fn wrong_aliases_are_told_apart() {
+async fn wrong_aliases_are_distinguished() {
     let status = RecordStatus::Mismatch;
     let hint = "rp.shop.example points to elsewhere.example. Change it to rp.post.example.";
     let elsewhere = |world: &World| {

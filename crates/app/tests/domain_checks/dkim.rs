@@ -42,7 +42,7 @@ async fn a_key_is_compared_by_its_bits() {
 }
 
 #[tokio::test]
-async fn keys_that_receivers_cannot_use_are_told_apart() {
+async fn keys_that_receivers_cannot_use_are_distinguished() {
     let (value, base64) = (txt_of(key_one()), base64_of(key_one()));
     let replace = |why: &str| format!("{why} Replace the record by: {value}");
     for (record, why) in [

@@ -92,9 +92,9 @@ async fn without_a_policy_but_with_an_address_for_reports_it_counts_as_none() {
     check(World::new(), &records, RecordStatus::Verified, &[policy], Some(hint)).await;
 }
 
-/// Whoever publishes our value keeps the rest of the record.
+/// Publishing the suggested value keeps the rest of the record.
 #[tokio::test]
-async fn the_suggested_value_keeps_what_is_there() {
+async fn the_suggested_value_keeps_existing_tags() {
     let wrong = "v=DMARC1; p=maybe; sp=reject; np=x; rua=mailto:a@shop.example; pct=50";
     let kept = "v=DMARC1; p=none; rua=mailto:b@shop.example";
     for (records, value) in [

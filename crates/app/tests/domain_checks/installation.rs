@@ -70,7 +70,7 @@ async fn an_empty_zone_lacks_everything_and_says_what() {
 }
 
 #[tokio::test]
-async fn what_is_printed_as_a_zone_verifies_when_it_is_published() {
+async fn a_printed_zone_verifies_when_it_is_published() {
     let world = empty_world();
     let zone = zone_fragment(&checks(&world).await);
     assert!(zone.contains(

@@ -78,7 +78,7 @@ async fn private_addresses_are_neither_judged_nor_suggested() {
 }
 
 #[tokio::test]
-async fn the_operator_is_told_which_name_lacks_a_public_address() {
+async fn the_operator_learns_which_name_lacks_a_public_address() {
     let world = World::new();
     let (dns, nat) = (world.dns(), config(&[("10.0.0.5", "nat.post.example")]));
     let expected = ExpectedRecords::of_installation(&Service::look_up(&dns, &nat).await, &[]);

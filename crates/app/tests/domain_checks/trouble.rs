@@ -26,7 +26,7 @@ fn publish(world: &World) {
 async fn failing_name_servers_are_no_verdict() {
     for (failure, reason) in [
         (DnsFailure::ServFail, "the name server answered SERVFAIL"),
-        // What a resolver says of a delegation to servers that do not know the zone.
+        // Answers for a delegation to servers that do not know the zone.
         (DnsFailure::Refused, "the name server answered REFUSED"),
         (DnsFailure::Referral, "the name server referred to others"),
     ] {
@@ -81,7 +81,7 @@ async fn trouble_behind_an_include_is_no_verdict_either() {
     let hint = no_answer("TXT lookup of slow.example: the name server answered SERVFAIL");
     assert_eq!(verdict(&check), (RecordStatus::DnsError, Some(hint.as_str())));
     assert_eq!(check.found, ["v=spf1 include:slow.example -all"]);
-    // What they have stays in what is suggested.
+    // The suggested value keeps the existing terms.
     assert_eq!(check.value, "v=spf1 include:slow.example include:spf.post.example -all");
     // Trouble at the organisational domain leaves open whether a policy covers this one.
     let world = World::new().with_domain("news.shop.example");
@@ -152,7 +152,7 @@ async fn strangers_fill_neither_memory_nor_time() {
 }
 
 #[tokio::test]
-async fn an_spf_record_cannot_make_us_ask_for_ever() {
+async fn an_spf_record_cannot_cause_endless_lookups() {
     let world = World::new();
     // Every name includes ten others, and has ten mail hosts.
     for level in 0..12 {

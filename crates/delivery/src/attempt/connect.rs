@@ -23,7 +23,7 @@ use super::{dial, stream};
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::{Shortage, Source};
 
-/// Most addresses tried in one attempt; the next attempt continues with the others.
+/// Maximum number of addresses tried in one attempt; the next attempt continues with the others.
 const ADDRESSES_TRIED_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl ConnectFailure {
 
 impl Connector {
     /// Connects to the first host of the route that accepts messages. If all fail, returns the most informative
-    /// failure. `server` is the sender's server; `reached` reports the progress.
+    /// failure. `server` is the message's server; `reached` reports the progress.
     pub(crate) async fn connect(
         &self,
         route: &Route,
@@ -109,10 +109,10 @@ impl Connector {
                 }
             };
             for index in (0..addresses.len()).map(|index| (first + index) % addresses.len()) {
-                let has_had_its_time = || {
+                let is_time_up = || {
                     begun.elapsed() >= self.patience.busy_greeting && *self.shortage.borrow() > Shortage::None
                 };
-                if tried == ADDRESSES_TRIED_MAX || (tried > 0 && has_had_its_time()) {
+                if tried == ADDRESSES_TRIED_MAX || (tried > 0 && is_time_up()) {
                     self.host_order.stopped_before(&order, host, index);
                     is_cut_short = true;
                     break 'hosts;
@@ -300,8 +300,8 @@ impl Connector {
     }
 
     /// The TLS requirements of this host: by its TLSA records if it has any, else by the route.
-    fn terms(&self, route: &Route, host: &RouteHost) -> Terms {
-        let terms = |mode, tls, policy| Terms { mode, tls, policy };
+    fn terms(&self, route: &Route, host: &RouteHost) -> TlsTerms {
+        let terms = |mode, tls, policy| TlsTerms { mode, tls, policy };
         match (&host.dane, &route.security) {
             (Dane::Certificate(dane), _) => terms(TlsMode::Required, Arc::clone(&dane.config), Some("dane")),
             (_, Security::Verified { demanded_by, .. }) => {
@@ -318,8 +318,8 @@ impl Connector {
         }
     }
 
-    fn plain(&self) -> Terms {
-        Terms { mode: TlsMode::Never, tls: self.tls.opportunistic(), policy: None }
+    fn plain(&self) -> TlsTerms {
+        TlsTerms { mode: TlsMode::Never, tls: self.tls.opportunistic(), policy: None }
     }
 
     async fn try_once(
@@ -328,7 +328,7 @@ impl Connector {
         host: &RouteHost,
         address: SocketAddr,
         source: &Source,
-        terms: Terms,
+        terms: TlsTerms,
         reached: &watch::Sender<Reached>,
     ) -> Result<Connection, TryFailure> {
         let mode = terms.mode;
@@ -364,14 +364,14 @@ impl Connector {
         let socket = tokio::select! {
             connected = connecting => match connected {
                 Ok(Ok(socket)) => socket,
-                Ok(Err(DialError::Here(error))) => {
+                Ok(Err(DialError::Local(error))) => {
                     let own = peer.source_ip.map(|own| format!(" {own}")).unwrap_or_default();
                     let problem = format!("this machine cannot send from its source address{own}: {error}");
                     let mut failure = unreachable(&peer, problem, BounceClass::Other);
                     failure.failure.was_tried = false;
                     return Err(failure);
                 }
-                Ok(Err(DialError::There(error))) => {
+                Ok(Err(DialError::Remote(error))) => {
                     let problem = format!("connecting to {name}{at} failed: {error}");
                     return Err(unreachable(&peer, problem, dial::class_of(&error)));
                 }
@@ -443,20 +443,20 @@ fn dns_answer(route: &Route, host: &RouteHost, address: Option<IpAddr>) -> Optio
 /// When dropped, records the address at which an attempt was aborted.
 struct Hanging<'a, 'r> {
     connector: &'a Connector,
-    order: &'a host_order::Attempt<'r>,
+    order: &'a host_order::AttemptOrder<'r>,
     at: Option<(&'r RouteHost, usize, usize)>,
 }
 
 impl Drop for Hanging<'_, '_> {
     fn drop(&mut self) {
         if let Some((host, index, addresses)) = self.at {
-            self.connector.host_order.broken_off(self.order, host, index, addresses);
+            self.connector.host_order.aborted(self.order, host, index, addresses);
         }
     }
 }
 
 /// TLS requirements of one connection.
-struct Terms {
+struct TlsTerms {
     mode: TlsMode,
     tls: Arc<rustls::ClientConfig>,
     /// Value of `tls_policy` in delivery records.

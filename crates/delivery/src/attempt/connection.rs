@@ -69,17 +69,17 @@ pub(crate) struct Connection {
     tls_problem: Option<String>,
     /// Present while the session opens.
     opening: Option<Opening>,
-    /// Time for each reply before the end of the message while connections are scarce.
+    /// Time for each reply before the last bytes of the message, while connections are scarce.
     busy_reply: Duration,
     /// Degree of scarcity from which `busy_reply` applies.
-    gives_way_to: Shortage,
+    abort_shortage: Shortage,
     /// If the host was given up early because connections are scarce: the time that it got, and its usual time.
     given_up_early: Option<(Duration, Duration)>,
-    /// The end of the message must not be sent after this time.
+    /// The last bytes of the message must not be sent after this time.
     expires: Option<Instant>,
-    /// The message was given up because it expired.
+    /// Whether the message was given up because it expired.
     has_expired: bool,
-    /// A message was not finished because its journal mark could not be written.
+    /// Whether a message was not finished because its journal mark could not be written.
     journal_failed: bool,
     /// The DNS answer that led to this host.
     dns_answer: Option<String>,
@@ -97,21 +97,21 @@ struct Opening {
 
 /// Signals to all connections.
 pub(crate) struct Signals {
-    /// The service is stopping.
+    /// Whether the service is stopping.
     pub(crate) stop: watch::Receiver<bool>,
     /// Whether connections are scarce.
     pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
-/// Completes when a host has used up its time and connections are as scarce as `gives_way_to`.
+/// Completes when a host has used up its time and connections are as scarce as `abort_shortage`.
 async fn overdue(
     busy_deadline: Option<Instant>,
-    gives_way_to: Shortage,
+    abort_shortage: Shortage,
     shortage: &mut watch::Receiver<Shortage>,
 ) {
     if let Some(busy_deadline) = busy_deadline {
         tokio::time::sleep_until(busy_deadline).await;
-        if shortage.wait_for(|shortage| *shortage >= gives_way_to).await.is_ok() {
+        if shortage.wait_for(|shortage| *shortage >= abort_shortage).await.is_ok() {
             return;
         }
     }
@@ -127,7 +127,7 @@ async fn expired(at: Option<Instant>) {
 
 /// Journal marks of one flight; the engine implements it.
 pub(crate) trait FlightMarks: Send {
-    /// Called right before the end of the message is sent. On `Err` it must not be sent.
+    /// Called right before the last bytes of the message are sent. On `Err` they must not be sent.
     fn finishing(&mut self) -> std::io::Result<()>;
 
     /// Called when the message is sent and its reply takes long.
@@ -166,7 +166,7 @@ impl Connection {
             tls_problem: None,
             opening: None,
             busy_reply: patience.busy_greeting,
-            gives_way_to: Shortage::Unproved,
+            abort_shortage: Shortage::Unproved,
             given_up_early: None,
             expires: None,
             has_expired: false,
@@ -192,33 +192,34 @@ impl Connection {
         {
             self.session.connection_ended(cause);
         }
-        let turn = self.run(&mut NoFlight).await;
+        let end = self.run(&mut NoFlight).await;
         self.opening = None;
-        match turn {
-            Turn::Ready => Ok(()),
-            Turn::Outcome(_) => unreachable!("no message was sent"),
-            Turn::Closed => Err(self.closed.clone().unwrap_or(Closed::Quit)),
+        match end {
+            RunEnd::Ready => Ok(()),
+            RunEnd::Outcome(_) => unreachable!("no message was sent"),
+            RunEnd::Closed => Err(self.closed.clone().unwrap_or(Closed::Quit)),
         }
     }
 
-    /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's end,
-    /// while connections are as scarce as `gives_way_to`. A message whose end is not sent within `time_left` has expired.
+    /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's last
+    /// bytes, while connections are as scarce as `abort_shortage`. A message whose last bytes are not sent within
+    /// `time_left` has expired.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
         marks: &mut impl FlightMarks,
         busy_reply: Duration,
-        gives_way_to: Shortage,
+        abort_shortage: Shortage,
         time_left: Option<Duration>,
     ) -> Result<Outcome, SendError> {
-        (self.busy_reply, self.gives_way_to) = (busy_reply, gives_way_to);
+        (self.busy_reply, self.abort_shortage) = (busy_reply, abort_shortage);
         self.session.send(message)?;
         self.expires = time_left.and_then(|left| Instant::now().checked_add(left));
-        let turn = self.run(marks).await;
+        let end = self.run(marks).await;
         self.expires = None;
-        match turn {
-            Turn::Outcome(outcome) => Ok(outcome),
-            Turn::Ready | Turn::Closed => Err(SendError::NotReady),
+        match end {
+            RunEnd::Outcome(outcome) => Ok(outcome),
+            RunEnd::Ready | RunEnd::Closed => Err(SendError::NotReady),
         }
     }
 
@@ -233,7 +234,7 @@ impl Connection {
     }
 
     /// Call it after an outcome: waits until the session accepts the next message. `false` if it does not.
-    pub(crate) async fn settle_down(&mut self) -> bool {
+    pub(crate) async fn wait_until_ready(&mut self) -> bool {
         // A closed session produces no more events: waiting for one would never end.
         if self.closed.is_some() {
             return false;
@@ -243,11 +244,11 @@ impl Connection {
             self.take_closed();
             return self.closed.is_none();
         }
-        matches!(self.run(&mut NoFlight).await, Turn::Ready)
+        matches!(self.run(&mut NoFlight).await, RunEnd::Ready)
     }
 
     /// Waits on an idle connection until the peer sends something or closes it; both mean that the connection ends.
-    pub(crate) async fn listen_at_rest(&mut self) {
+    pub(crate) async fn wait_while_idle(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let read = stream.read(&mut self.input).await;
         match read {
@@ -332,7 +333,7 @@ impl Connection {
     }
 
     /// Reads and writes until the `ClientSession` is ready, has an outcome, or is closed.
-    async fn run(&mut self, marks: &mut impl FlightMarks) -> Turn {
+    async fn run(&mut self, marks: &mut impl FlightMarks) -> RunEnd {
         let (mut has_finished, mut is_late) = (false, false);
         loop {
             let room = WRITE_BYTES_MAX - self.out.len();
@@ -344,7 +345,7 @@ impl Connection {
                         Ok(()) => self.session.tls_established(),
                         Err(cause) => self.session.connection_ended(cause),
                     },
-                    Event::Ready => return Turn::Ready,
+                    Event::Ready => return RunEnd::Ready,
                     Event::Finishing if self.expires.is_some_and(|expires| expires <= Instant::now()) => {
                         self.has_expired = true;
                         self.session.connection_ended(EndCause::Stopped);
@@ -357,11 +358,11 @@ impl Connection {
                             self.session.connection_ended(EndCause::Stopped);
                         }
                     },
-                    Event::Outcome(outcome) => return Turn::Outcome(outcome),
+                    Event::Outcome(outcome) => return RunEnd::Outcome(outcome),
                     Event::Closed(closed) => {
                         self.closed = Some(closed);
-                        self.flush_goodbye().await;
-                        return Turn::Closed;
+                        self.flush_quit().await;
+                        return RunEnd::Closed;
                     }
                 }
             }
@@ -372,20 +373,20 @@ impl Connection {
                 self.session.connection_ended(EndCause::EndOfStream);
                 continue;
             }
-            // A read can be restarted; a write cannot.
+            // Only with nothing left to write: a read can be cancelled and restarted, a write cannot.
             if has_finished && !is_late && self.out.is_empty() {
-                if timeout(FINAL_REPLY_USUAL, self.turn(has_finished)).await.is_err() {
+                if timeout(FINAL_REPLY_USUAL, self.write_or_read(has_finished)).await.is_err() {
                     is_late = true;
                     marks.reply_is_late();
                 }
                 continue;
             }
-            self.turn(has_finished).await;
+            self.write_or_read(has_finished).await;
         }
     }
 
     /// One write or one read.
-    async fn turn(&mut self, has_finished: bool) {
+    async fn write_or_read(&mut self, has_finished: bool) {
         let Some(stream) = &mut self.stream else { return };
         let phase = self.session.phase();
         let deadline = self.patience.deadline(phase);
@@ -400,9 +401,10 @@ impl Connection {
             Some(opening) => Some(opening.busy_deadline),
             None => busy_time.map(|time| Instant::now() + time),
         };
-        let gives_way_to = if self.opening.is_some() { Shortage::Unproved } else { self.gives_way_to };
+        let abort_shortage = if self.opening.is_some() { Shortage::Unproved } else { self.abort_shortage };
         let busy_time = busy_time.unwrap_or(self.patience.busy_greeting);
-        // Once the end of the message is sent, its reply is worth waiting for, even while the service is stopping.
+        // Once the last bytes of the message were sent, the reply is worth waiting for, even while the service is
+        // stopping.
         let stopping = async {
             if has_finished || self.signals.stop.wait_for(|stop| *stop).await.is_err() {
                 std::future::pending::<()>().await;
@@ -413,7 +415,7 @@ impl Connection {
             let written = tokio::select! {
                 biased;
                 written = timeout(deadline, write(stream, &self.out)) => written,
-                () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
+                () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                     self.stream = None;
                     self.given_up_early = Some((busy_time, deadline));
                     self.session.connection_ended(EndCause::TimedOut);
@@ -460,7 +462,7 @@ impl Connection {
                 Ok(Err(_)) => self.session.connection_ended(EndCause::Io),
                 Err(_) => self.session.connection_ended(EndCause::TimedOut),
             },
-            () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
+            () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                 self.given_up_early = Some((busy_time, deadline));
                 self.session.connection_ended(EndCause::TimedOut);
             }
@@ -477,17 +479,17 @@ impl Connection {
         let config = Arc::clone(&self.tls_config);
         let deadline = self.patience.deadline(Phase::TlsHandshake);
         let busy_deadline = self.opening.as_ref().map(|opening| opening.busy_deadline);
-        let gives_way_to = Shortage::Unproved;
-        let shaken = tokio::select! {
-            shaken = timeout(deadline, tls_handshake(stream, config, &self.host)) => shaken,
+        let abort_shortage = Shortage::Unproved;
+        let handshake = tokio::select! {
+            handshake = timeout(deadline, tls_handshake(stream, config, &self.host)) => handshake,
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
-            () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
+            () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                 self.given_up_early = Some((self.patience.busy_greeting, deadline));
                 self.tls_problem = Some("the handshake took too long".to_owned());
                 return Err(EndCause::TlsFailed);
             }
         };
-        let problem = match shaken {
+        let problem = match handshake {
             Ok(Ok((stream, facts))) => {
                 self.stream = Some(stream);
                 self.peer.tls = Some(facts.text);
@@ -501,7 +503,7 @@ impl Connection {
     }
 
     /// Sends QUIT without waiting for the reply.
-    async fn flush_goodbye(&mut self) {
+    async fn flush_quit(&mut self) {
         self.session.fill_output(&mut self.out, WRITE_BYTES_MAX);
         if let Some(stream) = &mut self.stream
             && !self.out.is_empty()
@@ -511,7 +513,8 @@ impl Connection {
     }
 }
 
-enum Turn {
+/// Why `run` returned.
+enum RunEnd {
     Ready,
     Outcome(Outcome),
     Closed,

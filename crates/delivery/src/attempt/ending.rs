@@ -19,15 +19,15 @@ pub(crate) enum Ending {
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
     /// The DNS names no destination: permanently, or temporarily with the class `dns`.
     NoRoute { problem: String, class: BounceClass },
-    /// It waited for long without being offered to a host. `is_ours`: it waited for a limit of our own, which never
+    /// The message waited for long without being offered to a host. `is_ours`: for a limit of our own, which never
     /// fails a message.
     Waited { cause: String, class: BounceClass, is_ours: bool },
     /// `expires_at` passed while it waited.
     Expired,
     /// The stored message cannot be sent.
     Broken(String),
-    /// An earlier process sent the end of the message and was killed before the reply.
-    Unanswered,
+    /// An earlier process sent the last bytes of the message and was killed before the reply.
+    NoReply,
     /// A dead node had begun to send it; its journal is not available.
     Abandoned,
 }

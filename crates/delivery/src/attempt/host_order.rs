@@ -42,7 +42,7 @@ struct Resume {
 
 /// The order of one attempt.
 #[derive(Debug)]
-pub(crate) struct Attempt<'r> {
+pub(crate) struct AttemptOrder<'r> {
     site: &'r Arc<str>,
     turn: usize,
     is_resumed: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Attempt<'r> {
 
 impl HostOrder {
     /// Begins an attempt. Hosts of equal preference take turns (RFC 5321 5.1 asks to spread the load among them).
-    pub(crate) fn begin<'r>(&self, site: &'r Arc<str>, hosts: &'r [RouteHost]) -> Attempt<'r> {
+    pub(crate) fn begin<'r>(&self, site: &'r Arc<str>, hosts: &'r [RouteHost]) -> AttemptOrder<'r> {
         let mut sites = self.sites();
         if !sites.contains_key(site)
             && sites.len() >= SITES_MAX
@@ -80,19 +80,19 @@ impl HostOrder {
             ordered.rotate_left(index);
             ordered[0].1 = address;
         }
-        Attempt { site, turn, is_resumed: resumed.is_some(), hosts: ordered }
+        AttemptOrder { site, turn, is_resumed: resumed.is_some(), hosts: ordered }
     }
 
     /// The attempt had to stop before this address: the next attempt begins with it.
-    pub(crate) fn stopped_before(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
+    pub(crate) fn stopped_before(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
         self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
     /// The attempt was aborted while this address did not answer: the next attempt begins after it, unless hosts of equal
     /// preference take turns anyway.
-    pub(crate) fn broken_off(
+    pub(crate) fn aborted(
         &self,
-        attempt: &Attempt<'_>,
+        attempt: &AttemptOrder<'_>,
         host: &RouteHost,
         address: usize,
         addresses: usize,
@@ -112,7 +112,7 @@ impl HostOrder {
     }
 
     /// A host answered. While preferred hosts are skipped, the next attempt begins with this host.
-    pub(crate) fn reached(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
+    pub(crate) fn reached(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
         let until = self.sites().get(attempt.site).and_then(|own| Some(own.resume.as_ref()?.until));
         // Not extended: if it were reached again and again, the preferred hosts would never be tried.
         if let Some(until) = until.filter(|_| attempt.is_resumed) {
@@ -121,13 +121,13 @@ impl HostOrder {
     }
 
     /// All hosts were tried and none answered: the next attempt begins with the preferred ones.
-    pub(crate) fn exhausted(&self, attempt: &Attempt<'_>) {
+    pub(crate) fn exhausted(&self, attempt: &AttemptOrder<'_>) {
         if let Some(own) = self.sites().get_mut(attempt.site) {
             own.resume = None;
         }
     }
 
-    fn resume_at(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize, until: Instant) {
+    fn resume_at(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize, until: Instant) {
         if let Some(own) = self.sites().get_mut(attempt.site) {
             own.resume = Some(Resume { host: host.name.clone(), address, turn: attempt.turn, until });
         }
@@ -153,7 +153,7 @@ mod tests {
         preferences.iter().enumerate().map(host).collect()
     }
 
-    fn names(attempt: &Attempt<'_>) -> Vec<String> {
+    fn names(attempt: &AttemptOrder<'_>) -> Vec<String> {
         attempt.hosts.iter().map(|(host, _)| host.name.trim_end_matches(".example").to_owned()).collect()
     }
 
@@ -190,10 +190,10 @@ mod tests {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 20]);
         let attempt = order.begin(&site, &hosts);
-        order.broken_off(&attempt, &hosts[0], 0, 2);
+        order.aborted(&attempt, &hosts[0], 0, 2);
         let attempt = order.begin(&site, &hosts);
         assert_eq!((attempt.hosts[0].0.name.as_str(), attempt.hosts[0].1), ("mx0.example", 1));
-        order.broken_off(&attempt, &hosts[0], 1, 2);
+        order.aborted(&attempt, &hosts[0], 1, 2);
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx1", "mx0"]);
     }
 

@@ -1,4 +1,4 @@
-//! Greylisting of a message that was tried by another process, or before it left this one: found in its deliveries.
+//! Greylisting of a message that was tried before this process claimed it: found in its deliveries.
 
 use postroad_mail::Signal;
 use postroad_model::{Status, Timestamp};

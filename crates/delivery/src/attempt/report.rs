@@ -1,5 +1,5 @@
-//! Reports how an attempt ended to the schedule, and finds out whether its message simply waits again. Without I/O, so that
-//! the simulated receivers of `schedule/receivers` meet the same decisions.
+//! Reports to the schedule how an attempt ended, and decides whether its message simply waits again. Without I/O, so
+//! that the simulated receivers of `schedule/receivers` get the same decisions.
 
 use postroad_mail::{ReplyPhase, Signal};
 use postroad_model::{BounceClass, Timestamp};
@@ -8,18 +8,18 @@ use postroad_smtp::{Phase, Reply};
 use super::ending::Ending;
 use super::settle::{is_put_back, reply_phase, signal_of, signal_of_greeting};
 use crate::pacing::Reason;
-use crate::schedule::{Answer, Job, Reaction, Schedule};
+use crate::schedule::{Job, Reaction, RefusalReply, Schedule};
 
-/// Who goes on when a message waits again without a failed attempt.
+/// Whether the connection task continues when its message waits again without a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitsAgain {
-    /// The same task, over another connection.
+    /// The task continues, with another connection.
     TaskContinues,
-    /// The connection was one too many.
+    /// The receiver refused it as one connection too many.
     TaskEnds,
 }
 
-/// Reports what a host made of a message.
+/// Reports how a host replied to a message.
 pub(crate) fn report_ending(
     schedule: &mut Schedule,
     path: usize,
@@ -37,8 +37,8 @@ pub(crate) fn report_ending(
         }
         Ending::Refused { reply, phase } => {
             let reason = Reason::of_message(&reply.to_string(), job.entry.server_id);
-            let answer = answer(job, reply_phase(*phase), signal_of(reply, *phase), &reason);
-            schedule.refused(path, answer, now)
+            let refusal = refusal_reply(job, reply_phase(*phase), signal_of(reply, *phase), &reason);
+            schedule.refused(path, refusal, now)
         }
         Ending::Interrupted { class: BounceClass::Timeout, .. } => {
             schedule.note_silence(path, now);
@@ -58,12 +58,12 @@ pub(crate) struct FailedConnection<'a> {
     /// Whether any remote host was tried.
     pub(crate) was_tried: bool,
     pub(crate) was_dns_busy: bool,
-    /// The task has, or had, a connection.
+    /// Whether the task has, or had, a connection.
     pub(crate) was_connected: bool,
 }
 
 /// Reports that no host could be reached. Returns whether the message just waits, because the receiver accepts no
-/// connection now, or because nobody was asked; otherwise it has a failed attempt.
+/// (further) connection now, or because DNS look-ups were busy; otherwise it has a failed attempt.
 pub(crate) fn report_failed_connection(
     schedule: &mut Schedule,
     path: usize,
@@ -73,8 +73,8 @@ pub(crate) fn report_failed_connection(
 ) -> bool {
     if let Some(reply) = failed.reply {
         let reason = Reason::of_connection(&reply.to_string());
-        let answer = answer(job, ReplyPhase::Greeting, signal_of_greeting(reply), &reason);
-        if schedule.connection_refused(path, answer, now) {
+        let refusal = refusal_reply(job, ReplyPhase::Greeting, signal_of_greeting(reply), &reason);
+        if schedule.connection_refused(path, refusal, now) {
             return true;
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn report_failed_connection(
     if is_unanswered && schedule.is_one_too_many(path, failed.was_connected, now) {
         return true;
     }
-    // A host that refused the connection does not occupy one.
+    // Only a host that lets the connection time out is silent; one that refuses it frees it at once.
     if failed.was_tried && failed.class == BounceClass::Timeout {
         schedule.note_silence(path, now);
     }
@@ -94,13 +94,18 @@ pub(crate) fn report_failed_connection(
     false
 }
 
-fn answer<'a>(job: &'a Job, phase: ReplyPhase, signal: Option<Signal>, reason: &'a Reason) -> Answer<'a> {
+fn refusal_reply<'a>(
+    job: &'a Job,
+    phase: ReplyPhase,
+    signal: Option<Signal>,
+    reason: &'a Reason,
+) -> RefusalReply<'a> {
     let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
-    Answer { lane: &job.lane, server, greylisted, phase, signal, reason }
+    RefusalReply { lane: &job.lane, server, greylisted, phase, signal, reason }
 }
 
-/// Whether the message goes over another connection: this one has carried enough, or was used before and is now closed.
-/// `is_marked`: the journal has the mark that precedes its last bytes.
+/// Whether the message waits again without a failed attempt: the connection was one too many, or it was used before and
+/// closes. `is_marked`: the journal has the mark that precedes its last bytes.
 pub(crate) fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> Option<WaitsAgain> {
     match ending {
         Ending::Refused { reply, phase } if !matches!(phase, Phase::Body | Phase::Final) => {

@@ -54,9 +54,9 @@ impl Router {
     pub(crate) async fn route(&self, key: &LaneKey, server: ServerId) -> Result<Route, RouteFailure> {
         let now = self.clock.now();
         if self.is_simulator(&key.domain) {
-            // Its recipients never leave the machine, whether the simulator runs or not.
+            // Mail to simulated recipients never leaves the machine, whether the simulator runs or not.
             return match self.simulator.1 {
-                Some(address) => Ok(self.here("simulator", RouteKind::Simulator, address, now)),
+                Some(address) => Ok(self.in_process_route("simulator", RouteKind::Simulator, address, now)),
                 None => Err(RouteFailure {
                     problem: "the simulator is off; `simulator = \"on\"` in [delivery] turns it on"
                         .to_owned(),
@@ -67,7 +67,7 @@ impl Router {
             };
         }
         if let Some(inbox) = self.inbox {
-            return Ok(self.here("inbox", RouteKind::Inbox, inbox, now));
+            return Ok(self.in_process_route("inbox", RouteKind::Inbox, inbox, now));
         }
         match &self.smart_host {
             Some(smart_host) => Ok(self.smart_route(smart_host, key, now)),
@@ -82,7 +82,7 @@ impl Router {
                 Security::Verified { demanded_by: TlsDemand::SmartHostSetting, policy: None }
             }
             // Credentials must not be sent to a man in the middle.
-            SmartHostTls::Opportunistic if smart_host.credentials.is_some() && !smart_host.is_here() => {
+            SmartHostTls::Opportunistic if smart_host.credentials.is_some() && !smart_host.is_local() => {
                 Security::Verified { demanded_by: TlsDemand::SmartHostPassword, policy: None }
             }
             _ if key.require_tls => Security::Verified { demanded_by: TlsDemand::Sender, policy: None },
@@ -110,8 +110,8 @@ impl Router {
     }
 
     /// A host in this process.
-    fn here(&self, name: &str, kind: RouteKind, address: SocketAddr, now: Timestamp) -> Route {
-        let rules = self.providers.here();
+    fn in_process_route(&self, name: &str, kind: RouteKind, address: SocketAddr, now: Timestamp) -> Route {
+        let rules = self.providers.in_process();
         Route {
             site: name.into(),
             base_site: name.into(),

@@ -38,15 +38,15 @@ pub(crate) struct Attempt<'a> {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
-    /// The receiver's known greylisting time: when to try again.
-    pub(crate) come_again_after: Option<Duration>,
+    /// Pause before the next attempt, if known: the rest of a greylisting, or until an obstacle ends.
+    pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, drawn from its reply.
     pub(crate) conclusion: Option<String>,
     /// DNS names of the DKIM keys that signed it.
     pub(crate) dkim: Option<Arc<str>>,
 }
 
-/// An outcome to be stored, and what follows once it is.
+/// An outcome to be stored, and its consequences for the schedule once it is stored.
 #[derive(Debug)]
 pub(crate) struct Settlement {
     pub(crate) outcome: Arc<Outcome>,
@@ -81,7 +81,7 @@ struct Judged {
     class: Option<BounceClass>,
     is_permanent: bool,
     /// Whether the remote host decided it, not Postroad.
-    is_their_word: bool,
+    is_remote_decision: bool,
     is_dead_address: bool,
     counts: bool,
     possible_duplicate: bool,
@@ -96,7 +96,7 @@ impl Judged {
         Self {
             class: Some(class),
             is_permanent: false,
-            is_their_word: false,
+            is_remote_decision: false,
             is_dead_address: false,
             counts: true,
             possible_duplicate: false,
@@ -116,7 +116,7 @@ pub(super) fn signal_of(reply: &Reply, phase: Phase) -> Option<Signal> {
     classify_in(reply_phase(phase), &mail_reply(reply)?).signal
 }
 
-/// The same for a greeting that refused the connection.
+/// Like `signal_of`, for a greeting that refused the connection.
 pub(super) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
     classify_in(ReplyPhase::Greeting, &mail_reply(reply)?).signal
 }
@@ -136,7 +136,7 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
     postroad_mail::Reply::new(reply.code, &reply.lines.join("\n")).ok()
 }
 
-/// Command that a reply in this phase answers.
+/// Phase by which a reply in this phase of the session is classified.
 pub(super) fn reply_phase(phase: Phase) -> ReplyPhase {
     match phase {
         Phase::MailFrom => ReplyPhase::MailFrom,
@@ -192,7 +192,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
             ..Judged::permanent(BounceClass::Other, "Its time to be sent (`expires_at`) passed".to_owned())
         },
         Ending::Broken(problem) => Judged { counts: false, ..Judged::permanent(BounceClass::Other, problem) },
-        Ending::Unanswered => Judged {
+        Ending::NoReply => Judged {
             possible_duplicate: true,
             ..Judged::temporary(
                 BounceClass::Other,
@@ -240,25 +240,25 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
     Judged {
         class: Some(class),
         is_permanent,
-        is_their_word: true,
+        is_remote_decision: true,
         is_dead_address: verdict.as_ref().is_some_and(|verdict| verdict.hard),
         counts: true,
         possible_duplicate: false,
         keeps_source: keeps_source(reply.code, verdict.and_then(|verdict| verdict.signal)),
-        details: format!("{host} {how} {}", answered(phase, class)),
+        details: format!("{host} {how} {}", refused_command(phase, class)),
         reply: Some(reply),
     }
 }
 
 /// The command that was refused, and why, as deliveries show it.
-fn answered(phase: Phase, class: BounceClass) -> String {
+fn refused_command(phase: Phase, class: BounceClass) -> String {
     format!("({phase}, {class})")
 }
 
 /// Effect on other messages of a refusal that was stored as this delivery; `None` also if it refuses nothing.
 pub(super) fn stored_signal(delivery: &NewDelivery) -> Option<Signal> {
     let class = BounceClass::parse(delivery.bounce_class.as_deref()?)?;
-    let phase = Phase::all().find(|phase| delivery.details.contains(&answered(*phase, class)))?;
+    let phase = Phase::all().find(|phase| delivery.details.contains(&refused_command(*phase, class)))?;
     let reply = postroad_mail::Reply::parse(&delivery.output).ok()?;
     classify_in(reply_phase(phase), &reply).signal
 }
@@ -271,7 +271,7 @@ fn is_greylisting(ending: &Ending) -> bool {
 fn says_nothing(ending: &Ending) -> bool {
     match ending {
         Ending::Waited { .. } | Ending::NoRoute { .. } | Ending::Interrupted { .. } => true,
-        // Otherwise this machine may be unable to send from the address.
+        // If no host was tried, this machine may be unable to send from the address.
         Ending::Unreachable { was_tried, .. } => *was_tried,
         _ => false,
     }
@@ -301,14 +301,14 @@ pub(crate) fn settle(
         .or_else(|| never_gives_up.then(|| now.plus(policy.pause_max())));
     let announce_at = by_policy.filter(|_| has_waited);
     let next = by_policy
-        .map(|next| match attempt.come_again_after {
+        .map(|next| match attempt.retry_after {
             Some(pause) => now.plus(pause.mul_f64(rng.random_range(1.0..1.05))),
             None => next,
         })
         .filter(|next| entry.expires_at.is_none_or(|expiry| *next < expiry));
     let (status, kind, next_attempt_at, details) = match judged.class {
         None => (Status::Sent, EventKind::Delivered, None, details),
-        Some(_) if judged.is_permanent && judged.is_their_word => {
+        Some(_) if judged.is_permanent && judged.is_remote_decision => {
             (Status::HardFail, EventKind::Bounced, None, details)
         }
         Some(_) if judged.is_permanent => (Status::HardFail, EventKind::Failed, None, details),
@@ -321,7 +321,7 @@ pub(crate) fn settle(
     let output = judged.reply.as_ref().map(|reply| shortened(reply.to_string())).unwrap_or_default();
     let enhanced_code = judged.reply.as_ref().and_then(|reply| reply.enhanced).map(|code| code.to_string());
     let code = judged.reply.as_ref().map(|reply| i64::from(reply.code));
-    // If no host was reached, it is not an attempt: it has neither a number nor a duration.
+    // If no host was tried, the record is not an attempt: it has neither a number nor a duration.
     let attempt_number = judged.counts.then_some(entry.attempts + 1);
     let ended_at = attempt.ended_at.unwrap_or(now);
     let duration_us = judged.counts.then(|| ended_at.since(*started_at).as_micros() as i64);
@@ -513,7 +513,7 @@ mod tests {
                 greylisted: Some(Greylisted { first, retry_at: Some(NOW) }),
                 announce_at: None,
                 was_tried_elsewhere: false,
-                was_hurried: false,
+                was_aborted: false,
                 begun: true,
                 work: None,
             },
@@ -528,7 +528,7 @@ mod tests {
             ended_at: None,
             transcript: String::new(),
             flight: None,
-            come_again_after: None,
+            retry_after: None,
             conclusion: None,
             dkim: None,
         }
@@ -622,7 +622,7 @@ mod tests {
         let known = greylisting_after(&[first.clone(), silent], next);
         assert_eq!(known, Some(Greylisted { first: NOW, retry_at: None }));
 
-        // The same words in answer to another command, and another reason.
+        // The same words in reply to another command, and another reason.
         for (text, phase) in [("4.2.0 try again later", Phase::Final), ("4.7.1 slow down", Phase::RcptTo)] {
             let other = stored(&attempt, NOW, refused(text, phase));
             assert_eq!(greylisting_after(&[first.clone(), other], retry_at), None, "{text} at {phase}");

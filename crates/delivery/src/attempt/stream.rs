@@ -56,8 +56,8 @@ fn explain(error: &std::io::Error) -> String {
 #[derive(Debug)]
 pub(crate) enum DialError {
     /// A problem of this machine, so that no host was tried: it lacks the source address, or has no sockets left.
-    Here(std::io::Error),
-    There(std::io::Error),
+    Local(std::io::Error),
+    Remote(std::io::Error),
 }
 
 /// Connects to `to`, from the source address `from` if it is set.
@@ -66,11 +66,11 @@ pub(crate) async fn connect(to: SocketAddr, from: Option<IpAddr>) -> Result<TcpS
         SocketAddr::V4(_) => TcpSocket::new_v4(),
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     };
-    let socket = socket.map_err(DialError::Here)?;
+    let socket = socket.map_err(DialError::Local)?;
     if let Some(address) = from {
-        socket.bind((address, 0).into()).map_err(DialError::Here)?;
+        socket.bind((address, 0).into()).map_err(DialError::Local)?;
     }
-    let stream = socket.connect(to).await.map_err(DialError::There)?;
-    stream.set_nodelay(true).map_err(DialError::There)?;
+    let stream = socket.connect(to).await.map_err(DialError::Remote)?;
+    stream.set_nodelay(true).map_err(DialError::Remote)?;
     Ok(stream)
 }

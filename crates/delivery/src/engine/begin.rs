@@ -10,7 +10,7 @@ use super::EngineShared;
 use crate::schedule::Entry;
 
 const BATCH_MAX: usize = 256;
-/// Suppressions were checked when a fresh message was accepted. Only after this time are they checked again before it is
+/// Suppressions were checked when a fresh message was accepted. After this time they are checked again before it is
 /// sent.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 

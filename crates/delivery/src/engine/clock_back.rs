@@ -19,11 +19,11 @@ impl EngineShared {
     pub(crate) fn clock_went_back(self: &Arc<Self>, by: Duration) {
         tracing::warn!(seconds = by.as_secs(), "the clock went back; correcting due times");
         let late = self.with(|schedule, now| schedule.clock_went_back(by, now, now));
-        self.put_queue_right(late);
+        self.correct_queue(late);
     }
 
     /// Releases the entries `late`, then corrects the stored queue now and several times within the next minute.
-    pub(crate) fn put_queue_right(self: &Arc<Self>, mut late: Vec<Entry>) {
+    pub(crate) fn correct_queue(self: &Arc<Self>, mut late: Vec<Entry>) {
         self.preparer.forget_domains();
         let shared = Arc::clone(self);
         self.spawn(async move {
@@ -36,7 +36,7 @@ impl EngineShared {
                     schedule.clock_went_back(Duration::ZERO, now.plus(HORIZON + Duration::from_mins(1)), now)
                 }));
                 for entry in late.drain(..) {
-                    shared.give_back_later(entry.key());
+                    shared.release_later(entry.key());
                 }
                 while let Err(error) = shared.pull_queue_back().await {
                     tracing::warn!(%error, "correcting due times after the clock went back failed; retrying");
@@ -50,7 +50,7 @@ impl EngineShared {
     }
 
     async fn pull_queue_back(&self) -> Result<(), StoreError> {
-        self.give_back_now().await?;
+        self.release_postponed().await?;
         let changed = self.store.pull_queue_back(self.settings.retry.pause_max()).await?;
         if changed > 0 {
             tracing::info!(messages = changed, "due times corrected after the clock went back");

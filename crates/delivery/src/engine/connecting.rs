@@ -1,5 +1,5 @@
 //! One attempt to connect, from the start of the connection task until the connection accepts messages or the attempt
-//! ends. Meanwhile the schedule may ask it to make way for others.
+//! ends. Meanwhile the schedule may abort it, so that others get the connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::EngineShared;
 use crate::attempt::{ConnectFailure, Connection, Reached};
 use crate::schedule::Job;
 
-/// When dropped, tells the schedule that the attempt is over.
+/// One attempt to connect. Dropping it reports to the schedule that the attempt is over.
 pub(super) struct Connecting {
     shared: Arc<EngineShared>,
     path: usize,
     /// Number of the attempt in the schedule.
     id: u64,
-    make_way: Arc<Notify>,
+    abort: Arc<Notify>,
     /// Whether the schedule knows of the connection.
     is_connected: bool,
 }
@@ -26,22 +26,22 @@ pub(super) struct Connecting {
 pub(super) enum Connected {
     Open(Box<Connection>),
     Failed(Box<ConnectFailure>),
-    /// It made way for others, because its host had not answered in time.
-    MadeWay,
+    /// Aborted for others, because its host had not answered in time.
+    Aborted,
 }
 
 impl Connecting {
-    /// The first attempt of a new connection task; the schedule has already counted it.
-    pub(super) fn ordered(shared: &Arc<EngineShared>, path: usize, id: u64) -> Self {
-        let make_way = Arc::new(Notify::new());
-        shared.attempts().insert(id, Arc::clone(&make_way));
-        Self { shared: Arc::clone(shared), path, id, make_way, is_connected: false }
+    /// The first attempt of a new connection task. The schedule requested it, and has already counted it.
+    pub(super) fn requested(shared: &Arc<EngineShared>, path: usize, id: u64) -> Self {
+        let abort = Arc::new(Notify::new());
+        shared.attempts().insert(id, Arc::clone(&abort));
+        Self { shared: Arc::clone(shared), path, id, abort, is_connected: false }
     }
 
     /// An attempt of a task that has lost its connection.
     pub(super) fn again(shared: &Arc<EngineShared>, path: usize) -> Self {
         let id = shared.with(|schedule, _| schedule.connecting_again(path));
-        Self::ordered(shared, path, id)
+        Self::requested(shared, path, id)
     }
 
     /// Reports that the connection accepts messages. `is_first`: it is the first connection of its task.
@@ -69,11 +69,11 @@ impl Connecting {
                     let reached = *reaching.borrow_and_update();
                     shared.with(|schedule, now| match reached {
                         Reached::Nothing => {}
-                        Reached::Dialling => schedule.dialling(path, id, now),
-                        Reached::Greeting => schedule.heard(path, id, now),
+                        Reached::Dialling => schedule.note_dialling(path, id, now),
+                        Reached::Greeting => schedule.note_greeting(path, id, now),
                     });
                 }
-                () = self.make_way.notified() => return Connected::MadeWay,
+                () = self.abort.notified() => return Connected::Aborted,
             }
         }
     }
@@ -93,9 +93,9 @@ impl EngineShared {
         self.attempts.lock()
     }
 
-    pub(super) fn ask_to_make_way(&self, attempt: u64) {
-        if let Some(make_way) = self.attempts().get(&attempt) {
-            make_way.notify_one();
+    pub(super) fn abort_attempt(&self, attempt: u64) {
+        if let Some(abort) = self.attempts().get(&attempt) {
+            abort.notify_one();
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Records the expiry of messages within seconds, whatever delays them: gates, pauses, a pool without addresses, a site
-//! that is down, or a full schedule. After a failure it tries again a second later.
+//! that is down, or a full schedule. A failed round is repeated a second later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 500;
 const WRITES_MAX: usize = 32;
 
 /// Runs as long as the engine does.
-pub(crate) async fn keep_expiry(shared: Arc<EngineShared>) {
+pub(crate) async fn run_expiry(shared: Arc<EngineShared>) {
     loop {
         if let Err(error) = record_expired(&shared).await {
             tracing::warn!(%error, "recording expired messages failed; retrying in 1 s");
@@ -39,11 +39,11 @@ async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
         after = expired.last().and_then(|last| Some((last.expires_at?, last.message_id)));
         let mut writes = JoinSet::new();
         for claimed in expired {
-            if shared.in_flight().contains_key(&claimed.key()) {
+            if shared.being_sent().contains_key(&claimed.key()) {
                 continue;
             }
             if writes.len() >= WRITES_MAX {
-                finished(writes.join_next().await)?;
+                check_write(writes.join_next().await)?;
             }
             let settlement = shared.settle_unsent(
                 Some(claimed.domain.clone()),
@@ -55,7 +55,7 @@ async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
             writes.spawn(async move { (outcome.message_id, store.finish_waiting(outcome).await) });
         }
         while let Some(write) = writes.join_next().await {
-            finished(Some(write))?;
+            check_write(Some(write))?;
         }
         if is_last || shared.is_stopping() {
             return Ok(());
@@ -66,8 +66,8 @@ async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
 /// A message, and whether it was still waiting when its expiry was recorded.
 type Recorded = (MessageId, Result<bool, StoreError>);
 
-/// Handles the end of one write. An expiry that cannot be recorded is skipped; an unavailable store ends the turn.
-fn finished(write: Option<Result<Recorded, tokio::task::JoinError>>) -> Result<(), StoreError> {
+/// Handles the result of one write. An expiry that cannot be recorded is skipped; an unavailable store ends the round.
+fn check_write(write: Option<Result<Recorded, tokio::task::JoinError>>) -> Result<(), StoreError> {
     match write {
         Some(Ok((_, Err(error @ StoreError::Unavailable(_))))) => return Err(error),
         Some(Ok((message_id, Err(error)))) => {
@@ -84,11 +84,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_cannot_be_recorded_does_not_keep_the_others() {
-        let failed = |error| finished(Some(Ok((MessageId(7), Err(error)))));
+    fn a_message_that_cannot_be_recorded_does_not_stop_the_others() {
+        let failed = |error| check_write(Some(Ok((MessageId(7), Err(error)))));
         assert!(failed(StoreError::Internal("an odd row".into())).is_ok());
         assert!(failed(StoreError::NotFound).is_ok());
         assert!(failed(StoreError::Unavailable("the disk is full".into())).is_err(), "all would fail");
-        assert!(finished(Some(Ok((MessageId(7), Ok(true))))).is_ok());
+        assert!(check_write(Some(Ok((MessageId(7), Ok(true))))).is_ok());
     }
 }

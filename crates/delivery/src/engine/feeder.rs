@@ -1,5 +1,5 @@
 //! Feeds the schedule: claims messages from the store that are due within the horizon, and re-reads the setup. After a
-//! failure it tries again at the next turn.
+//! failure it tries again in the next round.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,13 +20,13 @@ const CLAIM_EVERY: Duration = Duration::from_secs(1);
 /// together.
 const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
 const CLAIM_AT_ONCE: usize = 1_000;
-/// One claim takes at most a quarter of the room that is left in memory.
+/// One claim takes at most a quarter of the room that is left in the schedule.
 const CLAIMS_TO_FILL: usize = 4;
 /// While a lane has this many messages in memory, no more of it are claimed.
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// Changes of the setup that follow each other this quickly are read together.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
-/// In turns of `CLAIM_EVERY`: changes by other nodes are seen after this time.
+/// In rounds of `CLAIM_EVERY`: changes by other nodes are seen after this time.
 const SETUP_EVERY: u32 = 2;
 /// Everything is read again, whether or not it changed: a database may be replaced by another.
 const WHOLE_SETUP_EVERY: u32 = 60;
@@ -38,8 +38,8 @@ const SWEEP_EVERY: u32 = 60;
 const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
 const NOTES_MAX: usize = 50_000;
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
-/// Most servers that get an event about a paused warm-up; limited, because it is one transaction.
-const TOLD_MAX: usize = 200;
+/// Maximum number of servers that get an event about a paused warm-up; limited, because it is one transaction.
+const NOTIFIED_SERVERS_MAX: usize = 200;
 
 pub(crate) struct Feeder {
     pub(crate) shared: Arc<EngineShared>,
@@ -75,7 +75,7 @@ impl Feeder {
                     next_change = Instant::now() + CHANGES_TOGETHER;
                     continue;
                 }
-                // Anybody can queue messages again often: only the queue is read.
+                // Callers may requeue messages often, so only the queue is read.
                 Ok(()) = self.queue_changes.changed() => {
                     if let Err(error) = self.read_queue().await {
                         tracing::warn!(%error, "reading the queue failed; retrying");
@@ -91,7 +91,7 @@ impl Feeder {
         }
     }
 
-    /// When the next scheduled message becomes due. Messages that are due already wait for the next turn.
+    /// When the next scheduled message becomes due. Messages that are due already wait for the next round.
     async fn next_scheduled(&self) -> Option<Instant> {
         let due_at = self.shared.store.next_scheduled().await.ok()??;
         let now = self.shared.clock.now();
@@ -124,7 +124,7 @@ impl Feeder {
     }
 
     async fn read_queue(&self) -> Result<(), StoreError> {
-        self.shared.give_back_now().await?;
+        self.shared.release_postponed().await?;
         self.claim().await
     }
 
@@ -142,8 +142,8 @@ impl Feeder {
         Ok(())
     }
 
-    /// Releases some claims of dead nodes and records the attempts that they began. One may have left a million claims, and
-    /// the next turn must not wait for all.
+    /// Releases some claims of dead nodes and records the attempts that they began. A node may have left a million
+    /// claims, and the next round must not wait for all.
     async fn reap(&mut self) -> Result<(), StoreError> {
         for _ in 0..REAP_STEPS_MAX {
             if self.shared.store.reap().await? < Store::REAPED_AT_ONCE as u64 {
@@ -167,7 +167,8 @@ impl Feeder {
             if room == 0 || shared.is_stopping() {
                 return Ok(());
             }
-            // A part of the room at once: after each, servers that have enough are left out, and no one fills it all.
+            // Only a part of the room at once: before the next claim, servers that have enough are left out, so none
+            // fills it all.
             let limit = room.div_ceil(CLAIMS_TO_FILL).min(CLAIM_AT_ONCE);
             let due_by = shared.clock.now().plus(HORIZON);
             let skip = ClaimSkips { domains, servers: servers.clone() };
@@ -192,13 +193,13 @@ pub(crate) async fn read_setup(shared: &Arc<EngineShared>) -> Result<(), StoreEr
     read_since(shared, &mut mark).await
 }
 
-/// The same, but of the servers only those that changed since the last read.
+/// Like `read_setup`, but reads only the servers that changed since the last read.
 async fn read_setup_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     let mut mark = shared.setup_mark.lock().await;
     read_since(shared, &mut mark).await
 }
 
-/// Reads the changes made in this process, unless they are in effect. Those who wait for each other share a read.
+/// Reads the changes made in this process, unless they are in effect. Concurrent callers share a read.
 pub(crate) async fn apply_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     let wanted = *shared.store.changes().borrow();
     let is_in_effect = || shared.changes_in_effect.load(Ordering::Acquire) >= wanted;
@@ -209,7 +210,7 @@ pub(crate) async fn apply_changes(shared: &Arc<EngineShared>) -> Result<(), Stor
     if is_in_effect() { Ok(()) } else { read_since(shared, &mut mark).await }
 }
 
-/// One at a time, which the lock of the mark ensures; otherwise an older result could be applied last.
+/// The caller holds the lock of the mark: of two concurrent reads, the older result could be applied last.
 async fn read_since(shared: &Arc<EngineShared>, mark: &mut Option<SetupMark>) -> Result<(), StoreError> {
     let changes = *shared.store.changes().borrow();
     let setup = shared.store.delivery_setup(*mark).await?;
@@ -228,7 +229,7 @@ async fn pause_bad_warm_ups(shared: &Arc<EngineShared>, setup: &DeliverySetup) -
             continue;
         }
         if let Some(reason) = pause_reason(source.to_judge) {
-            let servers = shared.store.list_servers_of_pool(source.pool_id, TOLD_MAX).await?;
+            let servers = shared.store.list_servers_of_pool(source.pool_id, NOTIFIED_SERVERS_MAX).await?;
             shared.store.pause_warmup(pause(setup, source, servers, reason.clone())).await?;
             tracing::warn!(source = %source.address, reason, "warm-up paused");
         }

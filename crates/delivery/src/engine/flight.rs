@@ -10,20 +10,20 @@ use tokio::sync::Notify;
 use super::EngineShared;
 use crate::attempt::Peer;
 use crate::attempt::connection::FlightMarks;
-use crate::journal::{Answered, FlightKey, Journal};
+use crate::journal::{FinalReply, FlightKey, Journal};
 use crate::schedule::{CountedSource, Job};
 
-/// Counts messages whose end is sent and whose reply is missing; a stopping service waits for these.
+/// Counts messages whose last bytes were sent and whose final reply is missing; a stopping service waits for these.
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
-    pub(super) open: AtomicUsize,
+pub(crate) struct AwaitingReply {
+    pub(super) count: AtomicUsize,
     pub(super) none_left: Notify,
 }
 
-/// Journal marks of one attempt, and its count in `Ends`.
+/// Journal marks of one attempt, and its count in `AwaitingReply`.
 pub(super) struct Flight {
     journal: Arc<Journal>,
-    ends: Arc<Ends>,
+    awaiting_reply: Arc<AwaitingReply>,
     pub(super) key: FlightKey,
     pub(super) is_marked: bool,
     started_at: Timestamp,
@@ -31,7 +31,7 @@ pub(super) struct Flight {
     ip_pool: Option<Arc<str>>,
     shared: Arc<EngineShared>,
     path: usize,
-    /// Whether its connection is parked, so that it does not count towards the node's limit.
+    /// Whether the connection is parked, so that it does not count towards the node's limit.
     is_parked: bool,
 }
 
@@ -43,12 +43,12 @@ impl Flight {
         started_at: Timestamp,
         job: &Job,
     ) -> Self {
-        let (journal, ends) = (Arc::clone(&shared.journal), Arc::clone(&shared.ends));
+        let (journal, awaiting_reply) = (Arc::clone(&shared.journal), Arc::clone(&shared.awaiting_reply));
         let (source, ip_pool) = (job.counted_source(), job.source.pool.clone());
         let shared = Arc::clone(shared);
         Self {
             journal,
-            ends,
+            awaiting_reply,
             key,
             is_marked: false,
             started_at,
@@ -61,7 +61,7 @@ impl Flight {
     }
 
     /// Called right after the final reply, which is an acceptance (250) or the first refusal of the message.
-    pub(super) fn answered(
+    pub(super) fn replied(
         &self,
         (reply, phase): (&Reply, Phase),
         rcpt_to: &str,
@@ -73,11 +73,11 @@ impl Flight {
             return;
         }
         let shown = |ip: Option<std::net::IpAddr>| ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let answered = Answered {
+        let final_reply = FinalReply {
             accepted: (200..300).contains(&reply.code),
             at,
             code: reply.code,
-            text: Answered::without_recipient(&reply.lines.join("\n"), rcpt_to),
+            text: FinalReply::without_recipient(&reply.lines.join("\n"), rcpt_to),
             mx: peer.mx.clone(),
             remote_ip: shown(peer.remote_ip),
             source_ip: shown(peer.source_ip),
@@ -91,7 +91,7 @@ impl Flight {
             provider: self.source.as_ref().map(|source| source.provider.to_string()),
             ip_pool: self.ip_pool.as_deref().map(str::to_owned),
         };
-        if let Err(error) = self.journal.answered(self.key, &answered) {
+        if let Err(error) = self.journal.replied(self.key, &final_reply) {
             tracing::error!(%error, "flight journal write failed after a reply; a crash now may cause a duplicate");
         }
     }
@@ -101,7 +101,7 @@ impl FlightMarks for Flight {
     fn finishing(&mut self) -> std::io::Result<()> {
         self.journal.finishing(self.key)?;
         if !std::mem::replace(&mut self.is_marked, true) {
-            self.ends.open.fetch_add(1, Ordering::AcqRel);
+            self.awaiting_reply.count.fetch_add(1, Ordering::AcqRel);
         }
         Ok(())
     }
@@ -116,8 +116,8 @@ impl Drop for Flight {
         if self.is_parked {
             self.shared.with(|schedule, _| schedule.unpark());
         }
-        if self.is_marked && self.ends.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.ends.none_left.notify_waiters();
+        if self.is_marked && self.awaiting_reply.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.awaiting_reply.none_left.notify_waiters();
         }
     }
 }

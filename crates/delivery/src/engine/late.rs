@@ -1,5 +1,5 @@
-//! Records messages as delayed that have waited for long without being offered. A task of its own, so that a slow store
-//! delays only these records.
+//! Records messages as delayed if they have waited for long without being offered. A task of its own, so that a slow
+//! store delays only these records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 500;
 /// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
-/// Least pause between two searches for such messages.
+/// Minimum time until a recorded message is due again.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
 /// Runs as long as the engine does.
-pub(crate) async fn keep_late(shared: Arc<EngineShared>) {
+pub(crate) async fn run_late_records(shared: Arc<EngineShared>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -32,7 +32,7 @@ async fn record_late(shared: &Arc<EngineShared>) {
     let mut writes = JoinSet::new();
     for late in shared.with(|schedule, now| schedule.take_late(AT_ONCE, now)) {
         if shared.is_stopping() {
-            shared.give_back(vec![late.entry]).await;
+            shared.release_entries(vec![late.entry]).await;
             continue;
         }
         if writes.len() >= WRITES_MAX {

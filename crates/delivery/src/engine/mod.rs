@@ -29,10 +29,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 pub(crate) use begin::BeginBatcher;
-pub(crate) use expiry::keep_expiry;
+pub(crate) use expiry::run_expiry;
 pub(crate) use feeder::{Feeder, apply_changes, read_setup};
 pub(crate) use intake::Intake;
-pub(crate) use late::keep_late;
+pub(crate) use late::run_late_records;
 pub(crate) use provider_notes::ProviderNotes;
 pub(crate) use recover::recover;
 pub(crate) use settler::Settler;
@@ -41,7 +41,7 @@ use crate::attempt::settle::Settlement;
 use crate::attempt::{Connector, Router};
 use crate::journal::Journal;
 use crate::prepare::Preparer;
-use crate::schedule::{Action, Asking, Entry, Next, PauseCause, Schedule, Shortage};
+use crate::schedule::{Action, Entry, Next, PauseCause, Schedule, Shortage, WorkRequest};
 use crate::settings::Settings;
 use intake::OpenIntake;
 
@@ -62,26 +62,29 @@ pub(crate) struct EngineShared {
     schedule: Mutex<Schedule>,
     open_intake: OpenIntake,
     /// Messages that connections are sending, with their hosts.
-    in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
+    being_sent: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// Wakes one of a path's idle connections.
     wakers: Mutex<HashMap<usize, Arc<Semaphore>>>,
-    /// Attempts to connect, by number, that can be asked to make way.
+    /// Connection attempts by number; notified to abort when others need the connection.
     attempts: Mutex<HashMap<u64, Arc<Notify>>>,
     /// Whether sites or servers wait for connections that others use.
     shortage: watch::Sender<Shortage>,
     begins: mpsc::Sender<begin::Request>,
     settlements: mpsc::Sender<Settlement>,
-    /// Claims that could not be released; they are when the store can be reached again.
-    given_back: Mutex<Vec<(ServerId, MessageId)>>,
-    /// Up to where changes of servers have been read; locked while the setup is read.
+    /// Claims to release when the store can be reached again.
+    postponed_releases: Mutex<Vec<(ServerId, MessageId)>>,
+    /// Mark up to which changes of servers have been read; locked while the setup is read.
     setup_mark: tokio::sync::Mutex<Option<SetupMark>>,
-    /// `Store::changes` before the last read of the setup: these changes of this process are in effect.
+    /// Value of `Store::changes` right before the last read of the setup. This process's changes up to it are in
+    /// effect.
     changes_in_effect: AtomicU64,
-    /// Wakes the timer task, and the time when it wakes by itself.
+    /// Wakes the timer task early.
     timer: Notify,
+    /// Time in microseconds when the timer task wakes by itself.
     timer_set_for: AtomicI64,
     runtime: Handle,
-    pub(crate) ends: Arc<flight::Ends>,
+    /// Messages whose last bytes were sent and whose final reply is missing.
+    pub(crate) awaiting_reply: Arc<flight::AwaitingReply>,
     stopping: watch::Sender<bool>,
     /// Each working task holds a clone; the last one to end closes the channel.
     alive: Mutex<Option<mpsc::Sender<()>>>,
@@ -126,25 +129,25 @@ impl EngineShared {
             provider_notes: parts.provider_notes,
             schedule: Mutex::new(schedule),
             open_intake: OpenIntake::default(),
-            in_flight: Mutex::default(),
+            being_sent: Mutex::default(),
             wakers: Mutex::default(),
             attempts: Mutex::default(),
             shortage: parts.shortage,
             begins: parts.begins,
             settlements: parts.settlements,
-            given_back: Mutex::default(),
+            postponed_releases: Mutex::default(),
             setup_mark: tokio::sync::Mutex::default(),
             changes_in_effect: AtomicU64::new(0),
             timer: Notify::new(),
             timer_set_for: AtomicI64::new(i64::MAX),
             runtime: Handle::current(),
-            ends: Arc::default(),
+            awaiting_reply: Arc::default(),
             stopping: parts.stopping,
             alive: Mutex::new(Some(parts.alive)),
         }
     }
 
-    /// Runs `work` on the schedule, then carries out the resulting orders.
+    /// Runs `work` on the schedule, then performs the resulting actions.
     pub(crate) fn with<T>(self: &Arc<Self>, work: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
         let now = self.clock.now();
         let (result, actions, expired, wakeup, shortage) = {
@@ -178,7 +181,7 @@ impl EngineShared {
         self.schedule.lock()
     }
 
-    /// Runs a query on the schedule, without carrying out orders.
+    /// Runs a query on the schedule, without performing actions.
     pub(crate) fn look<T>(&self, question: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
         let now = self.clock.now();
         question(&mut self.schedule(), now)
@@ -187,7 +190,7 @@ impl EngineShared {
     fn perform(self: &Arc<Self>, action: Action) {
         match action {
             Action::Wake { path } => self.waker(path).add_permits(1),
-            Action::GiveWay { attempt } => self.ask_to_make_way(attempt),
+            Action::AbortAttempt { attempt } => self.abort_attempt(attempt),
             Action::Open { path, attempt } => self.spawn(worker::work(Arc::clone(self), path, attempt)),
             Action::Resolve { lane, key, server } => {
                 self.spawn(resolve::resolve(Arc::clone(self), lane, key, server));
@@ -211,8 +214,8 @@ impl EngineShared {
         Arc::clone(wakers.entry(path).or_insert_with(|| Arc::new(Semaphore::new(0))))
     }
 
-    pub(crate) fn next(self: &Arc<Self>, path: usize, asking: Asking) -> Next {
-        self.with(|schedule, now| schedule.next(path, asking, now))
+    pub(crate) fn next(self: &Arc<Self>, path: usize, request: WorkRequest) -> Next {
+        self.with(|schedule, now| schedule.next(path, request, now))
     }
 
     /// Adds entries that the store gave to this node.
@@ -225,19 +228,19 @@ impl EngineShared {
         });
     }
 
-    pub(crate) fn note_in_flight(&self, key: (ServerId, MessageId), where_to: &str) {
-        self.in_flight().insert(key, where_to.to_owned());
+    pub(crate) fn note_being_sent(&self, key: (ServerId, MessageId), where_to: &str) {
+        self.being_sent().insert(key, where_to.to_owned());
     }
 
-    pub(crate) fn no_longer_in_flight(&self, key: (ServerId, MessageId)) {
-        self.in_flight().remove(&key);
+    pub(crate) fn no_longer_being_sent(&self, key: (ServerId, MessageId)) {
+        self.being_sent().remove(&key);
     }
 
-    pub(crate) fn in_flight(&self) -> MutexGuard<'_, HashMap<(ServerId, MessageId), String>> {
-        self.in_flight.lock()
+    pub(crate) fn being_sent(&self) -> MutexGuard<'_, HashMap<(ServerId, MessageId), String>> {
+        self.being_sent.lock()
     }
 
-    /// Without journal marks a delivered message could be sent again after a crash, so sending pauses; it is tried
+    /// Pauses sending: without journal marks a delivered message could be sent again after a crash. Sending is tried
     /// again soon.
     pub(crate) fn pause_for_journal(self: &Arc<Self>) {
         let reason = "the flight journal cannot be written (is the disk full?)".to_owned();
@@ -253,24 +256,25 @@ impl EngineShared {
         });
     }
 
-    /// Releases the claim later, so that the message is claimed again: the store may or may not have marked it as begun.
-    pub(crate) fn give_back_later(&self, key: (ServerId, MessageId)) {
-        self.given_back.lock().push(key);
+    /// Releases the claim later, so that the message is claimed again. For claims that the store may or may not have
+    /// marked as begun.
+    pub(crate) fn release_later(&self, key: (ServerId, MessageId)) {
+        self.postponed_releases.lock().push(key);
     }
 
     /// Releases claims that had to wait for the store.
-    pub(crate) async fn give_back_now(&self) -> Result<(), StoreError> {
-        let keys = std::mem::take(&mut *self.given_back.lock());
+    pub(crate) async fn release_postponed(&self) -> Result<(), StoreError> {
+        let keys = std::mem::take(&mut *self.postponed_releases.lock());
         if keys.is_empty() {
             return Ok(());
         }
-        let given_back = self.store.release(keys.clone()).await;
-        if given_back.is_err() {
+        let released = self.store.release(keys.clone()).await;
+        if released.is_err() {
             for key in keys {
-                self.give_back_later(key);
+                self.release_later(key);
             }
         }
-        given_back
+        released
     }
 
     pub(crate) async fn settle(&self, settlement: Settlement) {
@@ -295,7 +299,7 @@ impl EngineShared {
         if notes.is_empty() { Ok(()) } else { self.store.save_pacing_notes(notes).await }
     }
 
-    /// Starts no new work. Returns the waiting entries, to be released; messages whose end is sent may finish.
+    /// Starts no new work. Returns the waiting entries, to be released. Messages whose last bytes were sent may finish.
     pub(crate) fn begin_stop(self: &Arc<Self>) -> Vec<Entry> {
         let waiting = self.schedule().stop();
         let _ = self.stopping.send(true);
@@ -303,7 +307,7 @@ impl EngineShared {
         waiting
     }
 
-    pub(crate) async fn give_back(&self, waiting: Vec<Entry>) {
+    pub(crate) async fn release_entries(&self, waiting: Vec<Entry>) {
         let keys: Vec<_> = waiting.iter().map(Entry::key).collect();
         for keys in keys.chunks(1_000) {
             if let Err(error) = self.store.release(keys.to_vec()).await {
@@ -313,12 +317,12 @@ impl EngineShared {
         }
     }
 
-    /// Completes when no message waits for the reply to its end.
-    pub(crate) async fn no_message_at_its_end(&self) {
+    /// Completes when every message whose last bytes were sent has its final reply.
+    pub(crate) async fn wait_for_final_replies(&self) {
         loop {
-            let mut none_left = std::pin::pin!(self.ends.none_left.notified());
+            let mut none_left = std::pin::pin!(self.awaiting_reply.none_left.notified());
             none_left.as_mut().enable();
-            if self.ends.open.load(Ordering::Acquire) == 0 {
+            if self.awaiting_reply.count.load(Ordering::Acquire) == 0 {
                 return;
             }
             none_left.await;
@@ -334,7 +338,7 @@ impl EngineShared {
     }
 
     /// Advances the schedule's time.
-    pub(crate) async fn keep_time(self: Arc<Self>) {
+    pub(crate) async fn run_timer(self: Arc<Self>) {
         // A clock that tests move wakes nobody, so the time is read at least this often.
         const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
         let mut watch = ClockWatch::new(self.clock.now());
@@ -368,7 +372,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         greylisted: None,
         announce_at: None,
         was_tried_elsewhere: claimed.attempts > 0,
-        was_hurried: false,
+        was_aborted: false,
         begun: false,
         work: None,
     }

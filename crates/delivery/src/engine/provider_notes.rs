@@ -59,8 +59,8 @@ impl ProviderNotes {
 
 impl ProviderNoter {
     pub(crate) async fn run(mut self) {
-        for some in std::mem::take(&mut self.well_known).chunks(AT_ONCE) {
-            self.write(some.to_vec()).await;
+        for notes in std::mem::take(&mut self.well_known).chunks(AT_ONCE) {
+            self.write(notes.to_vec()).await;
         }
         let mut batch = Vec::with_capacity(AT_ONCE);
         while self.notes.recv_many(&mut batch, AT_ONCE).await > 0 {

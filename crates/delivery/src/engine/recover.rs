@@ -10,7 +10,7 @@ use postroad_store::{Claimed, OTHER_PROVIDER, StoreError};
 use super::{EngineShared, bare_entry};
 use crate::attempt::settle::{Attempt, Settlement};
 use crate::attempt::{Ending, Peer};
-use crate::journal::{Answered, FlightKey, Recovered, RecoveredOutcome};
+use crate::journal::{FinalReply, FlightKey, Recovered, RecoveredOutcome};
 use crate::schedule::CountedSource;
 
 const AT_ONCE: usize = 500;
@@ -37,7 +37,7 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
                 settlements.push(settlement);
             }
         }
-        // A newer attempt of the same message was adopted with it; settle only these.
+        // Messages that are at a newer attempt were adopted too. They are released, not settled.
         let settled: Vec<_> = settlements.iter().map(|settlement| settlement.outcome.key()).collect();
         let outcomes = settlements.into_iter().map(|settlement| settlement.outcome).collect();
         shared.store.finish(outcomes).await?;
@@ -54,8 +54,8 @@ fn is_of(claimed: &Claimed, key: FlightKey) -> bool {
     claimed.key() == (key.server_id, key.message_id) && claimed.attempts == key.attempt
 }
 
-/// The settlement of a flight that a dead process left. `outcome` comes from the journal; `None` without a journal. It
-/// has all the effects of an ordinary outcome: suppression, counts of the source, giving up.
+/// The settlement of a flight that a dead process left. `outcome` comes from the journal; `None` without a journal. The
+/// settlement has all the effects of an ordinary outcome: suppression, counts of the source, giving up.
 async fn settlement(
     shared: &Arc<EngineShared>,
     claimed: &Claimed,
@@ -77,25 +77,25 @@ async fn settlement(
         ended_at: None,
         transcript: String::new(),
         flight: None,
-        come_again_after: None,
+        retry_after: None,
         conclusion: None,
         dkim: None,
     };
     let ending = match outcome {
         None => Ending::Abandoned,
-        Some(RecoveredOutcome::Unanswered) => Ending::Unanswered,
-        Some(RecoveredOutcome::Answered(answered)) => {
-            attempt.peer = peer(answered);
-            attempt.source = answered.source_id.map(|id| CountedSource {
+        Some(RecoveredOutcome::NoReply) => Ending::NoReply,
+        Some(RecoveredOutcome::Replied(final_reply)) => {
+            attempt.peer = peer(final_reply);
+            attempt.source = final_reply.source_id.map(|id| CountedSource {
                 id,
-                provider: answered.provider.as_deref().unwrap_or(OTHER_PROVIDER).into(),
+                provider: final_reply.provider.as_deref().unwrap_or(OTHER_PROVIDER).into(),
             });
-            attempt.ip_pool = answered.ip_pool.as_deref().map(Into::into);
-            attempt.dkim = answered.dkim.as_deref().map(Into::into);
-            attempt.is_encrypted = answered.tls.is_some();
-            attempt.started_at = started(answered);
-            attempt.ended_at = Some(answered.at);
-            answer(answered, work.as_ref().map(|work| work.rcpt_to.as_str()))
+            attempt.ip_pool = final_reply.ip_pool.as_deref().map(Into::into);
+            attempt.dkim = final_reply.dkim.as_deref().map(Into::into);
+            attempt.is_encrypted = final_reply.tls.is_some();
+            attempt.started_at = started(final_reply);
+            attempt.ended_at = Some(final_reply.at);
+            ending(final_reply, work.as_ref().map(|work| work.rcpt_to.as_str()))
         }
     };
     Ok(shared.judge(&attempt, ending))
@@ -117,26 +117,26 @@ pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<
     unread
 }
 
-fn answer(answered: &Answered, rcpt_to: Option<&str>) -> Ending {
-    let text = answered.with_recipient(rcpt_to);
-    let reply = Reply::new(answered.code, text.lines().map(str::to_owned).collect());
-    let phase = Phase::all().find(|phase| phase.name() == answered.phase).unwrap_or(Phase::Final);
-    if answered.accepted { Ending::Accepted(reply) } else { Ending::Refused { reply, phase } }
+fn ending(final_reply: &FinalReply, rcpt_to: Option<&str>) -> Ending {
+    let text = final_reply.with_recipient(rcpt_to);
+    let reply = Reply::new(final_reply.code, text.lines().map(str::to_owned).collect());
+    let phase = Phase::all().find(|phase| phase.name() == final_reply.phase).unwrap_or(Phase::Final);
+    if final_reply.accepted { Ending::Accepted(reply) } else { Ending::Refused { reply, phase } }
 }
 
-fn peer(answered: &Answered) -> Peer {
+fn peer(final_reply: &FinalReply) -> Peer {
     Peer {
-        mx: answered.mx.clone(),
-        remote_ip: answered.remote_ip.parse().ok(),
-        source_ip: answered.source_ip.parse().ok(),
-        tls: answered.tls.clone(),
-        tls_policy: answered.tls_policy.clone().map(Into::into),
-        without_tls: answered.without_tls.clone(),
+        mx: final_reply.mx.clone(),
+        remote_ip: final_reply.remote_ip.parse().ok(),
+        source_ip: final_reply.source_ip.parse().ok(),
+        tls: final_reply.tls.clone(),
+        tls_policy: final_reply.tls_policy.clone().map(Into::into),
+        without_tls: final_reply.without_tls.clone(),
         log_id: "recovered".to_owned(),
     }
 }
 
-fn started(answered: &Answered) -> Timestamp {
-    let micros = answered.duration_us.unwrap_or(0).max(0) as u64;
-    answered.at.minus(std::time::Duration::from_micros(micros))
+fn started(final_reply: &FinalReply) -> Timestamp {
+    let micros = final_reply.duration_us.unwrap_or(0).max(0) as u64;
+    final_reply.at.minus(std::time::Duration::from_micros(micros))
 }

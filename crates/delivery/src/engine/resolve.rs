@@ -17,7 +17,7 @@ use crate::schedule::{Entry, LaneKey};
 
 /// Retries that are due within this time stay in memory.
 pub(crate) const HORIZON: Duration = Duration::from_mins(15);
-/// A look-up that takes longer no longer blocks the next one.
+/// A look-up that takes longer counts as slow, and no longer delays the next one.
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 /// Pause after a look-up that was refused because too many others are waiting.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ impl EngineShared {
         domain: Option<DomainName>,
         entry: Entry,
         ending: Ending,
-        come_again_after: Option<Duration>,
+        retry_after: Option<Duration>,
     ) -> Settlement {
         let work = entry.work.clone();
         let now = self.clock.now();
@@ -62,7 +62,7 @@ impl EngineShared {
             ended_at: None,
             transcript: String::new(),
             flight: None,
-            come_again_after,
+            retry_after,
             conclusion: None,
             dkim: None,
         };
@@ -95,14 +95,14 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
     let Some(route) = shared.unless_stopped(finding).await else { return };
     match route {
         Ok(route) => {
-            // With a smart host or the inbox, nobody looks up where a domain's mail would go.
+            // With a smart host or the inbox, the MX hosts of the domain are not looked up.
             if route.kind == RouteKind::Mx {
                 shared.provider_notes.note(&key.domain, &route.rules);
             }
             shared.with(|schedule, now| schedule.resolved(lane, route, now));
         }
         Err(failure) if failure.is_busy => {
-            // Its messages were not tried: they wait.
+            // The lane's messages were not tried: they wait.
             let until = shared.clock.now().plus(BUSY_PAUSE);
             shared
                 .with(|schedule, now| schedule.unresolved(lane, until, failure.problem.clone(), false, now));
@@ -126,7 +126,7 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
                 let mut entries = entries.into_iter();
                 while let Some(entry) = entries.next() {
                     if shared.is_stopping() {
-                        shared.give_back(std::iter::once(entry).chain(entries).collect()).await;
+                        shared.release_entries(std::iter::once(entry).chain(entries).collect()).await;
                         return;
                     }
                     shared.settle_unroutable(&key, entry, &failure).await;
@@ -147,7 +147,7 @@ impl EngineShared {
         key: &LaneKey,
         mut entry: Entry,
         ending: Ending,
-        come_again_after: Option<Duration>,
+        retry_after: Option<Duration>,
     ) {
         if !entry.begun {
             match self.begin(&entry).await {
@@ -161,13 +161,13 @@ impl EngineShared {
                 Ok(Begun::Gone) => return,
                 Err(error) => {
                     tracing::warn!(%error, "reading a message failed; retrying");
-                    self.give_back_later(entry.key());
+                    self.release_later(entry.key());
                     tokio::time::sleep(STORE_PAUSE).await;
                     return;
                 }
             }
         }
-        let settlement = self.settle_unsent(Some(key.domain.clone()), entry, ending, come_again_after);
+        let settlement = self.settle_unsent(Some(key.domain.clone()), entry, ending, retry_after);
         self.settle(settlement).await;
     }
 }

@@ -11,7 +11,7 @@ use crate::attempt::settle::Settlement;
 use crate::schedule::PauseCause;
 
 const BATCH_MAX: usize = 512;
-/// Most outcomes that wait to be stored.
+/// Maximum number of outcomes that wait to be stored.
 pub(crate) const WAITING_MAX: usize = 2_048;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -53,7 +53,7 @@ async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) {
     let outcomes = batch.iter().map(|settlement| Arc::clone(&settlement.outcome)).collect();
     match finish_when_possible(shared, outcomes).await {
         Some(Ok(settled)) => {
-            // Otherwise the service is stopping: the journal has what was sent, and the next start settles it.
+            // On `None` the service is stopping: the journal has the sent messages, and the next start settles them.
             if let Some(settled) = settle_again(shared, &batch, settled).await {
                 conclude(shared, batch, &settled);
             }
@@ -69,7 +69,7 @@ async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) {
                 store_bare(shared, settlement, &error).await;
             }
         }
-        // The journal has them, and the next start settles them.
+        // The service is stopping: the journal has the sent messages, and the next start settles them.
         None => {}
     }
 }
@@ -112,9 +112,9 @@ async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, erro
         Some(Ok(settled)) => conclude(shared, vec![settlement], &settled),
         Some(Err(error)) => {
             tracing::error!(message.id = %id, %error, "storing an outcome failed for good");
-            shared.no_longer_in_flight(settlement.outcome.key());
+            shared.no_longer_being_sent(settlement.outcome.key());
             if settlement.flight.is_none() {
-                shared.give_back_later(settlement.outcome.key());
+                shared.release_later(settlement.outcome.key());
             }
         }
         None => {}
@@ -170,7 +170,7 @@ async fn adopt_and_finish(
     let again: Vec<usize> = lost.iter().copied().filter(is_ours).collect();
     let kept: Vec<_> = again.iter().map(|at| batch[*at].outcome.key()).collect();
     for claimed in adopted.iter().filter(|claimed| !kept.contains(&claimed.key())) {
-        shared.give_back_later(claimed.key());
+        shared.release_later(claimed.key());
     }
     let outcomes = again.iter().map(|at| Arc::clone(&batch[*at].outcome)).collect();
     let results = shared.store.finish(outcomes).await?;
@@ -182,7 +182,7 @@ fn conclude(shared: &Arc<EngineShared>, batch: Vec<Settlement>, settled: &[bool]
     shared.journal.settled(batch.iter().filter_map(|settlement| settlement.flight));
     shared.with(|schedule, now| {
         for (settlement, settled) in batch.into_iter().zip(settled) {
-            shared.no_longer_in_flight(settlement.outcome.key());
+            shared.no_longer_being_sent(settlement.outcome.key());
             settlement.conclude(schedule, *settled, now);
         }
     });

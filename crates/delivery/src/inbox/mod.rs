@@ -19,7 +19,7 @@ pub use wait::MessageMatcher;
 
 use crate::local_smtp::Received;
 
-/// Most concurrent searches in the texts of messages.
+/// Maximum number of concurrent searches in the texts of messages.
 const TEXT_SEARCHES_MAX: usize = 2;
 
 /// Caught messages, kept in memory and lost with the process. At a limit the oldest are removed. Cheap to clone.

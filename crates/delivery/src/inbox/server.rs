@@ -9,7 +9,7 @@ use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, StandardReply};
 
 use super::Inbox;
-use crate::local_smtp::{Answer, LocalSmtp, Policy, Received};
+use crate::local_smtp::{LocalSmtp, Policy, RcptReply, Received};
 
 /// Catches mail until it is dropped.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ impl InboxServer {
 struct CatchAll(Inbox);
 
 impl Policy for CatchAll {
-    fn rcpt(&self, _: &MailFrom, _: &RcptTo) -> Answer {
-        Answer::Say(StandardReply::RecipientOk.into())
+    fn rcpt(&self, _: &MailFrom, _: &RcptTo) -> RcptReply {
+        RcptReply::Say(StandardReply::RecipientOk.into())
     }
 
     fn take(&self, received: Received) -> Reply {

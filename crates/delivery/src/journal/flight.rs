@@ -1,4 +1,4 @@
-//! Journal entry of one flight: one attempt to hand over one message.
+//! Journal entry of one flight: one attempt to send one message.
 
 use postroad_model::{MessageId, ServerId, SourceId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,8 @@ pub struct FlightKey {
 
 /// The final reply, with everything that a delivery record needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answered {
-    /// The receiver has taken responsibility.
+pub struct FinalReply {
+    /// Whether the receiver accepted the message, and so took responsibility for it.
     pub accepted: bool,
     pub at: Timestamp,
     pub code: u16,
@@ -37,7 +37,7 @@ pub struct Answered {
     pub dkim: Option<String>,
     pub duration_us: Option<i64>,
     /// Phase of the session by name: with pipelining the reply may answer an earlier command. Empty in marks of older
-    /// versions, which means the end of the message.
+    /// versions, which means the final reply.
     #[serde(default)]
     pub phase: String,
     /// Source address, if it belongs to a pool.
@@ -51,7 +51,7 @@ pub struct Answered {
     pub provider: Option<String>,
 }
 
-impl Answered {
+impl FinalReply {
     pub const TEXT_BYTES_MAX: usize = 512;
     /// The longest other text is a host name.
     const NAME_BYTES_MAX: usize = 255;
@@ -110,11 +110,11 @@ pub struct Recovered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "there are as many as messages were at their end when a process died"
+    reason = "there are only as many as messages waited for their final reply when a process died"
 )]
 pub enum RecoveredOutcome {
-    /// To be recorded; if accepted, it must never be sent again.
-    Answered(Answered),
-    /// The final dot may have been sent. To be tried again and marked as a possible duplicate.
-    Unanswered,
+    /// The reply is to be recorded. If it is an acceptance, the message must never be sent again.
+    Replied(FinalReply),
+    /// The last bytes may have been sent. The message is retried, and marked as a possible duplicate.
+    NoReply,
 }

@@ -1,4 +1,4 @@
-//! The flight journal: which messages were handed over, and the replies, until the store has them.
+//! The flight journal: which messages were sent, and their replies, until the store has the outcomes.
 //!
 //! One mark is written right before the final dot and one right after the reply, each with one write to a local file.
 //! There is no fsync: the journal protects against a killed process (kill -9), whose writes the kernel keeps, not
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, MutexGuard};
 
-pub use flight::{Answered, FlightKey, Recovered, RecoveredOutcome};
+pub use flight::{FinalReply, FlightKey, Recovered, RecoveredOutcome};
 
 use self::record::{Mark, encode};
 use self::segment::{Segment, segment_path};
@@ -60,31 +60,35 @@ impl Journal {
     }
 
     fn open_with(folder: &Path, segment_bytes_max: u64) -> io::Result<(Self, Vec<Recovered>)> {
-        // It contains replies of other servers: accessible to the owner only.
+        // The journal contains replies of other servers: accessible to the owner only.
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let left = recovery::read_folder(folder)?;
-        let next_number = left.open_in.last_key_value().map_or(1, |(last, _)| last + 1);
+        let unsettled = recovery::read_folder(folder)?;
+        let next_number = unsettled.open_in.last_key_value().map_or(1, |(last, _)| last + 1);
         let mut state = State {
             folder: folder.to_owned(),
             segment_bytes_max,
             current: None,
             next_number,
-            open: left.flights.iter().map(|flight| (flight.recovered.key, flight.first_segment)).collect(),
-            open_in: left.open_in,
+            open: unsettled
+                .flights
+                .iter()
+                .map(|flight| (flight.recovered.key, flight.first_segment))
+                .collect(),
+            open_in: unsettled.open_in,
         };
         state.remove_settled_segments();
-        let recovered = left.flights.into_iter().map(|flight| flight.recovered).collect();
+        let recovered = unsettled.flights.into_iter().map(|flight| flight.recovered).collect();
         Ok((Self { state: Mutex::new(state) }, recovered))
     }
 
-    /// Called right before the final dot (or the last chunk). On an error the dot must not be sent.
+    /// Call this right before the last bytes (the final dot, or the last chunk). On an error they must not be sent.
     pub fn finishing(&self, key: FlightKey) -> io::Result<()> {
         self.lock().mark(key, &Mark::Finishing)
     }
 
-    /// Called right after the final reply, whatever it says.
-    pub fn answered(&self, key: FlightKey, answered: &Answered) -> io::Result<()> {
-        self.lock().mark(key, &Mark::Answered(answered.bounded()))
+    /// Call this right after the final reply, whatever it says.
+    pub fn replied(&self, key: FlightKey, reply: &FinalReply) -> io::Result<()> {
+        self.lock().mark(key, &Mark::Replied(reply.bounded()))
     }
 
     /// The outcomes of these flights are stored; the journal may forget them.

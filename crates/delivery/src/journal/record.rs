@@ -4,7 +4,7 @@ use std::io;
 
 use postroad_model::{MessageId, ServerId};
 
-use super::flight::{Answered, FlightKey};
+use super::flight::{FinalReply, FlightKey};
 
 /// Length and checksum of the payload.
 const HEAD_BYTES: usize = 8;
@@ -14,7 +14,7 @@ const KEY_BYTES: usize = 21;
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
 const FINISHING: u8 = 1;
-const ANSWERED: u8 = 2;
+const REPLIED: u8 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to the file or from it")]
@@ -22,20 +22,20 @@ pub(super) enum Mark {
     /// Written right before the final dot or last chunk.
     Finishing,
     /// Written right after the final reply.
-    Answered(Answered),
+    Replied(FinalReply),
 }
 
 pub(super) fn encode(key: FlightKey, mark: &Mark) -> io::Result<Vec<u8>> {
     let mut record = vec![0; HEAD_BYTES];
     record.push(match mark {
         Mark::Finishing => FINISHING,
-        Mark::Answered(_) => ANSWERED,
+        Mark::Replied(_) => REPLIED,
     });
     record.extend_from_slice(&key.server_id.0.to_le_bytes());
     record.extend_from_slice(&key.message_id.0.to_le_bytes());
     record.extend_from_slice(&key.attempt.to_le_bytes());
-    if let Mark::Answered(answered) = mark {
-        serde_json::to_writer(&mut record, answered)?;
+    if let Mark::Replied(reply) = mark {
+        serde_json::to_writer(&mut record, reply)?;
     }
     let payload = &record[HEAD_BYTES..];
     let (length, checksum) = (payload.len() as u32, crc32fast::hash(payload));
@@ -68,7 +68,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(FlightKey, Mark, usize)> {
     };
     let mark = match *kind {
         FINISHING => Mark::Finishing,
-        ANSWERED => Mark::Answered(serde_json::from_slice(reply).ok()?),
+        REPLIED => Mark::Replied(serde_json::from_slice(reply).ok()?),
         _ => return None,
     };
     Some((key, mark, HEAD_BYTES + length))

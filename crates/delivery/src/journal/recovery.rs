@@ -9,35 +9,35 @@ use super::record::{Mark, decode};
 use super::segment::{segment_number, segment_path};
 
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct UnsettledFlights {
     /// Flights in the order of their first marks.
-    pub(super) flights: Vec<LeftFlight>,
+    pub(super) flights: Vec<UnsettledFlight>,
     /// Number of flights that began in each segment; one entry per file.
     pub(super) open_in: BTreeMap<u64, usize>,
 }
 
 #[derive(Debug)]
-pub(super) struct LeftFlight {
+pub(super) struct UnsettledFlight {
     pub(super) recovered: Recovered,
     pub(super) first_segment: u64,
 }
 
-pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
-    let mut left = Left::default();
+pub(super) fn read_folder(folder: &Path) -> io::Result<UnsettledFlights> {
+    let mut unsettled = UnsettledFlights::default();
     for entry in std::fs::read_dir(folder)? {
         if let Some(number) = segment_number(&entry?.path()) {
-            left.open_in.insert(number, 0);
+            unsettled.open_in.insert(number, 0);
         }
     }
-    let mut places: HashMap<FlightKey, usize> = HashMap::new();
-    let numbers: Vec<u64> = left.open_in.keys().copied().collect();
+    let mut indexes: HashMap<FlightKey, usize> = HashMap::new();
+    let numbers: Vec<u64> = unsettled.open_in.keys().copied().collect();
     for number in numbers {
         let path = segment_path(folder, number);
         let bytes = std::fs::read(&path)?;
         let mut at = 0;
         while let Some((key, mark, length)) = decode(&bytes[at..]) {
             at += length;
-            left.take(&mut places, number, key, mark);
+            unsettled.take(&mut indexes, number, key, mark);
         }
         if at < bytes.len() {
             // Usually the end of the last segment: the process died, or the disk was full, in the middle of a mark.
@@ -45,22 +45,22 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
             tracing::warn!(path = %path.display(), ignored_bytes, "flight journal ends in a damaged record, which is ignored");
         }
     }
-    Ok(left)
+    Ok(unsettled)
 }
 
-impl Left {
+impl UnsettledFlights {
     /// Adds a mark; the latest mark of a flight counts.
-    fn take(&mut self, places: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
+    fn take(&mut self, indexes: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
         let outcome = match mark {
-            Mark::Finishing => RecoveredOutcome::Unanswered,
-            Mark::Answered(answered) => RecoveredOutcome::Answered(answered),
+            Mark::Finishing => RecoveredOutcome::NoReply,
+            Mark::Replied(reply) => RecoveredOutcome::Replied(reply),
         };
-        if let Some(place) = places.get(&key) {
-            self.flights[*place].recovered.outcome = outcome;
+        if let Some(index) = indexes.get(&key) {
+            self.flights[*index].recovered.outcome = outcome;
             return;
         }
-        places.insert(key, self.flights.len());
+        indexes.insert(key, self.flights.len());
         *self.open_in.entry(number).or_default() += 1;
-        self.flights.push(LeftFlight { recovered: Recovered { key, outcome }, first_segment: number });
+        self.flights.push(UnsettledFlight { recovered: Recovered { key, outcome }, first_segment: number });
     }
 }

@@ -40,7 +40,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Writes after the last record; the caller truncates or counts it.
+    /// Writes a record after the last one; the caller then counts it or truncates it again.
     pub(super) fn try_write(&mut self, record: &[u8]) -> io::Result<()> {
         let written = loop {
             match self.file.write(record) {

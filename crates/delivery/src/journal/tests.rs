@@ -9,8 +9,8 @@ fn key(message: i64) -> FlightKey {
     FlightKey { server_id: ServerId(3), message_id: MessageId(message), attempt: 2 }
 }
 
-fn answer(code: u16) -> Answered {
-    Answered {
+fn reply(code: u16) -> FinalReply {
+    FinalReply {
         accepted: code == 250,
         at: Timestamp::from_micros(1_794_711_600_000_000),
         code,
@@ -31,7 +31,7 @@ fn answer(code: u16) -> Answered {
 }
 
 fn recovered(message: i64, code: Option<u16>) -> Recovered {
-    let outcome = code.map_or(RecoveredOutcome::Unanswered, |code| RecoveredOutcome::Answered(answer(code)));
+    let outcome = code.map_or(RecoveredOutcome::NoReply, |code| RecoveredOutcome::Replied(reply(code)));
     Recovered { key: key(message), outcome }
 }
 
@@ -59,8 +59,8 @@ fn flights_come_back_with_their_answer_or_without() {
     for message in 1..=4 {
         journal.finishing(key(message)).unwrap();
     }
-    journal.answered(key(2), &answer(250)).unwrap();
-    journal.answered(key(4), &answer(550)).unwrap();
+    journal.replied(key(2), &reply(250)).unwrap();
+    journal.replied(key(4), &reply(550)).unwrap();
     journal.settled([key(3)]);
     drop(journal);
 
@@ -78,28 +78,28 @@ fn a_recipient_is_in_no_file() {
     let (journal, _) = open(&folder);
     journal.finishing(key(1)).unwrap();
     let text =
-        Answered::without_recipient("5.1.1 <Jane@Example.com> is not jane@example.com", "jane@example.com");
-    journal.answered(key(1), &Answered { text, ..answer(550) }).unwrap();
+        FinalReply::without_recipient("5.1.1 <Jane@Example.com> is not jane@example.com", "jane@example.com");
+    journal.replied(key(1), &FinalReply { text, ..reply(550) }).unwrap();
     drop(journal);
     for path in files(&folder) {
         let bytes = std::fs::read(path).unwrap().to_ascii_lowercase();
         assert!(!bytes.windows(16).any(|window| window == b"jane@example.com"));
     }
     let (_, left) = open(&folder);
-    let RecoveredOutcome::Answered(answered) = &left[0].outcome else { panic!("{left:?}") };
+    let RecoveredOutcome::Replied(answered) = &left[0].outcome else { panic!("{left:?}") };
     assert_eq!(answered.with_recipient(Some("j@x.example")), "5.1.1 <j@x.example> is not j@x.example");
 }
 
 #[test]
-fn flights_of_one_message_are_told_apart_by_their_attempt() {
+fn flights_of_one_message_are_distinguished_by_their_attempt() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
     let second = FlightKey { attempt: 3, ..key(1) };
     journal.finishing(key(1)).unwrap();
-    journal.answered(key(1), &answer(451)).unwrap();
+    journal.replied(key(1), &reply(451)).unwrap();
     journal.finishing(second).unwrap();
     let (_, left) = open(&folder);
-    let outcome = RecoveredOutcome::Unanswered;
+    let outcome = RecoveredOutcome::NoReply;
     assert_eq!(left, [recovered(1, Some(451)), Recovered { key: second, outcome }]);
 }
 
@@ -108,7 +108,7 @@ fn a_journal_without_open_flights_is_empty() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
     journal.finishing(key(1)).unwrap();
-    journal.answered(key(1), &answer(250)).unwrap();
+    journal.replied(key(1), &reply(250)).unwrap();
     journal.settled([key(1), key(9)]);
     assert_eq!(files(&folder).iter().map(|path| path.metadata().unwrap().len()).sum::<u64>(), 0);
     // And goes on from there.
@@ -173,8 +173,8 @@ fn an_answer_is_remembered_as_long_as_its_dot() {
         journal.finishing(key(message)).unwrap();
     }
     // The answers of 1 and 2 are in later segments, which nothing else needs.
-    journal.answered(key(1), &answer(250)).unwrap();
-    journal.answered(key(2), &answer(250)).unwrap();
+    journal.replied(key(1), &reply(250)).unwrap();
+    journal.replied(key(2), &reply(250)).unwrap();
     journal.finishing(key(4)).unwrap();
     journal.settled([key(1), key(2)]);
     drop(journal);
@@ -194,7 +194,7 @@ fn folder_with(bytes: &[u8]) -> TempDir {
 /// Three marks, and where each ends.
 fn three_marks() -> (Vec<u8>, [usize; 3]) {
     let first = encode(key(1), &Mark::Finishing).unwrap();
-    let second = encode(key(1), &Mark::Answered(answer(250))).unwrap();
+    let second = encode(key(1), &Mark::Replied(reply(250))).unwrap();
     let third = encode(key(2), &Mark::Finishing).unwrap();
     let ends = [first.len(), first.len() + second.len(), first.len() + second.len() + third.len()];
     ([first, second, third].concat(), ends)
@@ -259,16 +259,16 @@ fn a_damaged_segment_hides_none_of_the_others() {
 fn answers_are_bounded() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
-    let long = Answered {
+    let long = FinalReply {
         text: "\u{1}".repeat(511) + "\u{fc}\u{fc}",
         mx: "m".repeat(100_000),
         without_tls: Some("\u{1}".repeat(1_000)),
-        ..answer(550)
+        ..reply(550)
     };
     journal.finishing(key(1)).unwrap();
-    journal.answered(key(1), &long).unwrap();
+    journal.replied(key(1), &long).unwrap();
     let (_, left) = open(&folder);
-    let RecoveredOutcome::Answered(kept) = &left[0].outcome else { panic!("the answer is lost") };
+    let RecoveredOutcome::Replied(kept) = &left[0].outcome else { panic!("the answer is lost") };
     assert_eq!((kept.text.len(), kept.mx.len()), (511, 255));
 }
 
@@ -296,7 +296,7 @@ fn marks_of_many_threads_are_all_there() {
                 for message in 0..200 {
                     let key = key(thread * 1_000 + message);
                     journal.finishing(key).unwrap();
-                    journal.answered(key, &answer(250)).unwrap();
+                    journal.replied(key, &reply(250)).unwrap();
                     if message % 2 == 0 {
                         journal.settled([key]);
                     }
@@ -309,5 +309,5 @@ fn marks_of_many_threads_are_all_there() {
     let (_, left) = open(&folder);
     let unsettled = left.iter().filter(|flight| flight.key.message_id.0 % 2 == 1);
     assert_eq!(unsettled.count(), 800);
-    assert!(left.iter().all(|flight| matches!(flight.outcome, RecoveredOutcome::Answered(_))));
+    assert!(left.iter().all(|flight| matches!(flight.outcome, RecoveredOutcome::Replied(_))));
 }

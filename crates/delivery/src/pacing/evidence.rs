@@ -1,5 +1,5 @@
 //! Recent refusals without an acceptance in between. A wider scope is slowed only if several of its parts and several
-//! senders were refused.
+//! servers were refused.
 
 use std::collections::HashSet;
 use std::time::Duration;

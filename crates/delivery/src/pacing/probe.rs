@@ -1,11 +1,11 @@
-//! A pause that ends with one test message, whose outcome decides what follows.
+//! A pause that ends with one probe message; the reply to it decides whether sending continues.
 
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-/// A probe without an answer after this time decides nothing: another message is tried.
-const UNANSWERED_MAX: Duration = Duration::from_secs(30);
+/// A probe without a reply after this time decides nothing: another message is sent.
+const NO_REPLY_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Probe {
@@ -20,7 +20,7 @@ enum State {
     Closed {
         until: Timestamp,
     },
-    /// One test message is being sent.
+    /// One probe message is being sent.
     Out {
         since: Timestamp,
     },
@@ -39,7 +39,7 @@ impl Probe {
         self.state == State::Open
     }
 
-    /// Whether the pause lasts: replies to messages sent before it prove nothing.
+    /// Whether the pause lasts. Meanwhile replies to messages sent before it prove nothing.
     pub(super) fn is_waiting(&self, now: Timestamp) -> bool {
         matches!(self.state, State::Closed { until } if until > now)
     }
@@ -48,7 +48,7 @@ impl Probe {
         let until = match self.state {
             State::Open => return None,
             State::Closed { until } => until,
-            State::Out { since } => since.plus(UNANSWERED_MAX),
+            State::Out { since } => since.plus(NO_REPLY_MAX),
         };
         (until > now).then_some(until)
     }

@@ -1,5 +1,5 @@
 //! Estimate of the messages per minute that a receiver accepts from one source address. After a refusal sending pauses
-//! and continues below the rate reached. `curve.rs` raises it again.
+//! and continues below the rate reached; `curve.rs` raises the rate again.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::recent::Recent;
 const LESS: f64 = 0.9;
 const BIT_LESS: f64 = 0.75;
 const MUCH_LESS: f64 = 0.5;
-const LONG_HOLD: Duration = Duration::from_secs(15);
-const HOLD_MIN: Duration = Duration::from_secs(2);
-const HOLD_FIRST_MAX: Duration = Duration::from_secs(12);
-const HOLD_MAX: Duration = Duration::from_secs(25);
-/// For signals closer together than this, the rate is computed from the messages accepted between them.
+const LONG_PAUSE: Duration = Duration::from_secs(15);
+const PAUSE_MIN: Duration = Duration::from_secs(2);
+const PAUSE_FIRST_MAX: Duration = Duration::from_secs(12);
+const PAUSE_MAX: Duration = Duration::from_secs(25);
+/// For refusals closer together than this, the rate is computed from the messages accepted between them.
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
 /// A refusal this long after the previous one is a signal of its own.
 const RATE_IS_OWN: Duration = Duration::from_secs(45);
@@ -35,10 +35,10 @@ const AFTER_STANDSTILL_PER_MINUTE: f64 = 120.0;
 pub struct RateEstimate {
     /// `None` if nothing was ever refused; sending is not limited.
     curve: Option<Curve>,
-    hold: Probe,
-    hold_last: Duration,
+    pause: Probe,
+    last_pause: Duration,
     /// Time since which the receiver has accepted nothing.
-    held_since: Option<Timestamp>,
+    paused_since: Option<Timestamp>,
     /// Whether the last signal came soon after the previous one.
     was_close: bool,
     next_at: Option<Timestamp>,
@@ -86,17 +86,17 @@ impl RateEstimate {
 
     /// The receiver replied that sending is too fast.
     pub fn signal(&mut self, reason: &Reason, now: Timestamp) {
-        if self.hold.is_waiting(now) {
+        if self.pause.is_waiting(now) {
             // The reply to a message that was already being sent.
             return;
         }
         self.reason = Some(reason.clone());
         let since_signal = self.signal_at.map_or(Duration::MAX, |at| now.since(at));
-        if !self.hold.is_open() || self.is_minute_full(since_signal, now) {
-            // The test message was refused, or one soon after it.
-            self.was_close |= self.hold.is_open();
-            self.held_since.get_or_insert(now);
-            self.hold_last = self.hold_last.mul_f64(2.4).min(HOLD_MAX);
+        if !self.pause.is_open() || self.is_minute_full(since_signal, now) {
+            // The probe was refused, or a message soon after it.
+            self.was_close |= self.pause.is_open();
+            self.paused_since.get_or_insert(now);
+            self.last_pause = self.last_pause.mul_f64(2.4).min(PAUSE_MAX);
         } else {
             let refused = self.per_minute(now).filter(|_| since_signal >= RATE_IS_OWN).unwrap_or_default();
             let (goal, knowledge) = self.refused_rate(now);
@@ -104,11 +104,11 @@ impl RateEstimate {
             self.curve = Some(curve);
             self.estimated_at = Some(now);
             self.was_close = since_signal < CLOSE_TOGETHER;
-            self.held_since = Some(now);
-            let hold = if knowledge == Knowledge::Search { 0.0 } else { 150.0 / curve.goal };
-            self.hold_last = Duration::from_secs_f64(hold).clamp(HOLD_MIN, HOLD_FIRST_MAX);
+            self.paused_since = Some(now);
+            let pause_secs = if knowledge == Knowledge::Search { 0.0 } else { 150.0 / curve.goal };
+            self.last_pause = Duration::from_secs_f64(pause_secs).clamp(PAUSE_MIN, PAUSE_FIRST_MAX);
         }
-        self.hold.close_until(now.plus(self.hold_last));
+        self.pause.close_until(now.plus(self.last_pause));
         self.signal_at = Some(now);
         self.accepted_since_signal = 0;
     }
@@ -167,17 +167,17 @@ impl RateEstimate {
         self.passed(now);
     }
 
-    /// A message was answered, but not with "too fast".
+    /// A message got a reply other than "too fast".
     pub fn passed(&mut self, now: Timestamp) {
-        if self.hold.is_open() || self.hold.is_waiting(now) {
+        if self.pause.is_open() || self.pause.is_waiting(now) {
             return;
         }
-        self.hold.open();
-        let held = self.held_since.take().map_or(Duration::ZERO, |since| now.since(since));
+        self.pause.open();
+        let paused = self.paused_since.take().map_or(Duration::ZERO, |since| now.since(since));
         let Some(curve) = &mut self.curve else { return };
-        if held > LONG_HOLD {
+        if paused > LONG_PAUSE {
             if curve.knowledge == Knowledge::Search {
-                // It counts by the minute: the messages it accepted before are its limit.
+                // The receiver counts by the minute: the messages it accepted before are its limit.
                 curve.knowledge = Knowledge::Measured;
             }
             curve.begin(MUCH_LESS, now);
@@ -194,23 +194,23 @@ impl RateEstimate {
         }
     }
 
-    /// Whether nothing is sent, or only one test message.
-    pub fn is_held(&self) -> bool {
-        !self.hold.is_open()
+    /// Whether nothing is sent, or only one probe message.
+    pub fn is_paused(&self) -> bool {
+        !self.pause.is_open()
     }
 
     pub fn is_limiting(&self) -> bool {
-        self.curve.is_some() || self.is_held()
+        self.curve.is_some() || self.is_paused()
     }
 
     pub fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
         let by_pace = || self.next_at.filter(|at| *at > now && self.curve.is_some());
-        self.hold.blocked_until(now).or_else(by_pace)
+        self.pause.blocked_until(now).or_else(by_pace)
     }
 
     /// A message is sent.
     pub fn take(&mut self, now: Timestamp) {
-        self.hold.take(now);
+        self.pause.take(now);
         let Some(rate) = self.per_minute(now) else { return };
         let interval = Duration::from_secs_f64(60.0 / rate);
         // Only a message that had to wait shows that a higher rate is wanted.
@@ -224,10 +224,10 @@ impl RateEstimate {
     }
 
     pub fn shift_back(&mut self, by: Duration) {
-        self.hold.shift_back(by);
+        self.pause.shift_back(by);
         self.recent.shift_back(by);
         let moments = [
-            &mut self.held_since,
+            &mut self.paused_since,
             &mut self.next_at,
             &mut self.taken_at,
             &mut self.signal_at,

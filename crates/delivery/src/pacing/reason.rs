@@ -6,21 +6,21 @@ use std::sync::Arc;
 use postroad_model::ServerId;
 use postroad_smtp::EnhancedCode;
 
-/// Who reads a text.
+/// Reader of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     Operator,
     Server(ServerId),
-    /// It is stored with messages of any server.
+    /// Any server: the text is stored with messages of all of them.
     Anyone,
 }
 
-/// The reply. It may quote the message that it answers, so only the operator and the message's server may read it in full;
-/// others read its codes. `Display` shows the codes.
+/// A receiver's reply. It may quote the refused message, so only the operator and the message's server may read it in
+/// full; others read its codes. `Display` shows the codes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reason {
     reply: Arc<str>,
-    /// Server of the answered message; `None` if the reply came before any message.
+    /// Server of the refused message; `None` if the reply came before any message.
     server: Option<ServerId>,
 }
 

@@ -23,7 +23,7 @@ impl Default for Recent {
 impl Recent {
     pub(super) fn add(&mut self, now: Timestamp) {
         self.advance(now);
-        self.counts[place(self.newest)] += 1;
+        self.counts[slot_of(self.newest)] += 1;
         self.sum += 1;
     }
 
@@ -35,7 +35,7 @@ impl Recent {
 
     pub(super) fn shift_back(&mut self, by: Duration) {
         let seconds = by.as_secs() as i64;
-        self.counts.rotate_left(place(seconds));
+        self.counts.rotate_left(slot_of(seconds));
         self.newest -= seconds;
     }
 
@@ -46,11 +46,11 @@ impl Recent {
         }
         while self.newest < second {
             self.newest += 1;
-            self.sum -= std::mem::take(&mut self.counts[place(self.newest)]);
+            self.sum -= std::mem::take(&mut self.counts[slot_of(self.newest)]);
         }
     }
 }
 
-fn place(second: i64) -> usize {
+fn slot_of(second: i64) -> usize {
     second.rem_euclid(SECONDS as i64) as usize
 }

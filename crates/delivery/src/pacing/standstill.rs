@@ -1,5 +1,5 @@
-//! A receiver, or one of its domains, that refuses everything: only a test message is sent from time to time, until one
-//! is accepted.
+//! A receiver, or one of its domains, that refuses everything: only a probe message is sent from time to time, until
+//! one is accepted.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use postroad_model::Timestamp;
 use super::probe::Probe;
 use super::reason::Reason;
 
-/// Pause before the first test message.
+/// Pause before the first probe.
 const PAUSE_FIRST: Duration = Duration::from_secs(20);
-/// Pause between test messages: the end is noticed within a minute.
+/// Pause between probes: the end of the standstill is noticed within a minute.
 const PAUSE: Duration = Duration::from_secs(45);
-/// After this time test messages become rarer.
+/// After this time probes become rarer.
 const PATIENT_AFTER: Duration = Duration::from_mins(30);
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
@@ -50,16 +50,16 @@ impl Standstill {
         was_open
     }
 
-    /// A message was accepted. Returns whether everything was stopped until now.
-    pub fn accepted(&mut self) -> bool {
-        let stood = !self.probe.is_open();
-        if stood || self.refused_in_a_row > 0 {
+    /// Ends the standstill. Returns whether there was one.
+    pub fn end(&mut self) -> bool {
+        let was_stopped = !self.probe.is_open();
+        if was_stopped || self.refused_in_a_row > 0 {
             *self = Self::default();
         }
-        stood
+        was_stopped
     }
 
-    pub fn is_standing(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         !self.probe.is_open()
     }
 
@@ -85,9 +85,9 @@ impl Standstill {
         self.reason.clone().unwrap_or_default()
     }
 
-    /// Allows a test message now, because an operator asked for it.
+    /// Allows a probe now, because an operator asked for it.
     pub fn try_now(&mut self, now: Timestamp) {
-        if self.is_standing() {
+        if self.is_stopped() {
             self.probe.close_until(now);
         }
     }

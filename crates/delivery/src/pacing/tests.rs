@@ -127,7 +127,7 @@ fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() 
     let mut standstill = Standstill::default();
     assert!(!standstill.refused(3, &words(), at(0.0)));
     assert!(!standstill.refused(3, &words(), at(1.0)));
-    standstill.accepted();
+    standstill.end();
     assert!(!standstill.refused(3, &words(), at(2.0)));
     assert!(!standstill.refused(3, &words(), at(3.0)));
     assert!(standstill.refused(3, &words(), at(4.0)));
@@ -140,7 +140,7 @@ fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() 
         now = next;
     }
     standstill.take(now);
-    assert!(standstill.accepted());
+    assert!(standstill.end());
     assert!(standstill.blocked_until(now).is_none());
 }
 

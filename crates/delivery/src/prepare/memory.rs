@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_full_takes_again_after_something_left() {
+    fn full_memory_has_room_again_after_a_release() {
         let memory = FreshMemory::new(10_000);
         let first = memory.reserve(5_000, 1).unwrap();
         assert!(memory.reserve(5_000, 1).is_none());

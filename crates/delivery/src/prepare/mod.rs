@@ -33,7 +33,7 @@ pub(crate) struct Work {
     pub(crate) message_id: MessageId,
     pub(crate) token: MessageToken,
     pub(crate) rcpt_to: String,
-    /// Time of sending that its sender chose.
+    /// Time of sending that the caller chose.
     pub(crate) send_at: Option<Timestamp>,
     /// When it was released, if it was held.
     pub(crate) released_at: Option<Timestamp>,

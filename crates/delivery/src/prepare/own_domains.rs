@@ -1,4 +1,4 @@
-//! Signing keys and bounce domain of a verified From domain. What it lacks, the installation provides.
+//! Signing keys and bounce domain of a verified From domain. The installation provides what the domain lacks.
 
 use std::collections::HashMap;
 use std::sync::Arc;

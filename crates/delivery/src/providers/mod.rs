@@ -26,12 +26,12 @@ pub struct Provider {
     /// Mailbox domains of the provider, for analytics by provider: known without a look-up.
     pub recipient_domains: Vec<DomainName>,
     pub connections_max: u32,
-    /// Most new connections a minute; `None` for unlimited.
+    /// Maximum number of new connections a minute; `None` for unlimited.
     pub connections_per_minute: Option<u32>,
     pub messages_per_connection_max: u32,
     /// `None` for unlimited.
     pub messages_per_minute: Option<f64>,
-    /// Most connections before the first message was accepted.
+    /// Maximum number of connections before the first message was accepted.
     pub slow_start_connections: u32,
     pub idle_max: Duration,
     pub connection_age_max: Duration,
@@ -116,7 +116,7 @@ impl Providers {
     }
 
     /// An entry without limits, for hosts in this process.
-    pub(crate) fn here(&self) -> Arc<Provider> {
+    pub(crate) fn in_process(&self) -> Arc<Provider> {
         Arc::new(Provider {
             name: "local".to_owned(),
             group: "local".into(),

@@ -84,7 +84,7 @@ impl AccountPaces {
     ) -> Option<(Timestamp, ServerId)> {
         let pace = self.paces.get_mut(&account)?;
         pace.bucket.take(now);
-        // Servers before it have lost their turns; one that was not waiting takes the place of the first.
+        // Servers before it have lost their turns. A server that was not waiting uses up the turn of the first one.
         let is_waiting = pace.waiting.contains(&server);
         while let Some(first) = pace.turns.pop_front() {
             pace.waiting.remove(&first);

@@ -13,9 +13,9 @@ use super::{Action, Schedule, Wake};
 /// A host that has not greeted after this time counts as silent, unless it is known to take longer.
 const GREETING_WAIT: Duration = Duration::from_secs(1);
 const GREETING_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Longest time from the host's first byte until the connection accepts messages; then it counts as silent.
+/// Longest time from the host's greeting until the connection accepts messages; after that the host counts as silent.
 const SESSION_WAIT: Duration = Duration::from_secs(3);
-/// Longest time from there until the reply to the first message; then it counts as silent.
+/// Longest time from then until the reply to the first message; after that the host counts as silent.
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
@@ -26,12 +26,12 @@ const REPLIED_LATELY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Attempt {
     id: u64,
-    /// The share of connections in which it counts.
+    /// The share of connections in which the attempt counts.
     counted: Option<Counted>,
     dialled_at: Option<Timestamp>,
-    /// When it becomes overdue.
+    /// When the attempt becomes overdue.
     overdue_at: Option<Timestamp>,
-    /// The connection accepts messages, but its site has not replied to one yet.
+    /// Whether the connection accepts messages; its site has not replied to one yet.
     is_connected: bool,
 }
 
@@ -56,7 +56,7 @@ impl Schedule {
     }
 
     /// A host is being dialled: from now on the time to its greeting counts.
-    pub(crate) fn dialling(&mut self, path_id: usize, id: u64, now: Timestamp) {
+    pub(crate) fn note_dialling(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let known = self.source_sites[self.paths[path_id].source_site].greeted_after;
         let Some(attempt) = self.attempt(path_id, id) else { return };
         attempt.dialled_at = Some(now);
@@ -68,7 +68,7 @@ impl Schedule {
     }
 
     /// Records the greeting. The host has `SESSION_WAIT` more until the connection must accept messages.
-    pub(crate) fn heard(&mut self, path_id: usize, id: u64, now: Timestamp) {
+    pub(crate) fn note_greeting(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let Some(attempt) = self.attempt(path_id, id) else { return };
         let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(Counted::Silent));
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
@@ -175,7 +175,7 @@ impl Schedule {
             self.connection_shares.overdue.remove(&(before, path_id, id));
         }
         self.connection_shares.overdue.insert((at, path_id, id));
-        self.order_overdue_wake();
+        self.schedule_overdue_wake();
     }
 
     /// How much earlier attempts become overdue while sites wait for their first connection.
@@ -183,8 +183,8 @@ impl Schedule {
         if self.connection_shares.is_crowded() { SHORTER_IN_A_CROWD } else { Duration::ZERO }
     }
 
-    /// Orders one wake-up for all attempts: for the earliest of them.
-    pub(super) fn order_overdue_wake(&mut self) {
+    /// Schedules one wake-up for all attempts, at the time when the first becomes overdue.
+    pub(super) fn schedule_overdue_wake(&mut self) {
         let Some((at, ..)) = self.connection_shares.overdue.first() else { return };
         let at = at.minus(self.overdue_shift());
         if self.connection_shares.overdue_wake.is_none_or(|known| at < known) {
@@ -193,9 +193,9 @@ impl Schedule {
         }
     }
 
-    /// Wake-up for attempts. Outdated orders have no effect.
-    pub(super) fn wake_attempts(&mut self, ordered_for: Timestamp, now: Timestamp) {
-        if self.connection_shares.overdue_wake == Some(ordered_for) {
+    /// Wake-up for attempts. Outdated wake-ups have no effect.
+    pub(super) fn wake_attempts(&mut self, scheduled_for: Timestamp, now: Timestamp) {
+        if self.connection_shares.overdue_wake == Some(scheduled_for) {
             self.age_attempts(now);
         }
     }
@@ -207,13 +207,13 @@ impl Schedule {
         while let Some((_, path_id, id)) =
             self.connection_shares.overdue.first().filter(|(at, ..)| *at <= until)
         {
-            self.call_silent(*path_id, *id, now);
+            self.mark_silent(*path_id, *id, now);
         }
         self.serve_line(Line::New, now);
-        self.order_overdue_wake();
+        self.schedule_overdue_wake();
     }
 
-    fn call_silent(&mut self, path_id: usize, id: u64, now: Timestamp) {
+    fn mark_silent(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let is_silent = |attempt: &Attempt| attempt.counted == Some(Counted::Silent);
         let source_site = &self.source_sites[self.paths[path_id].source_site];
         let has_another =
@@ -227,10 +227,10 @@ impl Schedule {
         self.connection_shares.uncount(before);
         self.connection_shares.count(Some(Counted::Silent));
         self.note_silence(path_id, now);
-        // It is not aborted during a message: then its timeouts are shorter while connections are scarce, and one that
-        // waits for the last reply does not count (`parking.rs`).
+        // Not during a message: then timeouts are shorter while connections are scarce, and a connection that waits for
+        // the final reply does not count (`parking.rs`).
         if !is_connected && (has_another || self.connection_shares.has_too_many_silent()) {
-            self.actions.push(Action::GiveWay { attempt: id });
+            self.actions.push(Action::AbortAttempt { attempt: id });
         }
     }
 

@@ -45,7 +45,7 @@ pub(crate) enum Why {
     NoConnection {
         receiver: String,
     },
-    /// A receiver, or a domain, refuses everything; single test messages find out whether that has ended.
+    /// A receiver, or a domain, refuses everything; probes find out whether that has ended.
     Standstill {
         receiver: String,
         since: Timestamp,

@@ -67,7 +67,7 @@ impl Schedule {
         self.shift_attempts_back(by);
     }
 
-    /// Orders wake-ups again that were meant for the old time.
+    /// Schedules wake-ups again that were meant for the old time.
     fn wake_again(&mut self, now: Timestamp) {
         let failed = |(id, lane): (usize, &super::lane::Lane)| match lane.route {
             LaneRoute::Failed { until, .. } => Some(Reverse((until, Wake::Lane(id)))),
@@ -105,7 +105,7 @@ mod tests {
             greylisted: None,
             announce_at: None,
             was_tried_elsewhere: false,
-            was_hurried: false,
+            was_aborted: false,
             begun: false,
             work: None,
         }
@@ -129,7 +129,7 @@ mod tests {
 
         let late = schedule.clock_went_back(DAY, RIGHT, RIGHT);
         assert_eq!(late.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
-        assert_eq!(schedule.entries(), 1, "what is given back is not counted any more");
+        assert_eq!(schedule.entries(), 1, "released entries are not counted any more");
         assert_eq!(resolves(&mut schedule), 0);
         schedule.tick(RIGHT.plus(Duration::from_secs(61)));
         assert_eq!(resolves(&mut schedule), 1, "the DNS is asked again after its minute");

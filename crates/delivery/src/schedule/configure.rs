@@ -9,8 +9,8 @@ use super::Schedule;
 use super::server_gate::ServerGate;
 
 impl Schedule {
-    /// Read every other second and after every change, but most of it rarely changes: work on every lane is done only
-    /// if it may affect every lane.
+    /// Applies the setup. It is read every two seconds and after every change, but most of it rarely changes: so work
+    /// on every lane is done only if a change may affect every lane.
     pub(crate) fn configure(&mut self, setup: &DeliverySetup, now: Timestamp) {
         let changed_servers = self.configure_servers(&setup.servers, setup.live_nodes);
         let rest = without_servers_and_counts(setup);
@@ -19,7 +19,7 @@ impl Schedule {
             changed_servers.is_empty() && old.gates == rest.gates && old.live_nodes == rest.live_nodes
         });
         if !has_same_limits {
-            self.give_back_kept();
+            self.return_kept();
         }
         if self.setup.as_ref() == Some(&rest) {
             if is_warming {

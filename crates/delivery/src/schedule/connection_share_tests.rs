@@ -13,7 +13,7 @@ use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 
 const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
-/// A schedule whose connection tasks do what they are told. Sites whose name begins with `silent` never greet.
+/// A schedule whose connection tasks do as it says. Sites whose name begins with `silent` never greet.
 struct World {
     schedule: Schedule,
     now: Timestamp,
@@ -50,7 +50,7 @@ impl World {
             greylisted: None,
             announce_at: None,
             was_tried_elsewhere: false,
-            was_hurried: false,
+            was_aborted: false,
             begun: false,
             work: None,
         };
@@ -71,7 +71,7 @@ impl World {
                 match action {
                     Action::Resolve { lane, key, .. } => self.schedule.resolved(lane, route(&key), self.now),
                     Action::Open { path, attempt } => self.open(path, attempt),
-                    Action::GiveWay { attempt } => self.give_way(attempt),
+                    Action::AbortAttempt { attempt } => self.abort_attempt(attempt),
                     Action::Wake { .. } => {}
                 }
             }
@@ -79,17 +79,17 @@ impl World {
     }
 
     fn open(&mut self, path: usize, attempt: u64) {
-        let Next::Job(job) = self.schedule.next(path, Asking::First, self.now) else {
+        let Next::Job(job) = self.schedule.next(path, WorkRequest::First, self.now) else {
             self.schedule.attempt_ended(path, attempt, self.now);
-            return self.schedule.closed(path, Left::Working, false, self.now);
+            return self.schedule.closed(path, EndedWhile::Working, false, self.now);
         };
         self.opened.insert(job.route.site.to_string());
-        self.schedule.dialling(path, attempt, self.now);
+        self.schedule.note_dialling(path, attempt, self.now);
         let site = job.route.base_site.to_string();
         if site.starts_with("silent") || self.hanging.contains(&site) {
             self.dialling.insert(attempt, (path, *job));
         } else {
-            self.schedule.heard(path, attempt, self.now);
+            self.schedule.note_greeting(path, attempt, self.now);
             self.schedule.connected(path, attempt, true, self.now);
             self.busy.push((path, *job));
         }
@@ -98,18 +98,18 @@ impl World {
     /// The host answers after all.
     fn answer(&mut self, attempt: u64) {
         let (path, job) = self.dialling.remove(&attempt).unwrap();
-        self.schedule.heard(path, attempt, self.now);
+        self.schedule.note_greeting(path, attempt, self.now);
         self.schedule.connected(path, attempt, true, self.now);
         self.busy.push((path, job));
         self.work();
     }
 
-    fn give_way(&mut self, attempt: u64) {
+    fn abort_attempt(&mut self, attempt: u64) {
         let Some((path, job)) = self.dialling.remove(&attempt) else { return };
         self.broken_off += 1;
         self.schedule.attempt_ended(path, attempt, self.now);
         self.schedule.put_back(job.lane, job.entry, self.now);
-        self.schedule.closed(path, Left::Working, false, self.now);
+        self.schedule.closed(path, EndedWhile::Working, false, self.now);
     }
 
     /// Its timeout has passed, or something else ended it.
@@ -120,7 +120,7 @@ impl World {
         }
         self.schedule.connect_failed(path, "no connection".to_owned(), self.now);
         self.schedule.attempt_ended(path, attempt, self.now);
-        self.schedule.closed(path, Left::Working, false, self.now);
+        self.schedule.closed(path, EndedWhile::Working, false, self.now);
         self.work();
     }
 
@@ -136,10 +136,10 @@ impl World {
     fn send_one(&mut self) -> i64 {
         let (path, job) = self.busy.remove(0);
         self.schedule.accepted(path, &job.lane, job.entry.server_id, self.now);
-        match self.schedule.next(path, Asking::Again, self.now) {
+        match self.schedule.next(path, WorkRequest::Again, self.now) {
             Next::Job(next) => self.busy.push((path, *next)),
-            Next::Wait => self.schedule.closed(path, Left::Waiting, true, self.now),
-            Next::Close => self.schedule.closed(path, Left::Working, true, self.now),
+            Next::Wait => self.schedule.closed(path, EndedWhile::Waiting, true, self.now),
+            Next::Close => self.schedule.closed(path, EndedWhile::Working, true, self.now),
         }
         self.work();
         job.entry.server_id.0
@@ -257,7 +257,7 @@ fn one_host_that_hangs_does_not_stop_a_site_that_replies() {
     // Three connections have carried enough; the next ones meet the host that hangs.
     for _ in 0..3 {
         let (path, _) = world.busy.remove(0);
-        world.schedule.closed(path, Left::Working, true, world.now);
+        world.schedule.closed(path, EndedWhile::Working, true, world.now);
         world.work();
     }
     assert_eq!(world.dialling.len(), 3);
@@ -267,7 +267,7 @@ fn one_host_that_hangs_does_not_stop_a_site_that_replies() {
         world.send_one();
     }
     assert!(world.dialling.contains_key(&first), "one attempt waits for that host");
-    assert_eq!(world.broken_off, 6, "the others make way, each after a second");
+    assert_eq!(world.broken_off, 6, "the others are aborted, each after a second");
     world.hanging.clear();
     world.pass(Duration::from_secs(1));
     assert_eq!(world.busy.len(), 9, "the site gets connections to its other hosts");
@@ -380,7 +380,7 @@ fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
     }
     for (path, job) in waiting {
         world.schedule.accepted(path, &job.lane, job.entry.server_id, world.now);
-        world.schedule.closed(path, Left::Working, true, world.now);
+        world.schedule.closed(path, EndedWhile::Working, true, world.now);
     }
     while !world.busy.is_empty() {
         world.work();
@@ -395,14 +395,14 @@ fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
     for n in 0..30 {
         world.add(1, &format!("hangs-{n}.example"));
     }
-    // Each makes way in the middle of its message, as its host says nothing. Those that are known for it keep waiting.
+    // Each is aborted in the middle of its message, as its host says nothing. Those that are known for it keep waiting.
     while let Some(at) = world.busy.iter().position(|(_, job)| !job.is_site_silent) {
         let begun = world.now;
         world.pass(Duration::from_millis(100));
         let (path, job) = world.busy.remove(at);
         world.schedule.note_hang(path, begun, world.now);
         world.schedule.put_back(job.lane, job.entry, world.now);
-        world.schedule.closed(path, Left::Working, true, world.now);
+        world.schedule.closed(path, EndedWhile::Working, true, world.now);
         world.work();
     }
     assert_eq!(world.opened.len(), 30, "each was tried once");

@@ -4,8 +4,8 @@
 //!
 //! A site counts as silent after a timeout, or when a host has not greeted within a second (`attempts.rs`). A silent
 //! site beyond the fifth aborts its attempt: its message waits, without a failure, for the next turn among the silent
-//! sites. A host that hangs during a message makes way after three seconds while connections are scarce, and one that
-//! hangs after the end of a message does not count (`parking.rs`).
+//! sites. A message whose host hangs is aborted after three seconds while connections are scarce. A connection that
+//! waits long for a final reply does not count (`parking.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -25,11 +25,11 @@ const EXAMINED_MAX: usize = 8;
 /// Whether a site answers, seen from one source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Health {
-    /// It has replied to no message yet.
+    /// The site has replied to no message yet.
     #[default]
     New,
     Answering,
-    /// Its hosts do not answer in time.
+    /// The site's hosts do not answer in time.
     Silent,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Line {
     Silent,
 }
 
-/// The lines in which a queue waits. Its paths may wait for different things.
+/// The lines in which a queue waits: its paths may wait in different ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lines([bool; 3]);
 
@@ -81,18 +81,18 @@ pub(super) struct ConnectionShares {
     /// Number of attempts that count as silent.
     silent: u32,
     silent_max: u32,
-    /// Limit of new and silent attempts together; silent ones may exceed it in the middle of a message.
+    /// Limit of new and silent attempts together; attempts that become silent during a message may exceed it.
     unproved_max: u32,
     attempt_ids: u64,
     /// Attempts by the time they become overdue, with their paths.
     pub(super) overdue: BTreeSet<(Timestamp, usize, u64)>,
-    /// Time of the ordered wake-up for them.
+    /// Time of the scheduled wake-up for overdue attempts.
     pub(super) overdue_wake: Option<Timestamp>,
     general_line: Turns<ServerId, usize>,
     new_line: Turns<ServerId, usize>,
     silent_line: Turns<ServerId, usize>,
     /// Connections by the server whose message they carried last.
-    held: HashMap<ServerId, u32>,
+    in_use: HashMap<ServerId, u32>,
 }
 
 impl ConnectionShares {
@@ -108,7 +108,7 @@ impl ConnectionShares {
             general_line: Turns::default(),
             new_line: Turns::default(),
             silent_line: Turns::default(),
-            held: HashMap::new(),
+            in_use: HashMap::new(),
         }
     }
 
@@ -155,18 +155,18 @@ impl ConnectionShares {
         }
     }
 
-    fn hold(&mut self, server: ServerId, connections: u32) {
+    fn add(&mut self, server: ServerId, connections: u32) {
         if connections > 0 {
-            *self.held.entry(server).or_default() += connections;
+            *self.in_use.entry(server).or_default() += connections;
         }
     }
 
-    fn let_go(&mut self, server: Option<ServerId>, connections: u32) {
+    fn remove(&mut self, server: Option<ServerId>, connections: u32) {
         let Some(server) = server else { return };
-        if let Some(held) = self.held.get_mut(&server) {
-            *held = held.saturating_sub(connections);
-            if *held == 0 {
-                self.held.remove(&server);
+        if let Some(in_use) = self.in_use.get_mut(&server) {
+            *in_use = in_use.saturating_sub(connections);
+            if *in_use == 0 {
+                self.in_use.remove(&server);
             }
         }
     }
@@ -196,11 +196,11 @@ impl Schedule {
     }
 
     pub(super) fn health(&self, path_id: usize, now: Timestamp) -> Health {
-        self.health_beside(path_id, 0, now)
+        self.health_without(path_id, 0, now)
     }
 
-    /// Health of the path's site, as it was without `ordered` of the connections from its source.
-    fn health_beside(&self, path_id: usize, ordered: u32, now: Timestamp) -> Health {
+    /// Health of the path's site, as if `opened` of its source's connections did not exist yet.
+    fn health_without(&self, path_id: usize, opened: u32, now: Timestamp) -> Health {
         let path = &self.paths[path_id];
         // Hosts in this process always answer.
         let kind = self.queues[path.queue].route.kind;
@@ -208,7 +208,7 @@ impl Schedule {
             return Health::Answering;
         }
         let source_site = &self.source_sites[path.source_site];
-        let is_used = source_site.connections > ordered
+        let is_used = source_site.connections > opened
             || source_site
                 .paths
                 .iter()
@@ -262,7 +262,7 @@ impl Schedule {
 
     /// Counts a new connection task with its first attempt.
     pub(super) fn count_opening(&mut self, path_id: usize, now: Timestamp) -> u64 {
-        let health = self.health_beside(path_id, 1, now);
+        let health = self.health_without(path_id, 1, now);
         let counted = match health {
             Health::Answering => None,
             Health::New => Some(Counted::New),
@@ -272,31 +272,31 @@ impl Schedule {
         if counted.is_some() {
             self.source_sites[path.source_site].health = health;
         }
-        let next = self.queues[path.queue].waiting.next_server().or(path.held_by);
+        let next = self.queues[path.queue].waiting.next_server().or(path.carried_server);
         if let Some(server) = next {
-            // The order has already counted the new one.
+            // `path.connections` already counts the new one.
             let others = path.connections - 1;
-            let before = path.held_by.replace(server);
-            self.connection_shares.let_go(before, others);
-            self.connection_shares.hold(server, others + 1);
+            let before = path.carried_server.replace(server);
+            self.connection_shares.remove(before, others);
+            self.connection_shares.add(server, others + 1);
         }
         self.begin_attempt(path_id, counted)
     }
 
     /// Counts the end of a connection task, which makes room for others.
     pub(super) fn count_closing(&mut self, path_id: usize) {
-        self.connection_shares.let_go(self.paths[path_id].held_by, 1);
+        self.connection_shares.remove(self.paths[path_id].carried_server, 1);
         self.end_surplus_attempts(path_id);
     }
 
     /// The path's connections now carry this server's mail.
-    pub(super) fn count_held(&mut self, path_id: usize, server: ServerId) {
+    pub(super) fn note_carried_server(&mut self, path_id: usize, server: ServerId) {
         let path = &mut self.paths[path_id];
-        if path.held_by != Some(server) {
-            let before = path.held_by.replace(server);
+        if path.carried_server != Some(server) {
+            let before = path.carried_server.replace(server);
             let connections = path.connections;
-            self.connection_shares.let_go(before, connections);
-            self.connection_shares.hold(server, connections);
+            self.connection_shares.remove(before, connections);
+            self.connection_shares.add(server, connections);
         }
     }
 
@@ -308,10 +308,10 @@ impl Schedule {
         let Some(server) = self.queues[self.paths[path_id].queue].waiting.next_server() else { return false };
         let others = self.connection_shares.general_line.keys_beside(server);
         let share = self.connections_max / (others as u32 + 1);
-        others > 0 && self.connection_shares.held.get(&server).is_some_and(|held| *held > share.max(1))
+        others > 0 && self.connection_shares.in_use.get(&server).is_some_and(|in_use| *in_use > share.max(1))
     }
 
-    /// Puts a queue into a line.
+    /// Puts a queue into a line. Returns whether it was not in it before.
     pub(super) fn line_up_in(&mut self, queue_id: usize, line: Line) -> bool {
         let queue = &mut self.queues[queue_id];
         let kept_server = || queue.paths.iter().find_map(|path| self.paths[*path].kept.next_server());
@@ -323,18 +323,18 @@ impl Schedule {
         self.connection_shares.line(line).push(server, queue_id);
         if line == Line::New && was_empty {
             // From now on all attempts have less time.
-            self.order_overdue_wake();
+            self.schedule_overdue_wake();
         }
         true
     }
 
-    /// Gives free room to those who wait for it.
+    /// Lets queues in this line connect, as long as there is room.
     pub(super) fn serve_line(&mut self, line: Line, now: Timestamp) {
-        let looked_at = match line {
+        let examined_max = match line {
             Line::General => EXAMINED_MAX.min(self.connection_shares.general_line.len()),
             Line::New | Line::Silent => self.connection_shares.line(line).len(),
         };
-        for _ in 0..looked_at {
+        for _ in 0..examined_max {
             let has_room = match line {
                 Line::General => true,
                 Line::New => self.has_room_for(Health::New),

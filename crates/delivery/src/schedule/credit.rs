@@ -10,7 +10,7 @@ use super::{Pace, Schedule};
 use crate::pacing::{Evidence, RateEstimate, Standstill};
 use crate::route::Route;
 
-/// Most waiting queues that are examined.
+/// Maximum number of waiting queues that are examined.
 const EXAMINED_MAX: usize = 8;
 
 impl Schedule {
@@ -55,7 +55,7 @@ impl Schedule {
         !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
     }
 
-    /// The connection limit in the way. It has no number if others have used up the share, or if it is a pause between
+    /// The connection limit in the way. `limit` is `None` if others have used up the share, or during a pause between
     /// connections.
     pub(super) fn all_connections_busy(&self, path_id: usize, now: Timestamp) -> Why {
         let path = &self.paths[path_id];
@@ -67,13 +67,13 @@ impl Schedule {
             (None, self.connections, self.connections_max),
         ];
         let reached = limits.into_iter().find(|(_, in_use, limit)| in_use >= limit);
-        // A limit that has shrunk closes connections soon.
+        // A limit may have shrunk below the number in use; superfluous connections are closed soon.
         let reached = reached.map(|(to, in_use, limit)| (to, in_use, Some(limit.max(in_use))));
         let (to, in_use, limit) = reached.unwrap_or((Some(&route.base_site), at_site, None));
         Why::Connections { to: to.cloned(), in_use, limit }
     }
 
-    /// Whether the path lacks room; records the time since when, if it has no connection.
+    /// Whether the path lacks room. If it has no connection either, records since when.
     pub(super) fn note_lack_of_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let lacks_room = self.lacks_room(path_id, now);
         let path = &mut self.paths[path_id];
@@ -84,7 +84,7 @@ impl Schedule {
     }
 
     /// The queue is empty: its paths need no connection.
-    pub(super) fn want_no_room(&mut self, queue_id: usize) {
+    pub(super) fn clear_lack_of_room(&mut self, queue_id: usize) {
         for path in &self.queues[queue_id].paths {
             self.paths[*path].lacks_room_since = None;
         }
@@ -121,28 +121,28 @@ impl Schedule {
         let source_site = &self.source_sites[path.source_site];
         let provider = &self.queues[path.queue].route.provider;
         let is_limited =
-            |pace: &Pace| pace.limit.is_some() || pace.rate.is_limiting() || pace.standstill.is_standing();
+            |pace: &Pace| pace.limit.is_some() || pace.rate.is_limiting() || pace.standstill.is_stopped();
         source_site.rate.is_limiting()
-            || source_site.standstill.is_standing()
+            || source_site.standstill.is_stopped()
             || self.paces.get(&(path.source, Arc::clone(provider))).is_some_and(is_limited)
             || self.gates.is_paced(&path.scopes)
     }
 
-    /// Most connections of a path by the provider's rules.
+    /// Maximum number of connections of a path by the provider's rules.
     pub(super) fn connections_max(&self, path_id: usize) -> u32 {
         self.queues[self.paths[path_id].queue].route.rules.connections_max
     }
 
     pub(super) fn pace(&mut self, source: SourceId, route: &Route) -> &mut Pace {
         self.paces.entry((source, Arc::clone(&route.provider))).or_insert_with(|| Pace {
-            is_wider: route.provider != route.base_site,
+            has_several_sites: route.provider != route.base_site,
             limit: route.rules.messages_per_minute.map(Bucket::per_minute),
             connections: 0,
             taken_at: None,
             openings: route.rules.connections_per_minute.map(|rate| Bucket::per_minute(f64::from(rate))),
             rate: RateEstimate::default(),
             standstill: Standstill::default(),
-            hurried_sites: Evidence::default(),
+            too_fast_sites: Evidence::default(),
             refusing_sites: Evidence::default(),
             refusing_domains: Evidence::default(),
         })
@@ -192,7 +192,7 @@ impl Schedule {
     fn provider_block(&mut self, source: SourceId, route: &Route, now: Timestamp) -> Option<Block> {
         let provider = || route.provider.to_string();
         let pace = self.pace(source, route);
-        if pace.is_wider {
+        if pace.has_several_sites {
             let block = standstill_block(&pace.standstill, provider, now)
                 .or_else(|| rate_block(&mut pace.rate, provider, now));
             if block.is_some() {
@@ -203,8 +203,8 @@ impl Schedule {
         Some(Block { until: Some(until), why: Why::ProviderRate { provider: provider() } })
     }
 
-    /// Whether there are more connections than the limit, which has shrunk. If only the receiver's own limit has
-    /// shrunk, open connections stay: it has accepted them.
+    /// Whether there are more connections than a limit that has shrunk. The limit estimated from the receiver's replies
+    /// does not count: the receiver has accepted the open connections.
     pub(super) fn is_superfluous(&self, path_id: usize) -> bool {
         let limit = self.connections_max(path_id).max(1);
         let path = &self.paths[path_id];

@@ -1,4 +1,4 @@
-//! A recipient's domain that refuses our mail by its own policy. While it has refused the mail of one server only, the
+//! A recipient's domain that refuses our mail by its own policy. While it has refused mail of only one server, the
 //! mail of others continues.
 
 use std::time::Duration;
@@ -25,17 +25,17 @@ impl DomainTrouble {
         self.standstill.refused(needed, reason, now);
     }
 
-    /// A message of this server was accepted. Returns whether its mail was stopped until now.
-    pub(super) fn accepted(&mut self, server: ServerId) -> bool {
-        self.concerns(server) && self.standstill.accepted()
+    /// Ends the standstill, if it concerns this server. Returns whether its mail was stopped until now.
+    pub(super) fn end(&mut self, server: ServerId) -> bool {
+        self.concerns(server) && self.standstill.end()
     }
 
     pub(super) fn concerns(&self, server: ServerId) -> bool {
         self.only.is_none_or(|only| only == server)
     }
 
-    pub(super) fn is_standing(&self, server: ServerId) -> bool {
-        self.concerns(server) && self.standstill.is_standing()
+    pub(super) fn is_stopped(&self, server: ServerId) -> bool {
+        self.concerns(server) && self.standstill.is_stopped()
     }
 
     /// Whether no refusals are remembered.
@@ -82,16 +82,16 @@ mod tests {
         let now = Timestamp::from_micros(1_794_711_600_000_000);
         let mut trouble = DomainTrouble::default();
         for _ in 0..3 {
-            assert!(!trouble.accepted(other), "mail of others is taken in between");
+            assert!(!trouble.end(other), "mail of others is taken in between");
             trouble.refused(spammer, 3, &refusal(spammer), now);
         }
-        assert!(trouble.is_standing(spammer) && !trouble.is_standing(other));
+        assert!(trouble.is_stopped(spammer) && !trouble.is_stopped(other));
         assert_eq!(trouble.blocked_until(other, now), None);
-        assert!(!trouble.accepted(other) && trouble.is_standing(spammer), "it does not help the refused one");
+        assert!(!trouble.end(other) && trouble.is_stopped(spammer), "it does not help the refused one");
 
         trouble.refused(other, 3, &refusal(other), now);
-        assert!(trouble.is_standing(third));
-        assert!(trouble.accepted(third) && trouble.is_clear());
+        assert!(trouble.is_stopped(third));
+        assert!(trouble.end(third) && trouble.is_clear());
     }
 
     #[test]
@@ -101,6 +101,6 @@ mod tests {
         for _ in 0..3 {
             trouble.refused(server, 3, &refusal(server), now);
         }
-        assert!(trouble.accepted(server) && trouble.is_clear() && !trouble.is_standing(server));
+        assert!(trouble.end(server) && trouble.is_clear() && !trouble.is_stopped(server));
     }
 }

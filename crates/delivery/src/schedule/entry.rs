@@ -16,18 +16,18 @@ pub(crate) struct Entry {
     pub(crate) due_at: Timestamp,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) attempts: u32,
-    /// The pool that its sender chose.
+    /// The pool that the caller chose for the message.
     pub(crate) chosen_pool: Option<PoolId>,
-    /// The source address of its last attempt: the next one uses it again while it is healthy.
+    /// The source address of the last attempt; the next attempt uses it again while it is healthy.
     pub(crate) source: Option<SourceId>,
     pub(crate) greylisted: Option<Greylisted>,
-    /// It was tried before it came from the queue: its greylisting is in its deliveries.
+    /// Whether it was tried before this process claimed it: then its greylisting is in its deliveries.
     pub(crate) was_tried_elsewhere: bool,
-    /// Next time its wait is reported; `None` before the first.
+    /// Next time its wait is reported; `None` before the first report.
     pub(crate) announce_at: Option<Timestamp>,
-    /// It had to make way once, because its host took long while connections were scarce. It does not have to again.
-    pub(crate) was_hurried: bool,
-    /// The store has recorded that its attempt begins.
+    /// Whether it was aborted, because its host took long while connections were scarce. Its host then gets more time.
+    pub(crate) was_aborted: bool,
+    /// Whether the store has recorded that its attempt begins.
     pub(crate) begun: bool,
     /// Everything needed to send it, if available: fresh from its acceptance, or already loaded.
     pub(crate) work: Option<Arc<Work>>,
@@ -48,7 +48,7 @@ impl Greylisted {
         Self { first: before.map_or(now, |before| before.first), retry_at: Some(retry_at) }
     }
 
-    /// Its retry ended without a reply of the receiver.
+    /// The retry of the message ended without a reply of the receiver.
     pub(crate) fn delayed(self) -> Self {
         Self { retry_at: None, ..self }
     }
@@ -75,6 +75,6 @@ impl Entry {
 pub(crate) struct LaneKey {
     pub(crate) pool: PoolId,
     pub(crate) domain: DomainName,
-    /// The sender requires TLS with a valid certificate.
+    /// Whether the message requires TLS with a valid certificate.
     pub(crate) require_tls: bool,
 }

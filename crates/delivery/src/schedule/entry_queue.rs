@@ -40,7 +40,7 @@ impl EntryQueue {
         self.entries.insert(at, entry);
     }
 
-    /// Returns an entry that was taken and could not be tried to the front.
+    /// Puts an entry that was taken and could not be tried back to the front.
     pub(super) fn push_front(&mut self, entry: Entry) {
         if let Some(announce_at) = entry.announce_at {
             self.note(announce_at);
@@ -141,7 +141,7 @@ mod tests {
             greylisted: None,
             announce_at,
             was_tried_elsewhere: false,
-            was_hurried: false,
+            was_aborted: false,
             begun: false,
             work: None,
         }

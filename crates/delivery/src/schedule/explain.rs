@@ -88,7 +88,7 @@ impl Schedule {
         self.paused.keys().copied().collect()
     }
 
-    /// Explains to this reader why a message waits that is due and not in flight. A server learns nothing of others'
+    /// Explains to this reader why a message waits that is due and not being sent. A server learns nothing of others'
     /// messages.
     pub(crate) fn why_waiting(
         &mut self,

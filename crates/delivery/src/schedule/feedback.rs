@@ -75,13 +75,13 @@ impl Schedule {
     }
 
     /// A connection task has ended.
-    pub(crate) fn closed(&mut self, path_id: usize, left: Left, was_connected: bool, now: Timestamp) {
+    pub(crate) fn closed(&mut self, path_id: usize, left: EndedWhile, was_connected: bool, now: Timestamp) {
         let path = &mut self.paths[path_id];
         let coming = path.coming();
         self.source_sites[path.source_site].open -= u32::from(was_connected);
         path.connections -= 1;
-        path.idle -= u32::from(left != Left::Working);
-        path.notified -= u32::from(left == Left::Woken).min(path.notified);
+        path.idle -= u32::from(left != EndedWhile::Working);
+        path.notified -= u32::from(left == EndedWhile::Woken).min(path.notified);
         path.notified = path.notified.min(path.idle);
         let change = i64::from(path.coming()) - i64::from(coming);
         self.shares.change_coming(path.source, change);
@@ -107,10 +107,10 @@ impl Schedule {
 
 /// State of a connection task when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum EndedWhile {
     Working,
-    /// The schedule had answered `Next::Wait`.
+    /// The schedule had returned `Next::Wait`.
     Waiting,
-    /// The schedule had answered `Next::Wait`, and then woken it for work.
+    /// The schedule had returned `Next::Wait`, and then woken the task for work.
     Woken,
 }

@@ -21,15 +21,15 @@ pub(super) struct Lane {
     pub(super) key: LaneKey,
     pub(super) scopes: [GateScope; 2],
     pub(super) route: LaneRoute,
-    /// Waiting for the route.
+    /// Entries that wait for the route.
     pub(super) unrouted: EntryQueue,
     /// All entries of this lane, anywhere in the schedule.
     pub(super) entries: usize,
-    /// Site queues and servers from whose rings it was removed.
+    /// Site queues and servers whose turns leave out this lane until it is readmitted.
     pub(super) parked_in: HashSet<(usize, ServerId)>,
-    /// The domain refuses our mail by its own policy.
+    /// Refusals of our mail by the domain's own policy.
     pub(super) trouble: DomainTrouble,
-    /// The source address of a pool from which it last accepted a message, and when.
+    /// The source address from which the domain last accepted a message, and when; only if the pool has several.
     pub(super) accepted_from: Option<(SourceId, Timestamp)>,
     pub(super) last_block: Option<SeenBlock>,
     /// Time of the next wake-up while the lane is parked.
@@ -39,10 +39,10 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) enum LaneRoute {
     Unknown,
-    /// A look-up is in progress. Has the previous site, if there was one.
+    /// A look-up is in progress. `before` is the queue of the previous site, if there was one.
     Resolving {
         before: Option<usize>,
-        /// The DNS answer takes long, so mail goes to the previous site.
+        /// Whether the DNS answer takes long, so that mail goes to the previous site meanwhile.
         is_slow: bool,
     },
     Known {
@@ -84,17 +84,17 @@ impl Lane {
         Some(Block { until: Some(until), why: self.trouble_cause(now) })
     }
 
-    /// Whether nothing but the route is known of the domain, which the DNS can answer again.
+    /// Whether nothing but the route is known of the domain, and the DNS can answer that again.
     pub(super) fn is_forgettable(&self) -> bool {
         matches!(self.route, LaneRoute::Known { .. }) && self.trouble.is_clear()
     }
 
-    /// Whether its next wake-up is at this time; otherwise an earlier one has replaced the wake-up.
+    /// Whether a wake-up at this time is still valid; otherwise an earlier one has replaced it.
     pub(super) fn is_woken_at(&self, at: Timestamp) -> bool {
         self.wake_at == Some(at) || matches!(self.route, LaneRoute::Failed { until, .. } if until == at)
     }
 
-    /// Whether nothing worth keeping is known of it.
+    /// Whether the lane's route is unknown or no longer valid.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
         match self.route {
             LaneRoute::Unknown => true,
@@ -128,11 +128,11 @@ impl Schedule {
         id
     }
 
-    /// Puts a due entry into its site's queue, or first orders a look-up of its route.
+    /// Puts a due entry into its site's queue, or first requests a look-up of its route.
     pub(super) fn enqueue(&mut self, lane_id: usize, entry: Entry, now: Timestamp) {
         let lane = &mut self.lanes[lane_id];
         if self.sources.of_pool(lane.key.pool).next().is_none() {
-            // The pool lost its last address: another one takes it.
+            // The pool lost its last address: another pool takes the entry.
             let key = lane.key.clone();
             self.count_out(lane_id, entry.server_id);
             return self.add_due(key.domain, key.require_tls, entry, now);
@@ -155,7 +155,7 @@ impl Schedule {
         }
     }
 
-    /// Orders a look-up of the route. `server` is the sender of the message that was just added.
+    /// Requests a look-up of the route. `server` owns the message that was just added.
     fn resolve(&mut self, lane_id: usize, server: Option<ServerId>) {
         let lane = &mut self.lanes[lane_id];
         if self.is_stopping {
@@ -176,7 +176,8 @@ impl Schedule {
         self.begin_lookup(lane_id, rank);
     }
 
-    /// The route is known: all waiting entries move to the site's queue, also entries that waited at another site.
+    /// The route is known: all waiting entries move to the site's queue, also entries in the queue of the previous
+    /// site.
     pub(crate) fn resolved(&mut self, lane_id: usize, route: Route, now: Timestamp) {
         self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get(lane_id) else { return };
@@ -206,7 +207,7 @@ impl Schedule {
     }
 
     /// There is no route, at least not now: the lane is looked up again at `until`. If only the DNS failed, the
-    /// previous site stays in use; returns whether that is so.
+    /// previous site stays in use. Returns whether it does.
     pub(crate) fn unresolved(
         &mut self,
         lane_id: usize,
@@ -295,8 +296,9 @@ impl Schedule {
             let path = &mut self.paths[*path];
             path.retired = !sources.iter().any(|(source, _)| *source == path.source);
         }
-        let floor = self.queues[queue_id].paths.iter().map(|path| self.paths[*path].progress);
-        let progress = floor.fold(f64::INFINITY, f64::min);
+        // A new path starts level with the path that is furthest behind.
+        let others = self.queues[queue_id].paths.iter().map(|path| self.paths[*path].progress);
+        let progress = others.fold(f64::INFINITY, f64::min);
         let progress = if progress.is_finite() { progress } else { 0.0 };
         for (source, address) in sources {
             let key = (source, Arc::clone(&route.site));
@@ -320,7 +322,7 @@ impl Schedule {
                 scopes: path_scopes(self.sources.pool_name(pool), address, &route),
                 connections: 0,
                 attempts: Vec::new(),
-                held_by: None,
+                carried_server: None,
                 idle: 0,
                 notified: 0,
                 starting: 0,

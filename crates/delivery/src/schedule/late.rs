@@ -12,7 +12,7 @@ use super::{Entry, LaneKey, Line, Schedule};
 
 /// Shorter waits are not reported.
 const LATE_AFTER: Duration = Duration::from_mins(5);
-/// Of the records that are written at a time, one lane of a server gets one in this many.
+/// Of the records that are written at a time, one lane of a server gets at most one in this many.
 const LANES_AT_ONCE: usize = 8;
 
 /// A message that has waited for long.
@@ -35,13 +35,13 @@ impl Schedule {
     /// their turn, stay.
     pub(crate) fn take_late(&mut self, limit: usize, now: Timestamp) -> Vec<Late> {
         let of_each = (limit / LANES_AT_ONCE).max(1);
-        // First a third for each kind of wait.
+        // In the first round each kind of wait gets a third, then all that is left.
         let mut share = limit.div_ceil(3);
         let mut late = Vec::new();
         loop {
             let before = late.len();
             let end = |late: &[Late]| limit.min(late.len() + share);
-            self.take_unanswered(end(&late), of_each, &mut late, now);
+            self.take_late_of_dns(end(&late), of_each, &mut late, now);
             self.take_late_of_addresses(end(&late), of_each, &mut late, now);
             self.take_late_of_sites(end(&late), of_each, &mut late, now);
             if late.len() == before || late.len() >= limit {
@@ -67,7 +67,7 @@ impl Schedule {
             let is_blocked = |lane: usize, server: ServerId| {
                 of_site.is_some()
                     || of_servers.contains_key(&server)
-                    || lanes[lane].trouble.is_standing(server)
+                    || lanes[lane].trouble.is_stopped(server)
             };
             let taken = self.queues[queue].waiting.take_late(limit - late.len(), of_each, is_blocked, now);
             if !taken.is_empty() {
@@ -106,7 +106,7 @@ impl Schedule {
     }
 
     /// Messages to domains without a DNS answer.
-    fn take_unanswered(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, now: Timestamp) {
+    fn take_late_of_dns(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, now: Timestamp) {
         let waiting = self.lanes.iter().filter(|(_, lane)| !lane.unrouted.is_empty()).map(|(id, _)| id);
         for id in in_turn(waiting.collect(), self.last_late.1) {
             if late.len() >= limit {
@@ -120,7 +120,7 @@ impl Schedule {
             for entry in lane.unrouted.take_late(of_each.min(limit - late.len()), now) {
                 self.last_late.1 = id;
                 lane.entries -= 1;
-                self.room.remove(entry.server_id);
+                self.memory.remove(entry.server_id);
                 let why = Why::NoAnswer { domain: lane.key.domain.clone(), reason: reason.clone() };
                 late.push(Late { lane: lane.key.clone(), entry, block: Block { until, why } });
             }
@@ -171,7 +171,8 @@ fn in_turn(ids: Vec<usize>, last: usize) -> Vec<usize> {
     after
 }
 
-/// Whether a long wait for this is recorded: it is caused by the receiver or by a limit of ours, not by an operator.
+/// Whether a long wait of a path for this is recorded: the receiver or a limit of ours causes it, not an operator.
+/// Waits for servers' rates and for the DNS are found separately.
 fn is_reported(why: &Why) -> bool {
     match why {
         Why::BackOff { .. }

@@ -9,7 +9,7 @@ use super::lane::{Lane, LaneRoute, LookupRank};
 use super::{Action, Schedule};
 use crate::turns::Turns;
 
-/// Concurrent first look-ups and re-checks. A look-up that is not answered soon makes room for the next one.
+/// Concurrent first look-ups and re-checks. A look-up that is not answered soon frees its permit for the next one.
 const FIRST_MAX: u32 = 512;
 /// Concurrent look-ups of domains that failed before.
 const LATER_MAX: u32 = 256;
@@ -19,9 +19,9 @@ pub(super) struct Lookups {
     first: Class,
     later: Class,
     /// Lanes whose look-up holds a permit.
-    placed: HashMap<usize, LookupRank>,
-    /// Lanes that wait for a permit, with the servers that have mail for them. Each server uses its own turn; the first
-    /// turn serves all.
+    permitted: HashMap<usize, LookupRank>,
+    /// Lanes that wait for a permit, with the servers that have mail for them. Each server waits for its own turn; the
+    /// first turn serves all.
     waiting: HashMap<usize, (LookupRank, HashSet<ServerId>)>,
 }
 
@@ -48,7 +48,7 @@ impl Lookups {
             return false;
         }
         class.running += 1;
-        self.placed.insert(lane, rank);
+        self.permitted.insert(lane, rank);
         true
     }
 
@@ -63,15 +63,15 @@ impl Lookups {
 
     /// Frees the permit of a look-up. Returns the lane to look up next, and the server whose turn that uses.
     fn end(&mut self, lane: usize) -> Option<(usize, ServerId)> {
-        let rank = self.placed.remove(&lane)?;
+        let rank = self.permitted.remove(&lane)?;
         loop {
             let Some((server, next)) = self.class(rank).0.waiting.pop_with_key() else {
                 self.class(rank).0.running -= 1;
                 return None;
             };
-            // Another server's turn may have come before.
+            // The lane may have been looked up already, in another server's turn.
             if self.waiting.remove(&next).is_some() {
-                self.placed.insert(next, rank);
+                self.permitted.insert(next, rank);
                 return Some((next, server));
             }
         }
@@ -82,16 +82,16 @@ impl Schedule {
     pub(super) fn begin_lookup(&mut self, lane_id: usize, rank: LookupRank) {
         let server = self.lanes[lane_id].first_server();
         if self.lookups.begin(lane_id, server, rank) {
-            self.order_lookup(lane_id, server);
+            self.request_lookup(lane_id, server);
         }
     }
 
-    /// A message of this server waits for a look-up that was ordered for another one.
+    /// A message of this server waits for a look-up that was requested for another server.
     pub(super) fn join_lookup(&mut self, lane_id: usize, server: ServerId) {
         self.lookups.join(lane_id, server);
     }
 
-    fn order_lookup(&mut self, lane_id: usize, server: ServerId) {
+    fn request_lookup(&mut self, lane_id: usize, server: ServerId) {
         if let Some(lane) = self.lanes.get(lane_id) {
             let key = lane.key.clone();
             self.actions.push(Action::Resolve { lane: lane_id, key, server });
@@ -100,7 +100,7 @@ impl Schedule {
 
     pub(super) fn end_lookup(&mut self, lane_id: usize) {
         if let Some((next, server)) = self.lookups.end(lane_id) {
-            self.order_lookup(next, server);
+            self.request_lookup(next, server);
         }
     }
 
@@ -171,6 +171,6 @@ mod tests {
         let rest: Vec<_> = (3..first).chain(first..4_999).filter_map(|lane| lookups.end(lane)).collect();
         assert!(rest.iter().all(|(lane, _)| *lane != 4_999), "once");
         assert_eq!(lookups.end(4_999), None);
-        assert!(lookups.waiting.is_empty() && lookups.placed.is_empty() && lookups.first.running == 0);
+        assert!(lookups.waiting.is_empty() && lookups.permitted.is_empty() && lookups.first.running == 0);
     }
 }

@@ -8,13 +8,13 @@ use postroad_model::ServerId;
 
 use super::Schedule;
 
-/// One in this many places is kept free for servers with few messages in memory.
+/// One part in this many of the limit is kept free for servers with few messages in memory.
 const RESERVE_OF_MAX: usize = 10;
 /// A server has few messages if it has less than the limit divided by this.
 const FEW_OF_MAX: usize = 2_000;
 
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct MemoryLimit {
     max: usize,
     total: usize,
     of_servers: HashMap<ServerId, usize>,
@@ -24,7 +24,7 @@ pub(super) struct Room {
     has_changed: bool,
 }
 
-/// Which servers' new messages stay in the store.
+/// Servers whose new messages stay in the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IntakeLimits {
     everybody: bool,
@@ -41,7 +41,7 @@ impl IntakeLimits {
     }
 }
 
-impl Room {
+impl MemoryLimit {
     pub(super) fn new(max: usize) -> Self {
         let (of_servers, full, intake) = (HashMap::new(), BTreeSet::new(), IntakeLimits::default());
         Self { max: max.max(1), total: 0, of_servers, full, intake, has_changed: false }
@@ -85,12 +85,12 @@ impl Room {
         free.saturating_sub(self.max / RESERVE_OF_MAX).max(few.min(free))
     }
 
-    /// Whether a quarter of its share is free.
+    /// Whether a quarter of the server's share is free.
     fn has_room_again(&self, server: ServerId) -> bool {
         self.of_servers.get(&server).is_none_or(|own| own * 4 <= self.share() * 3)
     }
 
-    /// Servers that are still full. Messages of others may have left since the last one of this server did.
+    /// Servers that are still full. Their share may have grown, because messages of other servers have left.
     fn full_servers(&mut self) -> Vec<ServerId> {
         let full = std::mem::take(&mut self.full);
         self.full = full.into_iter().filter(|server| !self.has_room_again(*server)).collect();
@@ -115,39 +115,39 @@ impl Room {
 impl Schedule {
     /// Messages in memory, wherever they wait.
     pub(crate) fn entries(&self) -> usize {
-        self.room.total
+        self.memory.total
     }
 
     /// Messages that may be taken from the store.
     pub(crate) fn room_left(&self) -> usize {
-        self.room.max.saturating_sub(self.room.total)
+        self.memory.max.saturating_sub(self.memory.total)
     }
 
     /// Servers that have as many messages in memory as they may.
     pub(crate) fn full_servers(&mut self) -> Vec<ServerId> {
-        self.room.full_servers()
+        self.memory.full_servers()
     }
 
     /// Call it when the store had no more due messages, except for the servers that were `skipped`.
     pub(crate) fn store_caught_up(&mut self, skipped: &[ServerId]) {
-        self.room.caught_up(skipped);
+        self.memory.caught_up(skipped);
     }
 
     /// The limits for new messages, if they have changed since the last call.
     pub(crate) fn take_intake_limits(&mut self) -> Option<IntakeLimits> {
-        std::mem::take(&mut self.room.has_changed).then(|| self.room.intake.clone())
+        std::mem::take(&mut self.memory.has_changed).then(|| self.memory.intake.clone())
     }
 
     /// One more entry of this lane.
     pub(super) fn count_in(&mut self, lane: usize, server: ServerId) {
         self.lanes[lane].entries += 1;
-        self.room.add(server);
+        self.memory.add(server);
     }
 
     /// One entry of this lane less.
     pub(super) fn count_out(&mut self, lane: usize, server: ServerId) {
         self.lanes[lane].entries -= 1;
-        self.room.remove(server);
+        self.memory.remove(server);
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
     const GREEDY: ServerId = ServerId(1);
     const MODEST: ServerId = ServerId(2);
 
-    fn take_while_open(room: &mut Room, server: ServerId) -> usize {
+    fn take_while_open(room: &mut MemoryLimit, server: ServerId) -> usize {
         let mut taken = 0;
         while room.intake.has_room(server) {
             room.add(server);
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_server_leaves_as_much_room_as_it_takes() {
-        let mut room = Room::new(1_000);
+        let mut room = MemoryLimit::new(1_000);
         assert_eq!(take_while_open(&mut room, GREEDY), 450);
         assert_eq!(room.full, [GREEDY].into());
         assert_eq!(take_while_open(&mut room, MODEST), 225);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_store_comes_first_until_it_has_caught_up() {
-        let mut room = Room::new(1_000);
+        let mut room = MemoryLimit::new(1_000);
         take_while_open(&mut room, GREEDY);
         for _ in 0..64 {
             room.remove(GREEDY);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_full_memory_takes_from_nobody_until_the_store_has_caught_up() {
-        let mut room = Room::new(4);
+        let mut room = MemoryLimit::new(4);
         for server in 1..5 {
             room.add(ServerId(server));
         }
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn the_last_tenth_is_for_servers_with_few_messages() {
-        let mut room = Room::new(10_000);
+        let mut room = MemoryLimit::new(10_000);
         let mut server = 1;
         while room.free() > 1_000 {
             assert!(take_while_open(&mut room, ServerId(server)) > 0);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_server_that_did_not_move_has_room_when_the_others_are_gone() {
-        let mut room = Room::new(100);
+        let mut room = MemoryLimit::new(100);
         take_while_open(&mut room, GREEDY);
         while room.intake.has_room(MODEST) {
             room.add(MODEST);

@@ -5,7 +5,6 @@
 //! job (a connection has it).
 
 mod account_pace;
-mod answers;
 mod attempts;
 pub(crate) mod block;
 mod bucket;
@@ -31,6 +30,7 @@ mod path;
 mod pull;
 #[cfg(test)]
 mod receivers;
+mod replies;
 mod server_gate;
 mod shares;
 mod site_queue;
@@ -52,15 +52,15 @@ use postroad_model::{DomainName, PoolId, ServerId, SourceId, Timestamp};
 use postroad_store::DeliverySetup;
 use slab::Slab;
 
-pub(crate) use answers::{Answer, Reaction};
 pub(crate) use block::{Block, PauseCause};
 pub(crate) use connection_shares::Shortage;
 pub(crate) use entry::{Entry, Greylisted, LaneKey};
 pub use explain::{PathTotals, Totals};
-pub(crate) use feedback::Left;
+pub(crate) use feedback::EndedWhile;
 pub(crate) use late::Late;
 pub(crate) use memory_share::IntakeLimits;
-pub(crate) use pull::{Asking, Job, Next};
+pub(crate) use pull::{Job, Next, WorkRequest};
+pub(crate) use replies::{Reaction, RefusalReply};
 pub(crate) use site_queue::cost;
 pub(crate) use sources::{CountedSource, Source};
 
@@ -72,7 +72,7 @@ use connection_shares::{ConnectionShares, Health, Line, Lines};
 use gates::GateBoard;
 use lane::{Lane, LaneRoute};
 use lookups::Lookups;
-use memory_share::Room;
+use memory_share::MemoryLimit;
 use path::Path;
 use server_gate::ServerGate;
 use shares::Shares;
@@ -112,7 +112,7 @@ pub(crate) struct Schedule {
     /// As last read, without servers and counts.
     setup: Option<DeliverySetup>,
     wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
-    /// Time of the ordered wake-up for the end of a gate.
+    /// Time of the scheduled wake-up for the end of a gate.
     gates_wake_at: Option<Timestamp>,
     /// Connections of all paths together, without parked ones.
     connections: u32,
@@ -120,7 +120,7 @@ pub(crate) struct Schedule {
     connections_max: u32,
     connection_shares: ConnectionShares,
     lookups: Lookups,
-    room: Room,
+    memory: MemoryLimit,
     actions: Vec<Action>,
     expired: Vec<Entry>,
     /// The queue and the lane whose long waits were recorded last.
@@ -137,9 +137,9 @@ struct Queue {
     route: Arc<Route>,
     waiting: SiteQueue,
     paths: Vec<usize>,
-    /// Time of its next wake-up.
+    /// Time of the queue's next wake-up.
     wake_at: Option<Timestamp>,
-    /// Lines in which it waits for a connection.
+    /// Lines in which the queue waits for a connection.
     lines: Lines,
     last_block: Option<SeenBlock>,
 }
@@ -154,18 +154,18 @@ struct SourceSite {
     /// The paths that share these connections.
     paths: Vec<usize>,
     health: Health,
-    /// When it last replied to a message.
+    /// When the site last replied to a message.
     replied_at: Option<Timestamp>,
-    /// Time that its host took to greet the last connection.
+    /// Time that the site's host took to greet the last connection.
     greeted_after: Duration,
     connection_limit: ConnectionEstimate,
     rate: RateEstimate,
     standstill: Standstill,
     /// Recipient domains that refused mail.
     refusing_domains: Evidence,
-    /// Recipient domains with "too fast" in answer to a recipient.
-    hurried_domains: Evidence,
-    domains: answers::SeenDomains,
+    /// Recipient domains with "too fast" in reply to a recipient.
+    too_fast_domains: Evidence,
+    domains: replies::SeenDomains,
     greylist: GreylistTime,
     /// Time of the last reply that changed the estimates.
     evidence_at: Option<Timestamp>,
@@ -177,20 +177,21 @@ struct SourceSite {
 #[derive(Debug)]
 struct Pace {
     /// Whether the provider has several sites. Then evidence from several of them applies to all.
-    is_wider: bool,
+    has_several_sites: bool,
     /// Rate of messages by the provider's rules.
     limit: Option<Bucket>,
     connections: u32,
-    /// When a message was last accepted.
+    /// When a message was last taken for sending.
     taken_at: Option<Timestamp>,
     /// Rate of new connections by the provider's rules.
     openings: Option<Bucket>,
     rate: RateEstimate,
     standstill: Standstill,
-    /// Sites with rate refusals, and stopped sites.
-    hurried_sites: Evidence,
+    /// Sites that refused mail as too fast.
+    too_fast_sites: Evidence,
+    /// Sites at a standstill.
     refusing_sites: Evidence,
-    /// Recipient domains that were refused, at any of its sites.
+    /// Recipient domains that refused mail, at any of the provider's sites.
     refusing_domains: Evidence,
 }
 
@@ -200,7 +201,7 @@ pub(crate) enum Action {
     Resolve {
         lane: usize,
         key: LaneKey,
-        /// The server whose mail waits for it first.
+        /// The server whose message waits first for the route.
         server: ServerId,
     },
     Open {
@@ -210,8 +211,8 @@ pub(crate) enum Action {
     Wake {
         path: usize,
     },
-    /// Aborts an attempt to connect: others need its room.
-    GiveWay {
+    /// Aborts an attempt to connect, because others need the connection.
+    AbortAttempt {
         attempt: u64,
     },
 }
@@ -251,7 +252,7 @@ impl Schedule {
             connections_max,
             connection_shares: ConnectionShares::new(connections_max),
             lookups: Lookups::default(),
-            room: Room::new(messages_max),
+            memory: MemoryLimit::new(messages_max),
             actions: Vec::new(),
             expired: Vec::new(),
             last_late: (0, 0),
@@ -362,8 +363,8 @@ impl Schedule {
     /// Drops unused lanes, queues and paths.
     pub(crate) fn sweep(&mut self, now: Timestamp) {
         self.sweep_shares();
-        // The DNS client remembers the answers.
-        let are_too_many = self.lanes.len() > self.room.idle_lanes_max();
+        // A dropped lane needs no new DNS query: the DNS client caches the answers.
+        let are_too_many = self.lanes.len() > self.memory.idle_lanes_max();
         let is_done =
             |lane: &Lane| lane.entries == 0 && (lane.is_stale(now) || are_too_many && lane.is_forgettable());
         let (lanes, troubled) = (&mut self.lanes, &mut self.troubled_lanes);
@@ -400,7 +401,7 @@ impl Schedule {
         // Small sites are their own providers, so there are as many as sites.
         let known: HashSet<Arc<str>> =
             self.queues.iter().map(|(_, queue)| Arc::clone(&queue.route.provider)).collect();
-        self.paces.retain(|(_, provider), pace| known.contains(provider) || pace.standstill.is_standing());
+        self.paces.retain(|(_, provider), pace| known.contains(provider) || pace.standstill.is_stopped());
     }
 
     fn remove_path(&mut self, id: usize, base_site: &Arc<str>) {
@@ -425,7 +426,7 @@ impl Schedule {
         if !is_new_in_general {
             return;
         }
-        // A connection without work is told to look again, and ends.
+        // Wakes an idle connection. It finds that others wait for a connection, and ends.
         let provider = Arc::clone(&self.queues[queue].route.provider);
         let is_node_full = self.connections >= self.connections_max;
         let idle = self.paths.iter().find(|(_, path)| {
@@ -448,10 +449,10 @@ impl Schedule {
 
     fn overflow_queue(&mut self, id: usize, now: Timestamp) {
         for path in self.queues[id].paths.clone() {
-            self.let_go_if_unhealthy(path, now);
+            self.return_kept_if_unhealthy(path, now);
         }
         let queue = &self.queues[id];
-        // A pool that lost its last address does not send either.
+        // A pool that lost its last address cannot send either, so its entries move too.
         let is_empty = self.sources.of_pool(queue.pool).next().is_none();
         let overflow = self.sources.overflow_of(queue.pool, &queue.route.rules.group);
         if queue.waiting.waiting() == 0 || (overflow.is_none() && !is_empty) {

@@ -184,7 +184,7 @@ mod tests {
     use crate::schedule::warm_up::WarmUpPlan;
 
     #[test]
-    fn what_was_learned_is_known_to_the_next_process() {
+    fn learned_estimates_are_known_to_the_next_process() {
         let now = Timestamp::from_micros(1_794_700_800_000_000);
         let note = PacingNote {
             source: sources::ANY_ADDRESS,

@@ -24,14 +24,14 @@ pub(super) struct BackOff {
 /// Upper limit, whatever the retry schedule: a host that returns is found within this time.
 const PAUSE_MAX: Duration = Duration::from_mins(10);
 
-/// If the host was reached within this time before, it is tried more often at first, as the two values below say.
+/// If the host was reached within this time before the failures, it is tried every `PROBE_PAUSE`, for `PROBED_FOR`.
 const REACHED_LATELY: Duration = Duration::from_hours(1);
 const PROBE_PAUSE: Duration = Duration::from_secs(45);
 const PROBED_FOR: Duration = Duration::from_mins(30);
 
 impl BackOff {
     /// Counts a failure and begins a pause. `steps` are the first pauses of the retry schedule; `reached_at` is when a
-    /// connection was last open. Returns whether one connection at a time tries soon.
+    /// connection was last open. Returns whether the site is probed: one connection at a time tries soon.
     pub(super) fn failed(
         &mut self,
         now: Timestamp,
@@ -86,7 +86,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Path {
     pub(super) source: SourceId,
     pub(super) queue: usize,
-    /// Index of the connection count that it shares with the same site under other TLS requirements.
+    /// Index of the state that this path shares with paths to the same site under other TLS requirements.
     pub(super) source_site: usize,
     pub(super) site: Arc<str>,
     pub(super) scopes: Vec<GateScope>,
@@ -94,12 +94,12 @@ pub(super) struct Path {
     pub(super) connections: u32,
     pub(super) idle: u32,
     pub(super) notified: u32,
-    /// Ordered connection tasks that have not asked for work yet.
+    /// Started connection tasks that have not asked for work yet.
     pub(super) starting: u32,
     /// Attempts of its connection tasks.
     pub(super) attempts: Vec<Attempt>,
-    /// The server whose message its connections carried last.
-    pub(super) held_by: Option<ServerId>,
+    /// The server whose message the path's connections carried last.
+    pub(super) carried_server: Option<ServerId>,
     /// Slow start: how many connections success has earned so far.
     pub(super) ramp: u32,
     pub(super) back_off: BackOff,
@@ -111,15 +111,16 @@ pub(super) struct Path {
     pub(super) taken_at: Option<Timestamp>,
     /// When one of its connections last asked for a message.
     pub(super) asked_at: Option<Timestamp>,
-    /// Time since which it has had no connection for lack of room.
+    /// Time since which the path has had no connection for lack of room.
     pub(super) lacks_room_since: Option<Timestamp>,
-    /// Retries that keep this path's address. They have had their turn in the queue and count for their servers' rates.
+    /// Retries that keep this path's address. They have had their turn in the queue, and were counted in their servers'
+    /// rates.
     pub(super) kept: SiteQueue,
     /// Last obstacle that blocked the entries of `kept`.
     pub(super) last_block: Option<SeenBlock>,
     /// Whether the last message taken was an entry of `kept`.
     pub(super) took_kept: bool,
-    /// The source was removed from its pool.
+    /// Whether the source was removed from its pool.
     pub(super) retired: bool,
 }
 
@@ -129,13 +130,14 @@ impl Path {
         self.notified + self.starting
     }
 
-    /// Of these tasks, the ones that will take messages of the queue, not of `kept`.
+    /// Tasks of `coming` that will take messages of the queue, not of `kept`.
     pub(super) fn coming_for_others(&self) -> u32 {
         self.coming().saturating_sub(self.kept.waiting() as u32)
     }
 
-    /// When it counts as stuck, so that the others of the pool do not wait for it: its connections have asked for no
-    /// message, or it got none and its address took nothing elsewhere at the provider since `taken_at`.
+    /// When the path counts as stuck, so that other paths of the pool do not wait for it: its connections are busy and
+    /// have asked for no further message; or it got no connection, and its address has taken nothing at the provider
+    /// since `taken_at`.
     pub(super) fn stuck_at(&self, taken_at: Option<Timestamp>) -> Option<Timestamp> {
         let asked_at = self.asked_at.filter(|_| self.is_busy());
         let since = asked_at
@@ -143,12 +145,12 @@ impl Path {
         Some(since.plus(STUCK_AFTER))
     }
 
-    /// Whether its connections all have messages, and none has asked for another for this long.
+    /// Whether the path's connections have messages, and none has asked for another for this long.
     pub(super) fn has_asked_nothing_for(&self, duration: Duration, now: Timestamp) -> bool {
         self.is_busy() && self.asked_at.is_some_and(|at| now.since(at) > duration)
     }
 
-    /// Whether its connections have messages. Tasks ordered a moment ago have none yet.
+    /// Whether a connection has a message: idle tasks have none, and tasks that were just started have none yet.
     fn is_busy(&self) -> bool {
         self.connections > self.idle + self.starting
     }

@@ -21,10 +21,10 @@ use crate::route::Route;
 /// A connection that would be idle for longer is closed.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Kind of connection that asks for work.
+/// Why a connection asks for work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// A connection task that was just ordered.
+pub(crate) enum WorkRequest {
+    /// A connection task that was just started.
     First,
     /// A connection that has settled its last message.
     Again,
@@ -45,16 +45,16 @@ pub(crate) enum Next {
 /// A message given to a connection.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// Lanes may be dropped and created while a message is being sent, so it is identified by its key.
+    /// Lanes may be dropped and created while a message is being sent, so the lane is identified by its key.
     pub(crate) lane: LaneKey,
     pub(crate) entry: Entry,
     pub(crate) route: Arc<Route>,
     pub(crate) source: Arc<Source>,
-    /// Whether its site counts as silent.
+    /// Whether the site counts as silent.
     pub(crate) is_site_silent: bool,
-    /// Whether its site has answered lately.
+    /// Whether the site has answered lately.
     pub(crate) is_site_answering: bool,
-    /// How long it waited, and why, if that is worth a line.
+    /// How long the message waited, and why, if that is worth a line in the transcript.
     pub(crate) waited: Option<Box<str>>,
 }
 
@@ -67,7 +67,7 @@ impl Job {
 }
 
 impl Schedule {
-    /// Orders as many connections to ask for work as work and credit allow.
+    /// Makes as many connections ask for work as the waiting messages and `credit.rs` allow.
     pub(super) fn pump(&mut self, queue_id: usize, now: Timestamp) {
         if self.is_stopping {
             return;
@@ -79,7 +79,7 @@ impl Schedule {
             let coming: u32 = queue.paths.iter().map(|path| self.paths[*path].coming_for_others()).sum();
             if !queue.waiting.has_turns() || coming as usize >= queue.waiting.waiting() {
                 if queue.waiting.waiting() == 0 {
-                    self.want_no_room(queue_id);
+                    self.clear_lack_of_room(queue_id);
                 }
                 return;
             }
@@ -117,7 +117,7 @@ impl Schedule {
                 }
                 break;
             };
-            self.order(path_id, now);
+            self.wake_or_open(path_id, now);
         }
         if let Some(at) = next_free {
             self.wake_queue_at(at, queue_id);
@@ -125,7 +125,7 @@ impl Schedule {
     }
 
     /// Makes an idle connection of this path, or a new one, ask for work.
-    pub(super) fn order(&mut self, path_id: usize, now: Timestamp) {
+    pub(super) fn wake_or_open(&mut self, path_id: usize, now: Timestamp) {
         let path = &mut self.paths[path_id];
         self.shares.change_coming(path.source, 1);
         if path.idle > path.notified {
@@ -149,12 +149,12 @@ impl Schedule {
     }
 
     /// A connection of this path asks for work.
-    pub(crate) fn next(&mut self, path_id: usize, asking: Asking, now: Timestamp) -> Next {
-        self.note_asking(path_id, asking, now);
+    pub(crate) fn next(&mut self, path_id: usize, request: WorkRequest, now: Timestamp) -> Next {
+        self.note_request(path_id, request, now);
         if self.is_stopping || self.is_superfluous(path_id) || self.connections > self.connections_max {
             return Next::Close;
         }
-        if asking == Asking::Again && self.is_over_its_share(path_id) {
+        if request == WorkRequest::Again && self.is_over_its_share(path_id) {
             return Next::Close;
         }
         if let Some(block) = self.path_block(path_id, now) {
@@ -165,7 +165,7 @@ impl Schedule {
             }
             let queue = self.paths[path_id].queue;
             self.queues[queue].last_block = Some(SeenBlock::until(block.why, block.until, now));
-            if self.let_go_if_unhealthy(path_id, now) {
+            if self.return_kept_if_unhealthy(path_id, now) {
                 self.pump(self.paths[path_id].queue, now);
             }
             return if is_short { self.wait(path_id) } else { Next::Close };
@@ -182,14 +182,14 @@ impl Schedule {
         Next::Job(Box::new(job))
     }
 
-    fn note_asking(&mut self, path_id: usize, asking: Asking, now: Timestamp) {
+    fn note_request(&mut self, path_id: usize, request: WorkRequest, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.asked_at = Some(now);
         let coming = path.coming();
-        match asking {
-            Asking::First => path.starting = path.starting.saturating_sub(1),
-            Asking::Again => {}
-            Asking::AfterWait => {
+        match request {
+            WorkRequest::First => path.starting = path.starting.saturating_sub(1),
+            WorkRequest::Again => {}
+            WorkRequest::AfterWait => {
                 path.idle = path.idle.saturating_sub(1);
                 path.notified = path.notified.saturating_sub(1);
             }
@@ -217,7 +217,7 @@ impl Schedule {
                 self.pop_kept(path_id).or_else(|| self.pop_waiting(path_id, now))
             } else {
                 let popped = self.pop_waiting(path_id, now).or_else(|| self.pop_kept(path_id));
-                // Includes entries that were just returned.
+                // Again, because `pop_kept` may just have returned entries to the queue.
                 popped.or_else(|| self.pop_waiting(path_id, now))
             };
             let (lane, entry) = popped?;
@@ -241,10 +241,10 @@ impl Schedule {
         }
     }
 
-    /// The next entry in turn that does not keep another path's address. Moves entries that do to their path.
+    /// The next entry in turn that need not be sent from another path's address. Moves entries that must to their path.
     fn pop_waiting(&mut self, path_id: usize, now: Timestamp) -> Option<(usize, Entry)> {
         let queue_id = self.paths[path_id].queue;
-        let mut has_handed_over = false;
+        let mut has_moved = false;
         let popped = loop {
             let is_exempt = self.queues[queue_id].route.is_exempt;
             let mut admission = SendAdmission {
@@ -269,19 +269,19 @@ impl Schedule {
                 Some(keeper) => self.paths[keeper].kept.push(lane, entry),
                 None => break Some((lane, entry)),
             }
-            has_handed_over = true;
+            has_moved = true;
         };
         if popped.is_some() {
             self.paths[path_id].took_kept = false;
         }
-        if has_handed_over {
+        if has_moved {
             self.pump_kept(queue_id, now);
         }
         popped
     }
 
-    /// One message of this server and lane leaves the queue, perhaps to wait for its address: it counts for their rates
-    /// from now on.
+    /// One message leaves the queue, perhaps to wait for its source address. It counts towards the rates of its server
+    /// and lane from now on.
     fn pass_server(&mut self, lane: usize, server: ServerId, now: Timestamp) {
         self.gates.pass(&self.lanes[lane].scopes, now);
         if let Some(server_gate) = self.servers.get_mut(&server) {
@@ -300,7 +300,7 @@ impl Schedule {
     fn pass(&mut self, path_id: usize, entry: &Entry, now: Timestamp) {
         self.share_out(path_id, now);
         let source = self.paths[path_id].source;
-        self.count_held(path_id, entry.server_id);
+        self.note_carried_server(path_id, entry.server_id);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return;
@@ -312,7 +312,7 @@ impl Schedule {
         source_site.rate.take(now);
         let pace = self.pace(source, &route);
         pace.taken_at = Some(now);
-        if pace.is_wider {
+        if pace.has_several_sites {
             pace.standstill.take(now);
             pace.rate.take(now);
         }

@@ -20,11 +20,11 @@ pub(super) struct ServerGate {
     rate: Option<(SendRate, u32, Bucket)>,
     /// Its account, if that has a send rate.
     pub(super) paced_account: Option<AccountId>,
-    /// Site queues that removed it from their ring.
+    /// Site queues from whose ring the server was removed.
     pub(super) parked_in: BTreeSet<usize>,
     /// The site queue that had the last turn.
     pub(super) last_readmitted: usize,
-    /// Time of its next wake-up.
+    /// Time of the server's next wake-up.
     pub(super) wake_at: Option<Timestamp>,
     pub(super) last_block: Option<SeenBlock>,
 }

@@ -11,7 +11,7 @@ use postroad_model::{SourceId, Timestamp};
 
 use super::Schedule;
 
-/// Most messages that an address can be owed; it catches up soon.
+/// Maximum number of messages that an address can be owed; it catches up soon.
 const OWED_MAX: f64 = 32.0;
 /// If an address is owed more messages than this, others wait for it at sites where it had fewer messages than they.
 const OWED_SLACK: f64 = 4.0;
@@ -61,7 +61,8 @@ impl Schedule {
         if owed.abs() > 1e-6 { owed > 0.0 } else { path.progress < other.progress }
     }
 
-    /// Whether another path of the pool has more right to the next message, and can take it.
+    /// Whether this path is ahead of its share: another path of the pool has more right to the next message, and can
+    /// take it.
     pub(super) fn is_ahead(&mut self, path_id: usize, now: Timestamp) -> bool {
         let paths = self.queues[self.paths[path_id].queue].paths.clone();
         if paths.len() < 2 {
@@ -82,7 +83,7 @@ impl Schedule {
         });
         let Some(before) = before else { return false };
         if let Some(at) = self.stuck_at(before) {
-            // If it hangs or gets no connection, the others continue then.
+            // If that path hangs or gets no connection, the others continue at this time.
             self.wake_queue_at(at.plus(Duration::from_millis(1)), self.paths[before].queue);
         }
         true

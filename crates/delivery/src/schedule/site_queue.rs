@@ -1,5 +1,5 @@
 //! Messages waiting for one site and pool. Servers take turns (deficit round robin), and so do the lanes of a server: a
-//! password reset never waits behind another sender's hundred thousand.
+//! password reset never waits behind another server's hundred thousand messages.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,7 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 use super::entry::Entry;
 use super::entry_queue::EntryQueue;
 
-/// Most turns that one message costs; a small one costs one.
+/// Maximum number of turns that one message costs; a small one costs one.
 const COST_MAX: i64 = 8;
 const BYTES_PER_TURN: u64 = 256 << 10;
 
@@ -21,14 +21,14 @@ pub(crate) fn cost(bytes: u64) -> i64 {
 pub(super) struct SiteQueue {
     /// Servers with messages to send that are not blocked; the next one first.
     ring: VecDeque<ServerId>,
-    servers: HashMap<ServerId, Turn>,
+    servers: HashMap<ServerId, ServerQueue>,
     waiting: usize,
 }
 
 #[derive(Debug, Default)]
-struct Turn {
+struct ServerQueue {
     in_ring: bool,
-    /// The admission blocks it until `readmit_server`.
+    /// Whether the admission blocks the server, until `readmit_server`.
     is_parked: bool,
     /// Turns left; negative while the server waits as many turns as its large messages cost.
     deficit: i64,
@@ -57,23 +57,24 @@ impl SiteQueue {
     }
 
     pub(super) fn waiting_of(&self, server: ServerId) -> usize {
-        self.servers.get(&server).map_or(0, |turn| turn.waiting)
+        self.servers.get(&server).map_or(0, |server_queue| server_queue.waiting)
     }
 
     pub(super) fn oldest_due(&self) -> Option<Timestamp> {
-        let lanes = self.servers.values().flat_map(|turn| turn.lanes.values());
+        let lanes = self.servers.values().flat_map(|server_queue| server_queue.lanes.values());
         lanes.filter_map(|lane| lane.entries.front()).map(|entry| entry.due_at).min()
     }
 
     /// Whether this message waits here. Looks at all messages of its server.
     pub(super) fn holds(&self, server: ServerId, message: MessageId) -> bool {
-        let lanes = self.servers.get(&server).into_iter().flat_map(|turn| turn.lanes.values());
+        let lanes =
+            self.servers.get(&server).into_iter().flat_map(|server_queue| server_queue.lanes.values());
         lanes.flat_map(|lane| lane.entries.iter()).any(|entry| entry.message_id == message)
     }
 
     /// Whether this message waits here in this lane.
     pub(super) fn holds_in_lane(&self, lane: usize, server: ServerId, message: MessageId) -> bool {
-        let queue = self.servers.get(&server).and_then(|turn| turn.lanes.get(&lane));
+        let queue = self.servers.get(&server).and_then(|server_queue| server_queue.lanes.get(&lane));
         queue.is_some_and(|queue| queue.entries.iter().any(|entry| entry.message_id == message))
     }
 
@@ -92,59 +93,59 @@ impl SiteQueue {
         self.put(lane, entry, EntryQueue::push);
     }
 
-    /// Returns an entry that was taken and could not be tried to the front of its lane.
+    /// Puts an entry that was taken and could not be tried back to the front of its lane.
     pub(super) fn push_front(&mut self, lane: usize, entry: Entry) {
         self.put(lane, entry, EntryQueue::push_front);
     }
 
     fn put(&mut self, lane: usize, entry: Entry, at: fn(&mut EntryQueue, Entry)) {
         let server = entry.server_id;
-        let turn = self.servers.entry(server).or_default();
-        let queue = turn.lanes.entry(lane).or_default();
+        let server_queue = self.servers.entry(server).or_default();
+        let queue = server_queue.lanes.entry(lane).or_default();
         let is_new_lane = queue.entries.is_empty();
         at(&mut queue.entries, entry);
         if is_new_lane {
             queue.in_ring = true;
-            turn.ring.push_back(lane);
+            server_queue.ring.push_back(lane);
         }
-        turn.waiting += 1;
+        server_queue.waiting += 1;
         self.waiting += 1;
-        self.line_up(server);
+        self.add_to_ring(server);
     }
 
-    fn line_up(&mut self, server: ServerId) {
-        if let Some(turn) = self.servers.get_mut(&server)
-            && !turn.in_ring
-            && !turn.is_parked
-            && !turn.ring.is_empty()
+    fn add_to_ring(&mut self, server: ServerId) {
+        if let Some(server_queue) = self.servers.get_mut(&server)
+            && !server_queue.in_ring
+            && !server_queue.is_parked
+            && !server_queue.ring.is_empty()
         {
-            turn.in_ring = true;
+            server_queue.in_ring = true;
             self.ring.push_back(server);
         }
     }
 
     pub(super) fn pop(&mut self, admission: &mut impl Admission) -> Option<(usize, Entry)> {
         while let Some(server) = self.ring.front().copied() {
-            let turn = self.servers.get_mut(&server)?;
+            let server_queue = self.servers.get_mut(&server)?;
             if !admission.admits_server(server) {
-                (turn.in_ring, turn.is_parked) = (false, true);
+                (server_queue.in_ring, server_queue.is_parked) = (false, true);
                 self.ring.pop_front();
                 continue;
             }
-            if turn.deficit < 0 && self.ring.len() > 1 {
-                turn.deficit += 1;
+            if server_queue.deficit < 0 && self.ring.len() > 1 {
+                server_queue.deficit += 1;
                 self.ring.rotate_left(1);
                 continue;
             }
-            let Some((lane, entry)) = turn.pop(server, admission) else {
-                // All its lanes are blocked; the first readmitted lane returns it.
-                turn.in_ring = false;
+            let Some((lane, entry)) = server_queue.pop(server, admission) else {
+                // All lanes of the server are blocked; the first readmitted lane returns the server to the ring.
+                server_queue.in_ring = false;
                 self.ring.pop_front();
                 continue;
             };
             self.waiting -= 1;
             self.ring.pop_front();
-            if turn.waiting == 0 {
+            if server_queue.waiting == 0 {
                 self.servers.remove(&server);
             } else {
                 self.ring.push_back(server);
@@ -156,41 +157,41 @@ impl SiteQueue {
 
     /// Charges a server for a message that turned out to be large.
     pub(super) fn charge(&mut self, server: ServerId, turns: i64) {
-        if let Some(turn) = self.servers.get_mut(&server) {
-            turn.deficit = (turn.deficit - turns).max(-COST_MAX);
+        if let Some(server_queue) = self.servers.get_mut(&server) {
+            server_queue.deficit = (server_queue.deficit - turns).max(-COST_MAX);
         }
     }
 
     pub(super) fn readmit_server(&mut self, server: ServerId) {
-        if let Some(turn) = self.servers.get_mut(&server) {
-            turn.is_parked = false;
+        if let Some(server_queue) = self.servers.get_mut(&server) {
+            server_queue.is_parked = false;
         }
-        self.line_up(server);
+        self.add_to_ring(server);
     }
 
     pub(super) fn readmit_lane(&mut self, lane: usize, server: ServerId) {
-        if let Some(turn) = self.servers.get_mut(&server)
-            && let Some(queue) = turn.lanes.get_mut(&lane)
+        if let Some(server_queue) = self.servers.get_mut(&server)
+            && let Some(queue) = server_queue.lanes.get_mut(&lane)
             && !queue.in_ring
         {
             queue.in_ring = true;
-            turn.ring.push_back(lane);
+            server_queue.ring.push_back(lane);
         }
-        self.line_up(server);
+        self.add_to_ring(server);
     }
 
     /// Removes all entries of a lane, in the order of its servers' queues.
     pub(super) fn remove_lane(&mut self, lane: usize) -> Vec<Entry> {
         let mut removed = Vec::new();
-        for turn in self.servers.values_mut() {
-            if let Some(queue) = turn.lanes.remove(&lane) {
-                turn.waiting -= queue.entries.len();
+        for server_queue in self.servers.values_mut() {
+            if let Some(queue) = server_queue.lanes.remove(&lane) {
+                server_queue.waiting -= queue.entries.len();
                 self.waiting -= queue.entries.len();
-                turn.ring.retain(|other| *other != lane);
+                server_queue.ring.retain(|other| *other != lane);
                 removed.extend(queue.entries);
             }
         }
-        self.drop_empty_turns();
+        self.drop_empty_queues();
         removed
     }
 
@@ -204,32 +205,33 @@ impl SiteQueue {
         now: Timestamp,
     ) -> Vec<(usize, Entry)> {
         let mut taken = Vec::new();
-        for (server, turn) in &mut self.servers {
-            for (lane, queue) in &mut turn.lanes {
+        for (server, server_queue) in &mut self.servers {
+            for (lane, queue) in &mut server_queue.lanes {
                 if taken.len() >= limit || !is_blocked(*lane, *server) {
                     continue;
                 }
                 let late = queue.entries.take_late(of_each.min(limit - taken.len()), now);
-                turn.waiting -= late.len();
+                server_queue.waiting -= late.len();
                 self.waiting -= late.len();
                 taken.extend(late.into_iter().map(|entry| (*lane, entry)));
             }
-            turn.lanes.retain(|_, queue| !queue.entries.is_empty());
-            let lanes = &turn.lanes;
-            turn.ring.retain(|lane| lanes.contains_key(lane));
+            server_queue.lanes.retain(|_, queue| !queue.entries.is_empty());
+            let lanes = &server_queue.lanes;
+            server_queue.ring.retain(|lane| lanes.contains_key(lane));
         }
         if !taken.is_empty() {
-            self.drop_empty_turns();
+            self.drop_empty_queues();
         }
         taken
     }
 
-    fn drop_empty_turns(&mut self) {
-        self.servers.retain(|_, turn| turn.waiting > 0);
+    fn drop_empty_queues(&mut self) {
+        self.servers.retain(|_, server_queue| server_queue.waiting > 0);
         let servers = &self.servers;
-        self.ring.retain(|server| servers.get(server).is_some_and(|turn| !turn.ring.is_empty()));
-        for (server, turn) in &mut self.servers {
-            turn.in_ring = self.ring.contains(server);
+        self.ring
+            .retain(|server| servers.get(server).is_some_and(|server_queue| !server_queue.ring.is_empty()));
+        for (server, server_queue) in &mut self.servers {
+            server_queue.in_ring = self.ring.contains(server);
         }
     }
 
@@ -237,12 +239,12 @@ impl SiteQueue {
     pub(super) fn drain(&mut self) -> Vec<(usize, Entry)> {
         self.ring.clear();
         self.waiting = 0;
-        let turns = self.servers.drain().flat_map(|(_, turn)| turn.lanes);
+        let turns = self.servers.drain().flat_map(|(_, server_queue)| server_queue.lanes);
         turns.flat_map(|(lane, queue)| queue.entries.into_iter().map(move |entry| (lane, entry))).collect()
     }
 }
 
-impl Turn {
+impl ServerQueue {
     fn pop(&mut self, server: ServerId, admission: &mut impl Admission) -> Option<(usize, Entry)> {
         while let Some(lane) = self.ring.pop_front() {
             let queue = self.lanes.get_mut(&lane)?;
@@ -301,7 +303,7 @@ mod tests {
             greylisted: None,
             announce_at: None,
             was_tried_elsewhere: false,
-            was_hurried: false,
+            was_aborted: false,
             begun: false,
             work: None,
         }
@@ -317,8 +319,8 @@ mod tests {
         (0..100_000).for_each(|id| queue.push(0, entry(1, id)));
         queue.push(0, entry(2, 100_000));
         let mut admission = SendAdmission::default();
-        let is_meant = |_: &usize| queue.pop(&mut admission).unwrap().1.server_id == ServerId(2);
-        let turns = (1..100_002).find(is_meant).unwrap();
+        let is_of_small_server = |_: &usize| queue.pop(&mut admission).unwrap().1.server_id == ServerId(2);
+        let turns = (1..100_002).find(is_of_small_server).unwrap();
         assert!(turns <= 2, "{turns} turns");
     }
 
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_back_costs_the_others_nothing_and_comes_back() {
+    fn a_blocked_server_does_not_delay_others_and_is_readmitted() {
         let mut queue = SiteQueue::default();
         for id in 0..3 {
             queue.push(0, entry(1, id));

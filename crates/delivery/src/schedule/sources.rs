@@ -63,7 +63,7 @@ pub(super) struct Sources {
     /// Messages sent today.
     sent: Counts,
     /// Messages given to connections and not settled yet, so not in the store's counts.
-    in_flight: Counts,
+    being_sent: Counts,
 }
 
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Sources {
             shared: None,
             by_id: HashMap::new(),
             sent: HashMap::new(),
-            in_flight: HashMap::new(),
+            being_sent: HashMap::new(),
         };
         sources.add_default();
         sources
@@ -175,7 +175,7 @@ impl Sources {
     pub(super) fn has_sent_quota(&self, source: &Source, provider: &str) -> bool {
         let count =
             |counts: &Counts| counts.get(&source.id).and_then(|of| of.get(provider)).copied().unwrap_or(0);
-        source.quota.is_some_and(|quota| count(&self.sent) + count(&self.in_flight) >= i64::from(quota))
+        source.quota.is_some_and(|quota| count(&self.sent) + count(&self.being_sent) >= i64::from(quota))
     }
 
     pub(super) fn of_pool(&self, pool: PoolId) -> impl Iterator<Item = &Arc<Source>> {
@@ -192,12 +192,12 @@ impl Sources {
 
     /// A message is given to this source.
     pub(super) fn take(&mut self, source: &CountedSource) {
-        *count(&mut self.in_flight, source) += 1;
+        *count(&mut self.being_sent, source) += 1;
     }
 
     /// The outcome of a message is stored. It counts only if it was sent.
     pub(super) fn settled(&mut self, source: &CountedSource, sent: bool) {
-        *count(&mut self.in_flight, source) -= 1;
+        *count(&mut self.being_sent, source) -= 1;
         if sent {
             *count(&mut self.sent, source) += 1;
         }

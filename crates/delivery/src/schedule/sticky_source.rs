@@ -1,6 +1,6 @@
 //! Retries that keep the source address of their last attempt. A receiver that greylists by address recognises a
-//! message only if it comes from there. They wait for their turn like all others; then they move to the path of their
-//! address.
+//! message only if it comes from there. Retries wait for their turn like all others; then they move to the path of
+//! their address.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ const HUNG_AFTER: Duration = Duration::from_mins(1);
 /// Time a retry waits for its source address before it uses another.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// Admits all entries that a path keeps: their server and lane admitted them before.
-struct Passed;
+/// Admits all entries that a path keeps: their servers and lanes were admitted before.
+struct AdmitAll;
 
-impl Admission for Passed {
+impl Admission for AdmitAll {
     fn admits_server(&mut self, _: ServerId) -> bool {
         true
     }
@@ -32,7 +32,7 @@ impl Admission for Passed {
 }
 
 impl Schedule {
-    /// The other path of the queue that this message should use, if it is healthy. A test message of a stopped lane may
+    /// The other path of the queue that this message should use, if it is healthy. A probe of a stopped lane may
     /// use any address.
     pub(super) fn keeper(
         &mut self,
@@ -41,7 +41,7 @@ impl Schedule {
         entry: &Entry,
         now: Timestamp,
     ) -> Option<usize> {
-        if self.lanes[lane].trouble.is_standing(entry.server_id) {
+        if self.lanes[lane].trouble.is_stopped(entry.server_id) {
             return None;
         }
         let source = entry.source.filter(|source| *source != self.paths[path_id].source)?;
@@ -50,7 +50,7 @@ impl Schedule {
         self.is_healthy(keeper, now).then_some(keeper)
     }
 
-    /// A path that only has to wait a little, or as long as all others, is healthy.
+    /// Whether the path can send now, after a short wait, or after a wait that all paths have.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) || path.back_off.is_alone {
@@ -69,8 +69,8 @@ impl Schedule {
     /// The next entry that keeps this path's address. Entries of stopped lanes return to the queue.
     pub(super) fn pop_kept(&mut self, path_id: usize) -> Option<(usize, Entry)> {
         let queue = self.paths[path_id].queue;
-        while let Some((lane, entry)) = self.paths[path_id].kept.pop(&mut Passed) {
-            if !self.lanes[lane].trouble.is_standing(entry.server_id) {
+        while let Some((lane, entry)) = self.paths[path_id].kept.pop(&mut AdmitAll) {
+            if !self.lanes[lane].trouble.is_stopped(entry.server_id) {
                 self.paths[path_id].took_kept = true;
                 return Some((lane, entry));
             }
@@ -80,7 +80,7 @@ impl Schedule {
     }
 
     /// Returns entries that wait for their address to the queues, where their server or domain may be blocked now.
-    pub(super) fn give_back_kept(&mut self) {
+    pub(super) fn return_kept(&mut self) {
         for (_, path) in &mut self.paths {
             for (lane, entry) in path.kept.drain().into_iter().rev() {
                 self.queues[path.queue].waiting.push_front(lane, entry);
@@ -88,10 +88,10 @@ impl Schedule {
         }
     }
 
-    /// Orders connections for the retries that keep their paths' addresses.
+    /// Wakes or opens connections for the retries that keep their paths' addresses.
     pub(super) fn pump_kept(&mut self, queue_id: usize, now: Timestamp) {
         for path_id in self.queues[queue_id].paths.clone() {
-            if self.paths[path_id].kept.waiting() == 0 || self.let_go_if_unhealthy(path_id, now) {
+            if self.paths[path_id].kept.waiting() == 0 || self.return_kept_if_unhealthy(path_id, now) {
                 continue;
             }
             if let Some(block) = self.path_block(path_id, now) {
@@ -104,7 +104,7 @@ impl Schedule {
             while (self.paths[path_id].coming() as usize) < self.paths[path_id].kept.waiting()
                 && self.can_take_more(path_id, now)
             {
-                self.order(path_id, now);
+                self.wake_or_open(path_id, now);
             }
             if self.paths[path_id].connections == 0 {
                 match self.opening_block(path_id, now) {
@@ -115,9 +115,9 @@ impl Schedule {
         }
     }
 
-    /// Returns the entries that an unhealthy path keeps to the queue; returns whether it did. They still use its address
-    /// if it is healthy again at their turn.
-    pub(super) fn let_go_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
+    /// Moves the entries that an unhealthy path keeps back to the queue; returns whether it did. They still use its
+    /// address if it is healthy again at their turn.
+    pub(super) fn return_kept_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.paths[path_id].kept.waiting() == 0 || self.is_healthy(path_id, now) {
             return false;
         }

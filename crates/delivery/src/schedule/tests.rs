@@ -57,7 +57,7 @@ struct Connection {
 
 #[derive(Debug)]
 enum Event {
-    Ask(usize, Asking),
+    Ask(usize, WorkRequest),
     Done(usize, CountedSource, LaneKey),
     Resolved(usize, LaneKey),
 }
@@ -144,7 +144,7 @@ impl World {
                     self.connections
                         .insert(id, Connection { path, attempt, is_idle: false, was_connected: false });
                     self.most_connections = self.most_connections.max(self.connections.len());
-                    self.plan(Duration::from_micros(50), Event::Ask(id, Asking::First));
+                    self.plan(Duration::from_micros(50), Event::Ask(id, WorkRequest::First));
                 }
                 Action::Wake { path } => {
                     let idle = self.connections.iter_mut().find(|(_, c)| c.path == path && c.is_idle);
@@ -153,10 +153,10 @@ impl World {
                         *id
                     });
                     if let Some(id) = id {
-                        self.plan(Duration::from_micros(50), Event::Ask(id, Asking::AfterWait));
+                        self.plan(Duration::from_micros(50), Event::Ask(id, WorkRequest::AfterWait));
                     }
                 }
-                Action::GiveWay { .. } => {}
+                Action::AbortAttempt { .. } => {}
             }
         }
     }
@@ -191,26 +191,26 @@ impl World {
                 let route = self.route(&key);
                 self.schedule.resolved(lane, route, self.now);
             }
-            Event::Ask(id, asking) => self.ask(id, asking),
+            Event::Ask(id, request) => self.ask(id, request),
             Event::Done(id, source, lane) => {
                 let path = self.connections[&id].path;
                 self.schedule.accepted(path, &lane, ServerId(1), self.now);
                 self.schedule.settled(&source, true);
-                self.ask(id, Asking::Again);
+                self.ask(id, WorkRequest::Again);
             }
         }
     }
 
-    fn ask(&mut self, id: usize, asking: Asking) {
+    fn ask(&mut self, id: usize, request: WorkRequest) {
         let path = self.connections[&id].path;
-        match self.schedule.next(path, asking, self.now) {
-            Next::Close => self.close(id, Left::Working),
+        match self.schedule.next(path, request, self.now) {
+            Next::Close => self.close(id, EndedWhile::Working),
             Next::Wait => {
-                let has_connection = asking != Asking::First;
+                let has_connection = request != WorkRequest::First;
                 if has_connection && self.rng.random_bool(0.9) {
                     self.connections.get_mut(&id).unwrap().is_idle = true;
                 } else {
-                    self.close(id, Left::Waiting);
+                    self.close(id, EndedWhile::Waiting);
                 }
             }
             Next::Job(job) if self.dead.contains(&job.route.base_site.to_string()) => {
@@ -220,7 +220,7 @@ impl World {
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let entry = Entry { due_at, attempts: job.entry.attempts + 1, ..job.entry };
                 self.schedule.add(job.lane.domain, false, entry, self.now);
-                self.close(id, Left::Working);
+                self.close(id, EndedWhile::Working);
             }
             Next::Job(job)
                 if self.greylists && self.greylisted.insert((job.entry.message_id.0, job.source.id.0)) =>
@@ -228,7 +228,7 @@ impl World {
                 self.connected(id);
                 let (server, signal) = (job.entry.server_id, Some(postroad_mail::Signal::Greylisted));
                 let reason = &Reason::of_message("451 come again", server);
-                let answer = Answer {
+                let reply = RefusalReply {
                     lane: &job.lane,
                     server,
                     greylisted: None,
@@ -236,13 +236,13 @@ impl World {
                     signal,
                     reason,
                 };
-                self.schedule.refused(path, answer, self.now);
+                self.schedule.refused(path, reply, self.now);
                 self.schedule.settled(&job.counted_source().unwrap(), false);
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let (attempts, source) = (job.entry.attempts + 1, Some(job.source.id));
                 let entry = Entry { due_at, attempts, source, ..job.entry };
                 self.schedule.add(job.lane.domain, false, entry, self.now);
-                self.plan(ON_THE_WIRE, Event::Ask(id, Asking::Again));
+                self.plan(ON_THE_WIRE, Event::Ask(id, WorkRequest::Again));
             }
             Next::Job(job) => {
                 self.sent.push(Sent {
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    fn close(&mut self, id: usize, left: Left) {
+    fn close(&mut self, id: usize, left: EndedWhile) {
         let connection = self.connections.remove(&id).unwrap();
         self.schedule.closed(connection.path, left, connection.was_connected, self.now);
     }
@@ -315,7 +315,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         greylisted: None,
         announce_at: None,
         was_tried_elsewhere: false,
-        was_hurried: false,
+        was_aborted: false,
         begun: false,
         work: None,
     }
@@ -593,7 +593,7 @@ fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
 }
 
 #[test]
-fn messages_behind_a_dead_host_are_left_alone_and_told_of_it_after_five_minutes() {
+fn messages_behind_a_dead_host_are_not_tried_and_reported_after_five_minutes() {
     let mut world = World::new();
     world.dead.push("mx.one.example".into());
     (0..100).for_each(|id| world.add(1, id, "one.example"));
@@ -614,14 +614,14 @@ fn messages_behind_a_dead_host_are_left_alone_and_told_of_it_after_five_minutes(
         let entry = Entry { announce_at: Some(now.plus(Duration::from_mins(10))), ..late.entry };
         world.schedule.put_back(late.lane, entry, now);
     }
-    assert!(world.schedule.take_late(1_000, now).is_empty(), "they are not told twice");
+    assert!(world.schedule.take_late(1_000, now).is_empty(), "they are not reported twice");
     world.dead.clear();
     world.run(Duration::from_mins(10));
     assert_eq!(world.sent.len(), 100);
 }
 
 #[test]
-fn messages_that_wait_for_a_rate_are_told_and_keep_their_order() {
+fn messages_that_wait_for_a_rate_are_reported_and_keep_their_order() {
     let mut world = World::new();
     let rate = SendRate { count: 1, per: RatePeriod::Minute };
     world.configure(|setup| setup.servers = vec![server(1, Some(rate)), server(2, None)]);
@@ -647,7 +647,7 @@ fn messages_that_wait_for_a_rate_are_told_and_keep_their_order() {
 }
 
 #[test]
-fn messages_without_an_answer_of_the_dns_wait_and_are_told_after_five_minutes() {
+fn messages_without_a_dns_answer_wait_and_are_reported_after_five_minutes() {
     let mut world = World::new();
     (0..3).for_each(|id| world.add(1, id, "silent.example"));
     let until = world.now.plus(Duration::from_mins(10));
@@ -668,7 +668,7 @@ fn messages_without_an_answer_of_the_dns_wait_and_are_told_after_five_minutes() 
 }
 
 #[test]
-fn late_message_is_told_though_an_earlier_one_of_its_domain_was_told_before() {
+fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
     let mut world = World::new();
     let minute = |minute: u64| START.plus(Duration::from_mins(minute));
     world.add(1, 1, "silent.example");
@@ -712,7 +712,7 @@ fn many_late_messages_of_one_domain_do_not_delay_the_record_of_another() {
 }
 
 #[test]
-fn messages_that_wait_for_a_connection_only_are_told_after_five_minutes() {
+fn messages_that_only_wait_for_a_connection_are_reported_after_five_minutes() {
     let mut world = World::new();
     world.rules.connections_max = 1;
     (0..30).for_each(|id| world.add(1, id, "slow.example"));
@@ -762,20 +762,26 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
     for (at, server) in servers.into_iter().enumerate() {
         let (server, signal) = (ServerId(server), Some(postroad_mail::Signal::TooFast));
         let reason = &Reason::of_message("451 slow down", server);
-        let answer =
-            Answer { lane: &lanes[at], server, greylisted: None, phase: ReplyPhase::Data, signal, reason };
+        let reply = RefusalReply {
+            lane: &lanes[at],
+            server,
+            greylisted: None,
+            phase: ReplyPhase::Data,
+            signal,
+            reason,
+        };
         if accepts_between && at == 2 {
             world.schedule.accepted(paths[0], &lanes[0], server, now);
         }
-        world.schedule.refused(paths[at], answer, now);
+        world.schedule.refused(paths[at], reply, now);
     }
-    world.schedule.paces.values().any(|pace| pace.rate.is_held())
+    world.schedule.paces.values().any(|pace| pace.rate.is_paused())
 }
 
 #[test]
 fn a_provider_is_slowed_when_several_of_its_sites_are_too_slow_for_several_senders() {
     assert!(provider_is_slowed([1, 2, 1], false));
-    assert!(!provider_is_slowed([1, 1, 1], false), "one sender is no evidence against all");
+    assert!(!provider_is_slowed([1, 1, 1], false), "one server is no evidence against all");
     assert!(!provider_is_slowed([1, 2, 1], true), "it takes mail");
 }
 
@@ -789,13 +795,19 @@ fn refusal_of_one_recipient_ends_the_test_of_a_whole_provider() {
         let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
         let reason = &Reason::of_message("550 5.1.1 user unknown", ServerId(1));
         let pace = world.schedule.paces.values_mut().next().unwrap();
-        assert!(pace.is_wider);
+        assert!(pace.has_several_sites);
         assert!(pace.standstill.refused(1, reason, world.now));
         let phase = ReplyPhase::Recipient;
-        let answer =
-            Answer { lane: &lane, server: ServerId(1), greylisted: None, phase, signal: ends_by, reason };
-        world.schedule.refused(path, answer, world.now);
-        assert!(world.schedule.paces.values().all(|pace| !pace.standstill.is_standing()), "{ends_by:?}");
+        let reply = RefusalReply {
+            lane: &lane,
+            server: ServerId(1),
+            greylisted: None,
+            phase,
+            signal: ends_by,
+            reason,
+        };
+        world.schedule.refused(path, reply, world.now);
+        assert!(world.schedule.paces.values().all(|pace| !pace.standstill.is_stopped()), "{ends_by:?}");
     }
 }
 
@@ -817,10 +829,10 @@ fn one_sender_stops_provider(domains: i64, other_waits: bool) -> bool {
         let (server, signal) = (ServerId(1), Some(postroad_mail::Signal::Reputation));
         let reason = &Reason::of_message("550 5.7.1 on our block list", server);
         let phase = ReplyPhase::Recipient;
-        let answer = Answer { lane, server, greylisted: None, phase, signal, reason };
-        world.schedule.refused(path, answer, world.now);
+        let reply = RefusalReply { lane, server, greylisted: None, phase, signal, reason };
+        world.schedule.refused(path, reply, world.now);
     }
-    world.schedule.paces.values().any(|pace| pace.standstill.is_standing())
+    world.schedule.paces.values().any(|pace| pace.standstill.is_stopped())
 }
 
 #[test]
@@ -831,7 +843,7 @@ fn a_provider_is_stopped_for_one_sender_only_by_many_domains_and_if_it_is_alone(
 }
 
 #[test]
-fn refusal_tells_what_was_concluded_without_the_words_of_the_receiver() {
+fn refusal_reports_the_conclusion_without_the_receivers_words() {
     let mut world = World::new();
     (0..50).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_secs(1));
@@ -841,8 +853,9 @@ fn refusal_tells_what_was_concluded_without_the_words_of_the_receiver() {
     let mut refuse = |signal| {
         let reason = &Reason::of_message("451 4.7.1 <jane@one.example> secret words", server);
         let phase = ReplyPhase::Data;
-        let answer = Answer { lane: &lane, server, greylisted: None, phase, signal: Some(signal), reason };
-        world.schedule.refused(path, answer, world.now).conclusion
+        let reply =
+            RefusalReply { lane: &lane, server, greylisted: None, phase, signal: Some(signal), reason };
+        world.schedule.refused(path, reply, world.now).conclusion
     };
     assert_eq!(refuse(postroad_mail::Signal::Content), None, "one refusal stops nothing");
     refuse(postroad_mail::Signal::Content);
@@ -1178,7 +1191,7 @@ fn an_address_whose_connections_are_just_opened_keeps_its_retries() {
     world.run(Duration::from_mins(5));
     assert_eq!(world.sent.len(), 40);
     for id in world.connections.keys().copied().collect::<Vec<_>>() {
-        world.close(id, Left::Waiting);
+        world.close(id, EndedWhile::Waiting);
     }
     add_retries(&mut world, 1, 100);
     world.run(Duration::from_mins(1));
@@ -1315,7 +1328,7 @@ fn whatever_happens_in_between_everything_goes_out_once() {
 #[test]
 fn domains_that_nothing_waits_for_are_forgotten_when_there_are_too_many() {
     let mut world = World::new();
-    world.schedule.room = Room::new(1_000);
+    world.schedule.memory = MemoryLimit::new(1_000);
     for message in 0..90 {
         world.add(1, message, &format!("d{message}.example"));
     }

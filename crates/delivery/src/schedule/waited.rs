@@ -32,7 +32,7 @@ impl SeenBlock {
         Self { at: now, until, why }
     }
 
-    /// Notes connections that are in use, unless a block has just ended: it lets the first messages go, which use them.
+    /// Notes that connections are in use, unless a block has just ended: then the messages that it let go use them.
     pub(super) fn connections_in_use(last: &mut Option<Self>, why: Why, now: Timestamp) {
         match last {
             Some(block) if block.until.is_some_and(|until| now.since(until) <= JUST_ENDED) => block.ends(now),
@@ -40,8 +40,8 @@ impl SeenBlock {
         }
     }
 
-    /// When it last blocked messages, to find the latest block. Connections in use rank before a block that has just
-    /// ended.
+    /// When it last blocked messages, to find the latest block. Connections in use rank lower than a block that has
+    /// just ended.
     fn rank(&self, now: Timestamp) -> Timestamp {
         let ended = self.until.filter(|until| *until <= now);
         let last = ended.map_or(self.at, |until| until.max(self.at));
@@ -55,8 +55,8 @@ impl SeenBlock {
 }
 
 impl Schedule {
-    /// One line about a wait of a second or more: how long, and the last block of its server, domain or site since it was
-    /// due. `keeper` is the path whose address it kept.
+    /// One line about a wait of a second or more: how long, and the last block of the message's server, domain or site
+    /// since it was due. `keeper` is the path whose address the message kept.
     pub(super) fn describe_wait(
         &self,
         queue_id: usize,
@@ -72,7 +72,7 @@ impl Schedule {
         let queue = &self.queues[queue_id];
         let of_server = self.servers.get(&entry.server_id).and_then(|gate| gate.last_block.as_ref());
         let of_keeper = keeper.and_then(|path| self.paths[path].last_block.as_ref());
-        // Of two that end together the last one counts.
+        // Of two blocks that end together the last one counts.
         let blocks = [of_keeper, queue.last_block.as_ref(), self.lanes[lane].last_block.as_ref(), of_server];
         let last = blocks.into_iter().flatten().filter(|block| block.at >= entry.due_at);
         let seconds = waited.as_millis() as f64 / 1_000.0;

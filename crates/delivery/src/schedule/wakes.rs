@@ -1,6 +1,6 @@
 //! Wake-ups: when the schedule examines waiting servers, lanes, queues and gates again. Each stores the time of its next
-//! wake-up; a wake-up for another time was replaced by an earlier one and is ignored. Otherwise both would order new
-//! ones, and their number would grow without end.
+//! wake-up. A wake-up for another time was replaced by an earlier one, and is ignored: if both took effect, both would
+//! schedule new ones, and their number would grow without end.
 
 use std::cmp::Reverse;
 
@@ -19,7 +19,7 @@ pub(super) enum Wake {
 }
 
 impl Schedule {
-    /// Examines the server, lane, queue or gates that this wake-up was ordered for.
+    /// Examines the server, lane, queue or gates that this wake-up was scheduled for.
     pub(super) fn wake(&mut self, at: Timestamp, wake: Wake, now: Timestamp) {
         match wake {
             Wake::Server(server) => {
@@ -49,7 +49,7 @@ impl Schedule {
         }
     }
 
-    /// Orders a wake-up for the next end of a gate, unless one is ordered for that time or earlier.
+    /// Schedules a wake-up for the next end of a gate, unless one is scheduled for that time or earlier.
     pub(super) fn wake_at_end_of_gates(&mut self, now: Timestamp) {
         if let Some(end) = self.gates.next_end(now)
             && self.gates_wake_at.is_none_or(|known| end < known)
@@ -59,7 +59,8 @@ impl Schedule {
         }
     }
 
-    /// Orders a wake-up of the queue at `at`, unless an earlier one is ordered: one is enough for all its messages.
+    /// Schedules a wake-up of the queue at `at`, unless an earlier one is scheduled: one is enough for all its
+    /// messages.
     pub(super) fn wake_queue_at(&mut self, at: Timestamp, queue: usize) {
         let state = &mut self.queues[queue];
         if state.wake_at.is_none_or(|known| at < known) {
@@ -72,7 +73,7 @@ impl Schedule {
         self.wakes.push(Reverse((at, wake)));
     }
 
-    /// Orders a wake-up of the server at `at`, unless an earlier one is ordered.
+    /// Schedules a wake-up of the server at `at`, unless an earlier one is scheduled.
     pub(super) fn wake_server_by(&mut self, server: ServerId, at: Timestamp) {
         if let Some(server_gate) = self.servers.get_mut(&server)
             && server_gate.wake_at.is_none_or(|known| at < known)
@@ -90,7 +91,8 @@ impl Schedule {
             block.ends(now);
         }
         let queues: Vec<usize> = if server_gate.has_rate() {
-            // One message passes, so one queue gets its turn; it parks the server again, which brings the next turn.
+            // One message may pass, so one queue gets the turn. That queue parks the server again, which schedules the
+            // next turn.
             let after = server_gate.parked_in.range(server_gate.last_readmitted + 1..).next().copied();
             let next = after.or_else(|| server_gate.parked_in.first().copied());
             server_gate.last_readmitted = next.unwrap_or(0);
@@ -111,7 +113,7 @@ impl Schedule {
             && server_gate.wake_at.is_none()
             && !server_gate.parked_in.is_empty()
         {
-            // The queue with the turn may not use it; the others are examined soon.
+            // The queue with the turn may have no use for it; so the others are examined soon.
             let soon = server_gate.block(&self.accounts, now).and_then(|block| block.until);
             let at = soon.unwrap_or_else(|| now.plus(NEXT_TURN_AFTER));
             server_gate.wake_at = Some(at);

@@ -40,7 +40,7 @@ impl MailBack {
         Self { queue }
     }
 
-    pub(super) fn hand_in(&self, return_path: EmailAddress, text: String) {
+    pub(super) fn submit(&self, return_path: EmailAddress, text: String) {
         let message = match Body::parse(vec![text.into()]) {
             // A bounce has the empty sender (RFC 5321 4.5.5).
             Ok(body) => {
@@ -60,7 +60,7 @@ async fn work(
     name: DomainName,
     to: watch::Receiver<Option<SocketAddr>>,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // Dropped with this task, which closes every connection.
     let mut mailing = JoinSet::new();
     while let Some((due, message)) = waiting.recv().await {
@@ -68,12 +68,12 @@ async fn work(
         let listener = *to.borrow();
         let Some(listener) = listener else { continue };
         // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         while mailing.try_join_next().is_some() {}
         let name = name.clone();
         mailing.spawn(async move {
             mail(reachable(listener), &name, &message).await;
-            drop(place);
+            drop(permit);
         });
     }
 }
@@ -93,7 +93,7 @@ async fn mail(to: SocketAddr, name: &DomainName, message: &OutgoingMessage) {
 async fn exchange(to: SocketAddr, name: &DomainName, message: OutgoingMessage) -> io::Result<()> {
     let mut stream = TcpStream::connect(to).await?;
     stream.set_nodelay(true)?;
-    // It does not leave the machine.
+    // Returned mail does not leave the machine.
     let config = ClientConfig { tls: TlsMode::Never, ..ClientConfig::new(HeloName::from(name.clone())) };
     let mut session = ClientSession::new(config);
     let mut message = Some(message);

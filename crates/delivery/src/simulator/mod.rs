@@ -21,7 +21,7 @@ use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, ReversePath, StandardReply};
 use tokio::sync::watch;
 
-use crate::local_smtp::{Answer, LocalSmtp, Policy, Received};
+use crate::local_smtp::{LocalSmtp, Policy, RcptReply, Received};
 use behaviour::{Afterwards, Behaviour};
 use mail_back::MailBack;
 use repeats::Repeats;
@@ -55,13 +55,13 @@ impl SimulatorServer {
         Ok((Self { _server: server, bounce_listener, http_address }, address))
     }
 
-    /// From now on bounces and complaints are sent there.
-    pub(crate) fn mail_back_to(&self, bounce_listener: SocketAddr) {
+    /// Sets the listener to which bounces and complaints are sent from now on.
+    pub(crate) fn set_bounce_listener(&self, bounce_listener: SocketAddr) {
         self.bounce_listener.send_replace(Some(bounce_listener));
     }
 
-    /// From now on pixels and links are fetched there.
-    pub(crate) fn visit_at(&self, http_address: SocketAddr) {
+    /// Sets the address from which pixels and links are fetched from now on.
+    pub(crate) fn set_http_address(&self, http_address: SocketAddr) {
         self.http_address.send_replace(Some(http_address));
     }
 }
@@ -79,25 +79,25 @@ impl Simulator {
             Original { host: HOST, return_path, recipient, bytes: &received.bytes, now: self.clock.now() };
         let text = match Afterwards::of(recipient.local_part()) {
             Afterwards::Nothing => return,
-            Afterwards::Visit(visit) => return self.visits.hand_in(visit, received.bytes.clone()),
+            Afterwards::Visit(visit) => return self.visits.submit(visit, received.bytes.clone()),
             Afterwards::Bounce => original.bounce(),
             Afterwards::Complaint => original.complaint(),
         };
-        self.mail_back.hand_in(return_path.clone(), text);
+        self.mail_back.submit(return_path.clone(), text);
     }
 }
 
 impl Policy for Simulator {
-    fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> Answer {
+    fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> RcptReply {
         match Behaviour::of(rcpt.address.local_part()) {
-            Behaviour::Say(reply) => Answer::Say(reply),
-            Behaviour::Silent => Answer::Silence,
+            Behaviour::Say(reply) => RcptReply::Say(reply),
+            Behaviour::Silent => RcptReply::Silence,
             Behaviour::SayFirst { times, reply } => {
                 // The return path is unique to the message, so it distinguishes the attempts of different messages.
                 let attempt = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
                 let mut repeats = self.repeats.lock();
                 let is_early = repeats.count(attempt) <= times;
-                Answer::Say(if is_early { reply } else { StandardReply::RecipientOk.into() })
+                RcptReply::Say(if is_early { reply } else { StandardReply::RecipientOk.into() })
             }
         }
     }

@@ -20,10 +20,10 @@ use super::links::find_link;
 use super::mail_back::reachable;
 use super::visit::Visit;
 
-/// Most message bytes that wait to be searched for a link.
+/// Maximum number of message bytes that wait to be searched for a link.
 const SEARCHED_BYTES_MAX: usize = 64 << 20;
 const KIB: usize = 1 << 10;
-/// Most messages searched at the same time, each on a thread for blocking work.
+/// Maximum number of messages searched at the same time, each on a thread for blocking work.
 const SEARCHES_MAX: usize = 2;
 /// Late enough not to count as a scanner's click.
 const DELAY: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ impl Visits {
     }
 
     /// Visits the message later. Returns at once: the message is searched on a blocking thread.
-    pub(super) fn hand_in(&self, visit: Visit, message: Bytes) {
+    pub(super) fn submit(&self, visit: Visit, message: Bytes) {
         let size = u32::try_from(message.len().div_ceil(KIB)).unwrap_or(u32::MAX);
         let Ok(share) = Arc::clone(&self.searched_bytes).try_acquire_many_owned(size) else {
             tracing::warn!("simulator: queue of visits is full; one dropped");
@@ -81,7 +81,7 @@ async fn work(
     mut waiting: mpsc::Receiver<(Instant, String)>,
     http_address: watch::Receiver<Option<SocketAddr>>,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // Dropped with this task, which closes every connection.
     let mut visiting = JoinSet::new();
     while let Some((due, url)) = waiting.recv().await {
@@ -89,7 +89,7 @@ async fn work(
         let address = *http_address.borrow();
         let Some(address) = address else { continue };
         // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         while visiting.try_join_next().is_some() {}
         visiting.spawn(async move {
             match timeout(EXCHANGE_MAX, fetch(reachable(address), &url)).await {
@@ -97,7 +97,7 @@ async fn work(
                 Ok(Err(error)) => tracing::warn!(%error, "simulator: visit failed"),
                 Err(_) => tracing::warn!("simulator: visit timed out"),
             }
-            drop(place);
+            drop(permit);
         });
     }
 }

@@ -23,7 +23,7 @@ fn wanted(to: &str, subject: &str) -> MessageMatcher {
 }
 
 #[tokio::test]
-async fn what_is_sent_is_caught_byte_for_byte_once_per_recipient() {
+async fn sent_messages_are_caught_byte_for_byte_once_per_recipient() {
     let inbox = inbox();
     let (_server, address) = InboxServer::start(inbox.clone()).await.unwrap();
     let text = "Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\n.dot\r\n..\r\nNUL \0 and ünïcode\r\n";
@@ -74,7 +74,7 @@ async fn waiting_ends_with_the_message_that_was_meant() {
         client.deliver("a@example.org", &[to], &format!("Subject: {subject}\r\n\r\nhi")).await;
     }
     assert_eq!(waiting.await.unwrap().unwrap().id, 3);
-    // What is already here needs no wait, the newest first.
+    // Messages that are already here need no wait; the newest comes first.
     let at_once = |to: &str, subject: &str| {
         let (inbox, wanted) = (inbox.clone(), wanted(to, subject));
         async move { inbox.wait(&wanted, Duration::ZERO).await.map(|message| message.id) }

@@ -1,7 +1,7 @@
 //! Worker of one endpoint while it has posts: claims a few events, posts as many at once as its pacing allows,
 //! and ends when nothing is due.
 //!
-//! On SQLite a claim is only a read, so a worker remembers its events (`held`) until their outcomes are stored.
+//! On SQLite a claim is only a read, so a worker remembers its events (`claimed`) until their outcomes are stored.
 
 use std::collections::{HashSet, VecDeque};
 use std::pin::pin;
@@ -20,19 +20,19 @@ use crate::RetrySettings;
 use crate::post::Post;
 use crate::retry::{Consequence, Disabling, Failed};
 
-/// Most posts that are done but not stored; at this number no further posts are started.
+/// Maximum number of posts that are done but not stored; at this number no further posts are started.
 const UNSETTLED_MAX: usize = 64;
 /// Longest wait for a permit. A claim ends after two minutes, and an event may already have waited in the worker's queue.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
-/// A new endpoint that takes longer to answer makes way for others.
+/// A post to a new endpoint that takes longer to answer frees its permit for others.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
-/// An endpoint that has answered well before makes way only after this time.
+/// A post to an endpoint that has answered well before frees its permit only after this time.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 /// A post without an answer is given up after this time while others wait for its permit.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// Time after which a post to an endpoint that has answered well before is given up.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
-/// Least pause between two claims while posts are in progress.
+/// Minimum pause between two claims while posts are in progress.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct EndpointWorker {
@@ -43,14 +43,14 @@ pub(super) struct EndpointWorker {
     /// Notified when the server has new events.
     notices: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
-    held: HashSet<EventId>,
+    claimed: HashSet<EventId>,
     /// Posts in progress, which are aborted with the worker.
-    posts: JoinSet<(Arc<Webhook>, Result<Post, UnclaimedEvent>)>,
+    posts: JoinSet<(Arc<Webhook>, Result<Post, NoPermit>)>,
     settling: JoinSet<EventId>,
 }
 
-/// Id of an event that got no permit for its post in time.
-struct UnclaimedEvent(EventId);
+/// Error: the event with this id got no permit for its post in time.
+struct NoPermit(EventId);
 
 /// Why a worker ends.
 enum End {
@@ -73,7 +73,7 @@ impl EndpointWorker {
             stopping,
             notices,
             queue: VecDeque::new(),
-            held: HashSet::new(),
+            claimed: HashSet::new(),
             posts: JoinSet::new(),
             settling: JoinSet::new(),
         }
@@ -87,7 +87,7 @@ impl EndpointWorker {
         while let Some(ended) = self.posts.join_next().await {
             match ended {
                 Ok((_, Ok(post))) => drop(self.note(None, post)),
-                Ok((_, Err(UnclaimedEvent(event_id)))) => unused.push(event_id),
+                Ok((_, Err(NoPermit(event_id)))) => unused.push(event_id),
                 Err(_) => {}
             }
         }
@@ -138,7 +138,7 @@ impl EndpointWorker {
             let may_have_more = self.queue.is_empty() && self.free_permits() > 0;
             tokio::select! {
                 () = until_notice(&mut self.notices), if may_have_more => {}
-                // After a panic the event is still held: it is posted again when the worker has ended.
+                // After a panic the event is still claimed: it is posted again when the worker has ended.
                 Some(ended) = self.posts.join_next() => {
                     match ended {
                         Ok((webhook, Ok(post))) => {
@@ -146,13 +146,13 @@ impl EndpointWorker {
                                 return Ok(End::Disabled(disabling));
                             }
                         }
-                        Ok((_, Err(UnclaimedEvent(event_id)))) => self.give_back(event_id).await?,
+                        Ok((_, Err(NoPermit(event_id)))) => self.release(event_id).await?,
                         Err(_) => {}
                     }
                 }
                 Some(stored) = self.settling.join_next() => {
                     if let Ok(stored) = stored {
-                        self.held.remove(&stored);
+                        self.claimed.remove(&stored);
                     }
                 }
             }
@@ -172,18 +172,18 @@ impl EndpointWorker {
         let found = self.shared.store.find_webhook(server_id, id).await?;
         let Some(webhook) = found.filter(|webhook| webhook.enabled) else { return Ok(None) };
         let limit = self.pacing.lock().window() * 2;
-        let held = self.held.iter().copied().collect();
-        let works = self.shared.store.claim_webhook_work(server_id, id, limit, held).await?;
-        self.held.extend(works.iter().map(|work| work.event.id));
+        let claimed = self.claimed.iter().copied().collect();
+        let works = self.shared.store.claim_webhook_work(server_id, id, limit, claimed).await?;
+        self.claimed.extend(works.iter().map(|work| work.event.id));
         self.queue.extend(works);
         Ok(Some(Arc::new(webhook)))
     }
 
     /// Releases an event, so that the next worker with a permit can post it, also on another node.
-    async fn give_back(&mut self, event_id: EventId) -> Result<(), StoreError> {
+    async fn release(&mut self, event_id: EventId) -> Result<(), StoreError> {
         let (server_id, id) = self.key;
         self.shared.store.release_webhook_work(server_id, id, vec![event_id]).await?;
-        self.held.remove(&event_id);
+        self.claimed.remove(&event_id);
         Ok(())
     }
 
@@ -191,7 +191,7 @@ impl EndpointWorker {
     fn note(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
         let mut disabled = None;
-        let next = if post.is_told {
+        let next = if post.is_delivered {
             self.pacing.lock().succeeded();
             WebhookNext::Done
         } else if post.unsupported_in_format {
@@ -251,7 +251,7 @@ async fn post_claimed(
     is_failing: bool,
     work: WebhookWork,
     mut stopping: watch::Receiver<bool>,
-) -> (Arc<Webhook>, Result<Post, UnclaimedEvent>) {
+) -> (Arc<Webhook>, Result<Post, NoPermit>) {
     let class = shared.class_of(&webhook, is_failing);
     let permit = tokio::select! {
         biased;
@@ -259,7 +259,7 @@ async fn post_claimed(
         permit = shared.permits.acquire(webhook.server_id, class) => Some(permit),
         () = tokio::time::sleep(PERMIT_WAIT_MAX) => None,
     };
-    let Some(mut permit) = permit else { return (webhook, Err(UnclaimedEvent(work.event.id))) };
+    let Some(mut permit) = permit else { return (webhook, Err(NoPermit(work.event.id))) };
     let (moment, patience) = match class {
         Class::Proven => (QUICK_ANSWER_OF_PROVEN, BUSY_PATIENCE_OF_PROVEN),
         _ => (QUICK_ANSWER, BUSY_PATIENCE),
@@ -283,7 +283,7 @@ async fn post_claimed(
                 && shared.permits.is_exhausted(&permit)
                 && let Some(give_up) = give_up.take()
             {
-                // It may already have its answer.
+                // The post may already have its answer.
                 let _ = give_up.send(());
             }
         }

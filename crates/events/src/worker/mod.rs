@@ -28,7 +28,7 @@ use settler::Settler;
 
 /// Longest pause between two look-ups, because other nodes add events without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
-/// Least pause between two look-ups of due posts.
+/// Minimum pause between two look-ups of due posts.
 const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Pause after a failed look-up.
 const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
 const EMPTY_REST: Duration = Duration::from_secs(1);
 /// An endpoint without a success for this long counts as failing.
 const FAILING_AFTER: Duration = Duration::from_mins(1);
-/// Most endpoints whose pacing is remembered while they have no posts.
+/// Maximum number of endpoints whose pacing is remembered while they have no posts.
 const PACINGS_MAX: usize = 100_000;
 
 /// State shared by all workers.
@@ -204,7 +204,7 @@ impl Dispatcher {
                 }
             }
             // A panicked worker does not say which one it was: all may be started again, and new workers do not
-            // know the `held` events of running ones. Delivery is at least once.
+            // know the `claimed` events of running ones. Delivery is at least once.
             None => self.paces.values_mut().for_each(|pace| pace.has_worker = false),
         }
     }

@@ -1,9 +1,9 @@
 //! Permits for posts in progress. Endpoints that answer well, new ones and failing ones have separate permits,
 //! so that failing endpoints never delay the others. One server gets only some of each class.
 //!
-//! A post without a quick answer moves to the permits for slow ones, so that the next endpoint does not wait
-//! for it; endpoints that have answered well get more time. If no permit is left, a post without an answer is
-//! given up earlier (`endpoint_worker.rs`).
+//! A post to a new or proven endpoint without a quick answer moves to the permits for slow posts, so that the next
+//! endpoint does not wait for it; endpoints that have answered well get more time. If no permit is left, a post without
+//! an answer is given up earlier (`endpoint_worker.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 512;
 const SLOW_POSTS_MAX: usize = 1_024;
-/// Most concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
+/// Maximum number of concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
 const SERVER_POSTS_MAX: usize = 32;
-/// Most slow posts of one server.
+/// Maximum number of slow posts of one server.
 const SERVER_SLOW_MAX: usize = 64;
-/// Most pairs of server and class that are remembered without posts.
+/// Maximum number of pairs of server and class that are remembered without posts.
 const SERVER_CLASSES_MAX: usize = 1_024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,7 +28,8 @@ pub(super) enum Class {
     Proven,
     New,
     Failing,
-    /// Posts of any class without an answer for a while. Failing endpoints keep their own permits.
+    /// Posts of new and proven endpoints that have waited for an answer for a while. Posts of failing endpoints stay in
+    /// their class.
     Slow,
 }
 
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn new_endpoints_that_do_not_answer_make_way_for_others() {
+    async fn new_endpoints_that_do_not_answer_free_their_permits_for_others() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
         while let Some(permit) = free(&permits, 1, Class::New).await {
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn proven_endpoints_that_begin_to_hang_make_way_too() {
+    async fn proven_endpoints_that_begin_to_hang_free_their_permits_too() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
         while let Some(permit) = free(&permits, 1, Class::Proven).await {

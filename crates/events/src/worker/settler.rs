@@ -7,7 +7,7 @@ use postroad_store::{Store, WebhookOutcome};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Most outcomes in one transaction, which must not delay mail in SQLite's only writer.
+/// Maximum number of outcomes in one transaction, which must not delay mail in SQLite's only writer.
 const BATCH_MAX: usize = 64;
 const WAITING_MAX: usize = 1_024;
 const TROUBLE_PAUSE: Duration = Duration::from_secs(1);

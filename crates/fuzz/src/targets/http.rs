@@ -114,9 +114,9 @@ fn run(bytes: &[u8]) {
     SERVICE.with(|service| {
         let service = service.get_or_init(start);
         let headers = [("x-server-api-key", service.key.as_str()), ("x-test-mode", "true")];
-        let asking = service.client.request(Method::POST, &path, &headers, Bytes::copy_from_slice(body));
-        let reply = service.runtime.block_on(asking).expect("the service answers");
-        assert!(reply.status < 500, "{path}: {} {}", reply.status, reply.text());
+        let request = service.client.request(Method::POST, &path, &headers, Bytes::copy_from_slice(body));
+        let answer = service.runtime.block_on(request).expect("the service answers");
+        assert!(answer.status < 500, "{path}: {} {}", answer.status, answer.text());
     });
 }
 

@@ -30,7 +30,7 @@ pub struct Verdict<'r> {
     pub permanent: bool,
     /// The address itself is dead and will be suppressed. Only together with `permanent`.
     pub hard: bool,
-    /// Like `hard`, if the reply answered RCPT: some texts prove that an address is dead only as the answer to that
+    /// Like `hard`, if RCPT was refused: some texts prove that an address is dead only in reply to that
     /// command.
     pub hard_at_rcpt: bool,
     /// Send more slowly to the destination.
@@ -39,7 +39,7 @@ pub struct Verdict<'r> {
     pub signal: Option<Signal>,
     /// Only a family of codes or a bare code decided: a caller with more evidence than the reply should use that too.
     pub vague: bool,
-    /// The text means the same whatever command it answered: it never hides a filter.
+    /// The text means the same whatever command was refused: it never hides a filter.
     pub sure: bool,
     /// Name of the rule that decided.
     pub rule: &'r str,
@@ -50,9 +50,9 @@ pub fn classify(reply: &Reply) -> Verdict<'static> {
     built_in().judge(reply, None)
 }
 
-/// Like `classify`, for a refusal that answered a command of this phase.
+/// Like `classify`, for the refusal of a command of this phase.
 pub fn classify_in(phase: Phase, reply: &Reply) -> Verdict<'static> {
-    built_in().judge(reply, Some(phase)).in_answer_to(phase, reply.enhanced())
+    built_in().judge(reply, Some(phase)).in_reply_to(phase, reply.enhanced())
 }
 
 /// The rules of `rules/replies.toml`: constant, read once, as the text in the program.

@@ -1,4 +1,4 @@
-//! The command that a refusal answered: the same text means something else before the recipient was named, and after it
+//! The command that was refused: the same text means something else before the recipient was named, and after it
 //! was accepted.
 
 use postroad_model::BounceClass;
@@ -37,9 +37,9 @@ impl Phase {
 }
 
 impl Verdict<'_> {
-    /// The verdict on a reply when the answered command is known. `self` is the verdict on its text alone.
+    /// The verdict on a reply when the refused command is known. `self` is the verdict on its text alone.
     #[must_use]
-    pub fn in_answer_to(self, phase: Phase, enhanced: Option<EnhancedCode>) -> Self {
+    pub fn in_reply_to(self, phase: Phase, enhanced: Option<EnhancedCode>) -> Self {
         let is_about_recipient =
             matches!(self.class, BounceClass::BadMailbox | BounceClass::BadDomain | BounceClass::Inactive);
         let is_doubtful = match phase {
@@ -59,7 +59,7 @@ impl Verdict<'_> {
             Phase::Recipient => self.hard_at_rcpt,
             Phase::Data => self.hard && !is_doubtful,
         };
-        let signal = self.signal.map(|signal| signal.in_answer_to(phase, self.class));
+        let signal = self.signal.map(|signal| signal.in_reply_to(phase, self.class));
         Self { class, hard, hard_at_rcpt: self.hard_at_rcpt && phase == Phase::Recipient, signal, ..self }
     }
 }

@@ -63,7 +63,7 @@ impl RuleTable {
         Ok(Self { rules, phrases: phrases.build()?, means })
     }
 
-    /// Classifies a reply by its codes and text, and by the answered command if that is known.
+    /// Classifies a reply by its codes and text, and by the refused command if that is known.
     pub fn judge(&self, reply: &Reply, phase: Option<Phase>) -> Verdict<'_> {
         let found = self.phrases.find_in(reply.text());
         let rule = self.rules.iter().find(|rule| rule.matches(reply, phase, &found));
@@ -164,7 +164,7 @@ impl Rule {
         self.class
     }
 
-    /// Commands that the reply must answer; any if empty.
+    /// Commands of which one must have been refused; any if empty.
     pub fn phases(&self) -> &[Phase] {
         &self.phases
     }

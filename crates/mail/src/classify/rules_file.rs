@@ -38,7 +38,7 @@ pub(super) struct RuleEntry {
     /// One of these enhanced codes.
     #[serde(default)]
     pub(super) enhanced: Vec<String>,
-    /// In answer to one of these; never matches if the answered command is unknown.
+    /// In reply to one of these; never matches if the refused command is unknown.
     #[serde(default)]
     pub(super) phases: Vec<Phase>,
     /// One of these phrases.
@@ -58,12 +58,12 @@ pub(super) struct RuleEntry {
     pub(super) throttle: Option<bool>,
     /// Overrides the signal of the class.
     pub(super) signal: Option<Signal>,
-    /// Hard only with one of these enhanced codes, or in answer to RCPT.
+    /// Hard only with one of these enhanced codes, or in reply to RCPT.
     #[serde(default)]
     pub(super) proof: Vec<String>,
     #[serde(default)]
     pub(super) vague: bool,
-    /// Means the same whatever command it answers.
+    /// Means the same whatever command was refused.
     #[serde(default)]
     pub(super) sure: bool,
     pub(super) samples: Vec<String>,

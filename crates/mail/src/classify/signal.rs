@@ -37,7 +37,7 @@ impl Signal {
     }
 
     /// Before RCPT neither recipient nor content are known: a policy there is about the source address.
-    pub(super) fn in_answer_to(self, phase: Phase, class: BounceClass) -> Self {
+    pub(super) fn in_reply_to(self, phase: Phase, class: BounceClass) -> Self {
         let is_policy = matches!(class, BounceClass::Policy | BounceClass::SpamBlock);
         match (self, phase) {
             (Self::RecipientPolicy | Self::Content, Phase::Greeting | Phase::MailFrom) if is_policy => {

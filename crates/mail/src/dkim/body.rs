@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_rfc_comes_out() {
+    fn rfc_example_passes() {
         // RFC 6376 3.4.5
         check(" C \r\nD \t E\r\n\r\n\r\n", " C\r\nD E\r\n");
     }

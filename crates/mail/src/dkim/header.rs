@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_rfc_comes_out() {
+    fn rfc_example_passes() {
         // RFC 6376 3.4.5
         assert_eq!(relaxed("A", " X\r\n"), "a:X");
         assert_eq!(relaxed("B ", " Y\t\r\n\tZ  \r\n"), "b:Y Z");

@@ -2,7 +2,8 @@
 
 use super::ReportProblem;
 
-/// Most bytes to which the reports of one message may decompress; reports of the largest receivers have a few megabytes.
+/// Maximum number of bytes to which the reports of one message may decompress; reports of the largest receivers have a
+/// few megabytes.
 pub const UNPACKED_BYTES_MAX: usize = 16 << 20;
 
 /// Bytes that may still be unpacked. The remainder shows how much was used.

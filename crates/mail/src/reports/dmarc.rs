@@ -20,9 +20,10 @@ const DEPTH_MAX: usize = 16;
 /// Longest tag, text or comment; the parser keeps each in memory as a whole.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const RECORDS_MAX: usize = 100_000;
-/// Most domains of `From` counted individually; further ones are counted together with mail without a named domain.
+/// Maximum number of domains of `From` counted individually; further ones are counted together with mail without a
+/// named domain.
 const SENDERS_MAX: usize = 50;
-/// Most sources counted individually; the totals include all.
+/// Maximum number of sources counted individually; the totals include all.
 const SOURCES_COUNTED_MAX: usize = 10_000;
 
 /// Elements that are read; their position determines their meaning.

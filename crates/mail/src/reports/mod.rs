@@ -22,9 +22,9 @@ use text::{ReportText, problem_in};
 
 pub use budget::{UNPACKED_BYTES_MAX, UnpackBudget};
 
-/// Most attachments that are examined; reports have one.
+/// Maximum number of attachments that are examined; reports have one.
 const ATTACHMENTS_MAX: usize = 16;
-/// Most sources kept of each domain: those with the most failures.
+/// Maximum number of sources kept of each domain: those with the most failures.
 const SOURCES_MAX: usize = 200;
 /// Names and ids longer than this are cut.
 const NAME_BYTES_MAX: usize = 255;

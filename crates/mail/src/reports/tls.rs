@@ -13,9 +13,9 @@ use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
 
 /// Longest document; a report sums up one day of one receiver in a few kilobytes.
 const JSON_BYTES_MAX: usize = 2 << 20;
-/// Most policies of a report, which has one for each domain; a receiver of ours has few.
+/// Maximum number of policies of a report, which has one for each domain; a receiver of ours has few.
 const POLICIES_MAX: usize = 100;
-/// Most result types that are kept; RFC 8460 4.3 defines about twenty.
+/// Maximum number of result types that are kept; RFC 8460 4.3 defines about twenty.
 const FAILURE_TYPES_MAX: usize = 50;
 
 #[derive(Deserialize)]

@@ -95,7 +95,7 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
         return None;
     }
     let who = parts.from().filter(|from| from.contains('@')).map(str::to_owned);
-    Some(vec![ReturnedRecipient::silent(ReturnedKind::AutoReply, who)])
+    Some(vec![ReturnedRecipient::without_refusal(ReturnedKind::AutoReply, who)])
 }
 
 fn is_auto_reply(parts: &Parts) -> bool {

@@ -97,7 +97,7 @@ impl Evidence<'_> {
             hard: hard && self.is_final,
             diagnostic: diagnostic.into_iter().map(shorten).find(|text| !text.is_empty()).unwrap_or_default(),
             rule: Some(judged.verdict.rule),
-            ..ReturnedRecipient::silent(kind, recipient)
+            ..ReturnedRecipient::without_refusal(kind, recipient)
         }
     }
 
@@ -178,7 +178,7 @@ fn weigh(
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
-    let in_phase = phase.map(|phase| verdict.in_answer_to(phase, enhanced));
+    let in_phase = phase.map(|phase| verdict.in_reply_to(phase, enhanced));
     let is_doubtful = is_dead && in_phase.is_some_and(|other| other.class != verdict.class);
     // 5.7.1 is a rule of the receiver; a host without the user would say so.
     let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
@@ -211,7 +211,7 @@ fn is_unroutable(words: &str) -> bool {
 }
 
 /// Whether a reply begins with the recipient, as Postfix (`<jo@example.com>: …`) and Sendmail (`<jo@example.com>... …`)
-/// begin their answers to RCPT. After DATA they name the command, the client or nobody.
+/// begin their replies to RCPT. After DATA they name the command, the client or nobody.
 fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     let Some(recipient) = recipient else { return false };
     let words = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());

@@ -3,16 +3,17 @@
 use super::parts::Parts;
 use super::{RECIPIENTS_MAX, ReturnedKind, ReturnedRecipient, address};
 
-/// Types of reports that are not complaints: failed authentication (RFC 6591), and the opposite of a complaint.
-const NO_COMPLAINTS: [&str; 3] = ["auth-failure", "not-spam", "dmarc"];
+/// Feedback types that are not complaints: failed authentication (RFC 6591), DMARC failures, and "not spam".
+const NOT_COMPLAINTS: [&str; 3] = ["auth-failure", "not-spam", "dmarc"];
 
-/// Parts of subjects of complaints without a report; in lower case.
+/// Phrases in the subject of complaints that have no report part; in lower case.
 const COMPLAINT_SUBJECTS: [&str; 3] = ["complaint about message from", "spam complaint", "abuse complaint"];
 
 pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
-    let Some(report) = parts.feedback.as_deref().or_else(|| report_in_words(parts)) else {
-        return is_plain_complaint(parts)
-            .then(|| vec![ReturnedRecipient::silent(ReturnedKind::Complaint, parts.original_recipient())]);
+    let Some(report) = parts.feedback.as_deref().or_else(|| report_in_text(parts)) else {
+        return is_plain_complaint(parts).then(|| {
+            vec![ReturnedRecipient::without_refusal(ReturnedKind::Complaint, parts.original_recipient())]
+        });
     };
     let fields = |name: &'static str| {
         report.lines().filter_map(move |line| {
@@ -21,7 +22,7 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
         })
     };
     let feedback_type = fields("feedback-type").next().unwrap_or("abuse").to_ascii_lowercase();
-    let is_complaint = !NO_COMPLAINTS.contains(&feedback_type.as_str());
+    let is_complaint = !NOT_COMPLAINTS.contains(&feedback_type.as_str());
     let kind = if is_complaint { ReturnedKind::Complaint } else { ReturnedKind::Other };
     let mut named: Vec<String> = Vec::new();
     for value in fields("original-rcpt-to").chain(fields("removal-recipient")).take(RECIPIENTS_MAX) {
@@ -33,7 +34,7 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     let about = |recipient| ReturnedRecipient {
         reporting_mta: reporting_mta.map(str::to_owned),
         diagnostic: format!("feedback: {feedback_type}"),
-        ..ReturnedRecipient::silent(kind, recipient)
+        ..ReturnedRecipient::without_refusal(kind, recipient)
     };
     if named.is_empty() {
         return Some(vec![about(parts.original_recipient())]);
@@ -42,7 +43,7 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
 }
 
 /// Fields of a report in the text of a message whose MIME parts are broken.
-fn report_in_words(parts: &Parts) -> Option<&str> {
+fn report_in_text(parts: &Parts) -> Option<&str> {
     let is_type = |line: &str| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case("feedback-type:"));
     let is_report = parts.status.is_none() && parts.notice.lines().any(is_type);
     is_report.then_some(parts.notice.as_str())

@@ -5,7 +5,7 @@ use crate::header_block::HeaderBlock;
 
 use super::address;
 
-/// Most fields that are read; relevant ones are among the first.
+/// Maximum number of fields that are read; relevant ones are among the first.
 const FIELDS_MAX: usize = 500;
 const VALUE_BYTES_MAX: usize = 4_096;
 

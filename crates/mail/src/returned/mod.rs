@@ -110,7 +110,7 @@ impl Returned {
         if self.kind != ReturnedKind::Other || !self.is_bare_copy {
             return self;
         }
-        let recipients = vec![ReturnedRecipient::silent(ReturnedKind::Complaint, None)];
+        let recipients = vec![ReturnedRecipient::without_refusal(ReturnedKind::Complaint, None)];
         Self { kind: ReturnedKind::Complaint, recipients, ..self }
     }
 }
@@ -124,7 +124,7 @@ pub fn read(message: &[u8]) -> Returned {
         .or_else(|| read_status_fields(&parts))
         .or_else(|| read_words(&parts))
         .or_else(|| auto_reply::read(&parts))
-        .unwrap_or_else(|| vec![ReturnedRecipient::silent(ReturnedKind::Other, None)]);
+        .unwrap_or_else(|| vec![ReturnedRecipient::without_refusal(ReturnedKind::Other, None)]);
     Returned {
         // One failed recipient makes it a bounce, even if others are only delayed.
         kind: recipients
@@ -200,7 +200,7 @@ fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
 
 impl ReturnedRecipient {
     /// A recipient without a refusal.
-    fn silent(kind: ReturnedKind, recipient: Option<String>) -> Self {
+    fn without_refusal(kind: ReturnedKind, recipient: Option<String>) -> Self {
         Self {
             recipient,
             kind,

@@ -166,9 +166,9 @@ pub(super) fn is_notice(parts: &Parts) -> bool {
     let says_failure = FAILURE_WORDS.iter().any(|phrase| words.contains(phrase));
     let has_proof = !parts.original.is_empty() || find_reply(&parts.notice).is_some() || says_failure;
     // Some use any name and subject, but they enclose the message and give a reason.
-    let gives_back = says_failure && parts.is_original_enclosed;
+    let returns_original = says_failure && parts.is_original_enclosed;
     let is_auto = auto_reply::is_auto_subject(&subject);
-    let signs = [is_daemon, tells_failure && !is_auto, has_proof, gives_back && !is_auto];
+    let signs = [is_daemon, tells_failure && !is_auto, has_proof, returns_original && !is_auto];
     parts.headers.has("x-failed-recipients") || signs.into_iter().filter(|sign| *sign).count() > 1
 }
 

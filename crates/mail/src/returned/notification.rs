@@ -53,8 +53,10 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
         "Bounce" => first.bounce.map(read_bounce),
         "Complaint" => first.complaint.map(|complaint| {
             let who = complaint.complained_recipients.into_iter().take(RECIPIENTS_MAX);
-            who.map(|who| ReturnedRecipient::silent(ReturnedKind::Complaint, Some(who.email_address)))
-                .collect()
+            who.map(|who| {
+                ReturnedRecipient::without_refusal(ReturnedKind::Complaint, Some(who.email_address))
+            })
+            .collect()
         }),
         "Delivery" | "Send" => Some(Vec::new()),
         _ => None,

@@ -9,7 +9,7 @@ use crate::trace::MESSAGE_HEADER;
 /// its checks (`smtp.mailfrom=`, `envelope-from=`).
 const SENDER_HEADERS: [&str; 4] =
     ["return-path", "authentication-results", "received-spf", "x-original-return-path"];
-/// Most candidates. Each costs a MAC, and a message has only one of ours.
+/// Maximum number of candidates. Each costs a MAC, and a message has only one of ours.
 const IDS_MAX: usize = 16;
 /// Longest local part (RFC 5321 4.5.3.1.1).
 const ID_BYTES_MAX: usize = 64;

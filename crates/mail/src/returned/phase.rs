@@ -1,4 +1,4 @@
-//! Finds the command that a refusal answered, if a notice tells.
+//! Finds the SMTP command that was refused, if a notice names it.
 
 use crate::classify::Phase;
 

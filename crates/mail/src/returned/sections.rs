@@ -83,7 +83,7 @@ fn split(notice: &str, is_recipient: impl Fn(&str) -> bool) -> Vec<Section> {
                 let is_new = sections.open(address);
                 let has_code = line.starts_with(['4', '5']);
                 if is_new && has_code {
-                    // It is all that is known about this recipient.
+                    // The transcript and this line are all that is known about this recipient.
                     sections.add(&transcript);
                     sections.add(line);
                     sections.current = None;
@@ -113,7 +113,7 @@ fn split(notice: &str, is_recipient: impl Fn(&str) -> bool) -> Vec<Section> {
 struct Sections {
     list: Vec<Section>,
     /// Positions in the list, by address in lower case.
-    places: HashMap<String, usize>,
+    indexes: HashMap<String, usize>,
     current: Option<usize>,
     /// Whether there are more recipients than the limit.
     is_full: bool,
@@ -122,7 +122,7 @@ struct Sections {
 impl Sections {
     /// Continues the section of an address; returns whether it is new.
     fn open(&mut self, address: &str) -> bool {
-        let index = *self.places.entry(address.to_lowercase()).or_insert(self.list.len());
+        let index = *self.indexes.entry(address.to_lowercase()).or_insert(self.list.len());
         let is_new = index == self.list.len();
         self.is_full |= is_new && index >= RECIPIENTS_MAX;
         if is_new && !self.is_full {

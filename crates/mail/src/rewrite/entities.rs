@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_certain_is_left_alone() {
+    fn ambiguous_entities_are_left_alone() {
         for given in ["a&unknown;b", "a?x&copy&y", "a&copy;", "a&#0;", "a&#x110000;", "a&#150;"] {
             assert_eq!(decode(given), None, "{given}");
         }

@@ -9,12 +9,12 @@ use encoding_rs::{Encoding, UTF_8};
 use lol_html::html_content::{Element, EndTag};
 use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, MemorySettings, Settings, element};
 
-use super::Spot;
+use super::Insertion;
 use super::entities;
 use super::settings::{LINKS_MAX, LinkRules};
 use super::target::tracked;
 
-/// Most memory of the parser, for unfinished tags and open elements.
+/// Maximum memory of the parser, for unfinished tags and open elements.
 const MEMORY_BYTES_MAX: usize = 8 << 20;
 const LEFT_ALONE: &str = "data-postroad-notrack";
 
@@ -24,7 +24,7 @@ pub(super) fn find(
     encoding: &'static Encoding,
     rules: Option<&LinkRules>,
     with_pixel: bool,
-) -> Vec<(Range<usize>, Spot)> {
+) -> Vec<(Range<usize>, Insertion)> {
     let Some(read_as) = AsciiCompatibleEncoding::new(encoding) else { return Vec::new() };
     let links = RefCell::new(Vec::new());
     let body_end = Rc::new(Cell::new(None));
@@ -58,8 +58,8 @@ pub(super) fn find(
     let mut found = links.into_inner();
     if with_pixel {
         let at = body_end.get().unwrap_or_else(|| html.trim_ascii_end().len());
-        let index = found.partition_point(|(range, _): &(Range<usize>, Spot)| range.start < at);
-        found.insert(index, (at..at, Spot::Pixel));
+        let index = found.partition_point(|(range, _): &(Range<usize>, Insertion)| range.start < at);
+        found.insert(index, (at..at, Insertion::Pixel));
     }
     found
 }
@@ -69,7 +69,7 @@ fn link(
     html: &[u8],
     encoding: &'static Encoding,
     rules: &LinkRules,
-) -> Option<(Range<usize>, Spot)> {
+) -> Option<(Range<usize>, Insertion)> {
     if element.has_attribute(LEFT_ALONE) {
         return None;
     }
@@ -82,5 +82,5 @@ fn link(
         return None;
     }
     let target = tracked(&entities::decode(written)?, rules)?;
-    Some((range, Spot::Link(target)))
+    Some((range, Insertion::Link(target)))
 }

@@ -39,7 +39,7 @@ pub(crate) fn find_web_addresses(text: &str) -> Vec<String> {
 
 /// Text that is inserted at a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Spot {
+enum Insertion {
     /// Tracking URL that replaces the URL of a link to this target.
     Link(String),
     Pixel,
@@ -58,7 +58,7 @@ struct Text {
     /// The decoded content.
     content: Vec<u8>,
     /// Positions in order, with the text to insert.
-    spots: Vec<(Range<usize>, Spot)>,
+    spots: Vec<(Range<usize>, Insertion)>,
 }
 
 /// The recipient whose copy is written.
@@ -133,12 +133,14 @@ impl RewritePlan {
     }
 
     /// Text to insert. It contains only letters, digits and `-._~:/`, so that it needs no escaping inside any quotes.
-    fn put_in(&self, spot: &Spot, personal: &Personal<'_>) -> String {
+    fn put_in(&self, spot: &Insertion, personal: &Personal<'_>) -> String {
         let token = |kind: &TrackKind| personal.key.token(personal.server_id, personal.message_id, kind);
         let base = &self.base_url;
         match spot {
-            Spot::Link(target) => format!("{base}/c/{}", token(&TrackKind::Click { target: target.clone() })),
-            Spot::Pixel => format!(
+            Insertion::Link(target) => {
+                format!("{base}/c/{}", token(&TrackKind::Click { target: target.clone() }))
+            }
+            Insertion::Pixel => format!(
                 "<img src=\"{base}/o/{}\" alt=\"\" width=\"1\" height=\"1\" border=\"0\" \
                  style=\"width:1px;height:1px;border:0\">",
                 token(&TrackKind::Open)
@@ -147,7 +149,7 @@ impl RewritePlan {
     }
 }
 
-/// Most URLs of `List-Unsubscribe`; no sender lists more.
+/// Maximum number of URLs of `List-Unsubscribe`; no sender lists more.
 const UNSUBSCRIBE_URLS_MAX: usize = 10;
 
 /// The web addresses of the `List-Unsubscribe` header (RFC 2369).

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use memchr::memmem::Finder;
 
-use super::Spot;
+use super::Insertion;
 use super::settings::{LINKS_MAX, LinkRules};
 use super::target::tracked;
 use crate::track::TARGET_BYTES_MAX;
 
 /// Finds links in a text whose charset is a superset of ASCII.
-pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Spot)> {
+pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Insertion)> {
     let tracked = find_addresses(text).filter_map(|range| {
         // ASCII by now.
         let target = tracked(&String::from_utf8_lossy(&text[range.clone()]), rules)?;
-        Some((range, Spot::Link(target)))
+        Some((range, Insertion::Link(target)))
     });
     tracked.take(LINKS_MAX).collect()
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certain_address_is_left_alone() {
+    fn ambiguous_addresses_are_left_alone() {
         for text in [
             "",
             "://",

@@ -2,7 +2,7 @@
 
 use super::web_address::WebAddress;
 
-/// Most links of one part that are rewritten.
+/// Maximum number of links of one part that are rewritten.
 pub(super) const LINKS_MAX: usize = 2_000;
 /// Larger parts are not rewritten.
 pub(super) const PART_BYTES_MAX: usize = 5 << 20;

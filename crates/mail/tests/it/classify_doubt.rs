@@ -67,7 +67,7 @@ fn a_domain_out_of_reach_is_not_a_domain_that_is_gone() {
 }
 
 #[test]
-fn what_is_over_for_us_is_not_over_for_the_recipient() {
+fn a_refusal_of_us_does_not_count_against_the_recipient() {
     check(
         &[
             "550 Support for TLS 1.0 has been discontinued",

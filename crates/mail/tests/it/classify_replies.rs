@@ -240,7 +240,7 @@ fn a_rule_of_the_recipient_is_final_and_slows_nobody() {
 }
 
 #[test]
-fn what_every_attempt_would_meet_again_is_final_and_slows_nobody() {
+fn refusals_that_every_attempt_would_meet_are_final_and_slow_nobody() {
     check(
         r"
         content no 554 5.6.1 Eight bit data not allowed

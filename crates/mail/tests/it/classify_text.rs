@@ -44,7 +44,7 @@ fn enhanced_codes_are_found_where_receivers_put_them() {
 }
 
 #[test]
-fn what_is_no_refusal_is_told_so() {
+fn text_that_is_no_refusal_is_reported_as_such() {
     assert_eq!(Reply::parse("250 2.0.0 OK"), Err(ReplyProblem::NoRefusal(250)));
     assert_eq!(Reply::parse("999 what"), Err(ReplyProblem::NoRefusal(999)));
     for text in ["", "   ", "hello", "5.1.1 user unknown", "55", "5500 x", "550x", "é50 x", "smtp;"] {
@@ -76,7 +76,7 @@ fn words_that_only_seem_to_say_it_kill_no_address_without_proof() {
 }
 
 #[test]
-fn what_is_said_of_the_sender_or_of_us_kills_no_address() {
+fn refusals_of_the_sender_or_of_us_suppress_no_address() {
     for text in [
         "550 Your domain is not registered with us",
         "550 sender account does not exist",

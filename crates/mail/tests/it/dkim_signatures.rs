@@ -46,7 +46,7 @@ const PLAIN: &str = "From: A <a@example.com>\r\nTo: b@example.net\r\nSubject: He
                      Date: Sun, 15 Nov 2026 03:00:00 +0000\r\nMessage-ID: <1@example.com>\r\n\r\nDear B,\r\n\r\nbye.\r\n";
 
 #[test]
-fn two_domains_sign_headers_that_stand_before_the_message() {
+fn two_domains_sign_headers_before_the_message() {
     let mut post = Post::new();
     let host = DkimKey::generate().unwrap();
     post.receiver.publish("pr3", "mx.example.net", &dkim_txt(host.public_spki_der()));
@@ -187,7 +187,7 @@ fn nobody_can_add_a_second_one_of_the_headers_that_readers_see() {
 }
 
 #[test]
-fn each_signature_stands_alone() {
+fn each_signature_is_independent() {
     let post = Post::new();
     let canonical = Canonical::of(PLAIN.as_bytes());
     let (rsa, ed25519) = (post.rsa.sign(&canonical, AT), post.ed25519.sign(&canonical, AT));

@@ -98,7 +98,7 @@ fn resent_from_is_judged_like_from() {
 fn lists_are_read_to_their_limit_and_no_further() {
     let list = |count: usize| format!("From: {}", vec!["a@good.test"; count].join(",\r\n "));
     assert_eq!(from_of(list(50).as_bytes()).unwrap().len(), 50);
-    // What stands behind the limit is not even looked at.
+    // Entries beyond the limit are not examined.
     let long = format!("{},(((", list(51));
     assert_eq!(from_of(long.as_bytes()), Err(RawProblem::From(AddressListProblem::TooMany)));
     let groups = format!("From: {}x", "x:;,\r\n ".repeat(2_000));
@@ -126,7 +126,7 @@ fn all_addresses_of_all_from_headers_count() {
 }
 
 #[test]
-fn what_two_programs_would_read_differently_is_refused() {
+fn ambiguous_from_headers_are_refused() {
     use AddressListProblem::{Ambiguous, Control, Empty, Syntax, Unclosed};
     refuses("b@evil.test <a@good.test>", Ambiguous);
     refuses("x b@evil.test <a@good.test>", Ambiguous);

@@ -88,7 +88,7 @@ fn private_headers_are_removed_with_their_folds() {
 }
 
 #[test]
-fn what_the_message_asks_for_is_kept_aside() {
+fn requests_in_headers_are_kept_separately() {
     let raw = prepared(&format!(
         "{COMPLETE}X-Postal-Tag: old\r\nX-Postroad-TAG: =?utf-8?q?gr=C3=BCn?=\r\nX-Postroad-Other: a\r\n  b\r\n\r\n"
     ));
@@ -146,7 +146,7 @@ fn options_by_header_are_taken_out_of_submissions_and_left_in_raw_messages() {
 }
 
 #[test]
-fn what_was_put_on_top_is_counted() {
+fn headers_added_on_top_are_counted() {
     let raw = prepared("Bcc: x@y.test\r\nFrom: a@good.test\r\n\r\nbody");
     assert_eq!(&raw.bytes[raw.added_bytes..], b"From: a@good.test\r\n\r\nbody");
     assert_eq!(prepared(COMPLETE).added_bytes, 0);

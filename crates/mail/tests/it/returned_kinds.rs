@@ -46,7 +46,7 @@ fn microsoft_forwards_the_message_instead() {
 }
 
 #[test]
-fn amazon_tells_it_in_json() {
+fn amazon_notifications_are_json() {
     let mail = |json: &str| {
         format!(
             "From: no-reply@sns.amazonaws.com\r\nSubject: AWS Notification Message\r\n\r\n{json}\r\n\r\n--\r\nIf you wish to stop …\r\n"

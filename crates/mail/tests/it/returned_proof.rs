@@ -43,7 +43,7 @@ fn a_status_without_a_meaning_leaves_a_final_failure_final() {
 }
 
 #[test]
-fn who_only_asked_for_patience_until_the_time_was_up_gave_no_reason() {
+fn temporary_refusals_until_expiry_give_no_reason() {
     let fields = |reply: &str| {
         format!(
             "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\n\

@@ -5,7 +5,7 @@ use postroad_mail::returned::{ReturnedKind, read};
 use crate::returned_check::{check, report};
 
 #[test]
-fn status_fields_tell_each_recipient_apart() {
+fn status_fields_distinguish_each_recipient() {
     let fields = "Reporting-MTA: dns; mx.example.net\r\nArrival-Date: Thu, 5 Nov 2026 10:00:00 +0000\r\n\r\n\
         Final-Recipient: rfc822; jo@example.com\r\nOriginal-Recipient: rfc822;Jo.Doe@example.com\r\nAction: failed\r\n\
         Status: 5.1.1\r\nRemote-MTA: dns; in.example.com\r\nDiagnostic-Code: smtp; 550 5.1.1 <jo@example.com>: Recipient\r\n\

@@ -245,7 +245,7 @@ fn gmail_and_yahoo_name_the_recipient_above_the_reason() {
 }
 
 #[test]
-fn the_recipient_may_stand_in_a_sentence_or_a_header_or_nowhere() {
+fn the_recipient_may_be_in_a_sentence_in_a_header_or_missing() {
     let words = "There was an error delivering your mail to <jo@example.com>.\r\n\r\nin.example.com [192.0.2.1] did not like our RCPT TO:\r\n550 5.1.1 no\r\n";
     check(
         &notice("MAILER-DAEMON <>", "Mail delivery failed", words, "Message headers follow.\r\n\r\n"),
@@ -305,7 +305,7 @@ fn unknown_user_needs_proof_to_kill_an_address() {
 }
 
 #[test]
-fn what_is_said_of_one_is_not_said_of_another() {
+fn a_reason_for_one_recipient_does_not_apply_to_another() {
     let words = "An error has occurred while attempting to deliver a message for\r\nthe following list of recipients:\r\n\r\n\
         jo@example.com: 550 5.1.1 <jo@example.com>... User unknown\r\nal@example.com: Destination seems to sleep\r\n";
     check(

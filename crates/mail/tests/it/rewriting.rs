@@ -99,7 +99,7 @@ fn only_addresses_change_in_html() {
 }
 
 #[test]
-fn the_pixel_stands_before_the_end_of_the_body() {
+fn the_pixel_is_before_the_end_of_the_body() {
     let out = String::from_utf8(rewritten(&html_message("<body>Hi</body></html>\r\n"))).unwrap();
     assert!(out.contains("<body>Hi<img src="), "{out}");
     assert!(out.ends_with("border:0\"></body></html>\r\n"), "{out}");
@@ -202,7 +202,7 @@ fn parts_of_an_attachment_are_left_alone() {
 }
 
 #[test]
-fn what_is_signed_or_encrypted_is_left_alone() {
+fn signed_or_encrypted_mail_is_left_alone() {
     for kind in ["signed", "encrypted", "Signed"] {
         let message = format!(
             "Content-Type: multipart/{kind}; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n<a href=\"https://example.com\">x</a>\r\n--b--\r\n"

@@ -324,7 +324,7 @@ fn many_recipients_are_folded() {
 }
 
 #[test]
-fn words_that_a_client_encoded_are_encoded_anew() {
+fn words_that_a_client_encoded_are_encoded_again() {
     let sample = Sample {
         from: mailbox("=?utf-8?b?w5xuw68=?= <ann@example.com>"),
         subject: "=?iso-8859-1?q?Gr=FC=DFe?= an =?utf-8?q?alle?=".into(),

@@ -28,12 +28,12 @@ impl Authentic {
 }
 
 #[derive(Clone)]
-pub(super) struct AskingForAd {
+pub(super) struct WithAdBit {
     exchange: Exchange,
     asks_for_ad: bool,
 }
 
-impl DnsHandle for AskingForAd {
+impl DnsHandle for WithAdBit {
     type Response = <Exchange as DnsHandle>::Response;
     type Runtime = TokioRuntimeProvider;
 
@@ -44,8 +44,8 @@ impl DnsHandle for AskingForAd {
 }
 
 impl ConnectionProvider for Authentic {
-    type Conn = AskingForAd;
-    type FutureConn = Connecting<AskingForAd>;
+    type Conn = WithAdBit;
+    type FutureConn = Connecting<WithAdBit>;
     type RuntimeProvider = TokioRuntimeProvider;
 
     fn new_connection(
@@ -56,7 +56,7 @@ impl ConnectionProvider for Authentic {
     ) -> Result<Self::FutureConn, NetError> {
         let connecting = self.provider.new_connection(ip, config, cx)?;
         let asks_for_ad = self.asks_for_ad;
-        Ok(Box::pin(async move { Ok(AskingForAd { exchange: connecting.await?, asks_for_ad }) }))
+        Ok(Box::pin(async move { Ok(WithAdBit { exchange: connecting.await?, asks_for_ad }) }))
     }
 
     fn runtime_provider(&self) -> &Self::RuntimeProvider {

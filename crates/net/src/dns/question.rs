@@ -65,15 +65,15 @@ impl Dns {
         let name = name.to_lowercase();
         let (inner, asker) = (Arc::clone(&self.inner), self.asker);
         let question = (name.clone(), record_type);
-        let asking = self
+        let lookup = self
             .inner
             .flights
             .join(question.clone(), || async move { inner.look_up(name, record_type, asker).await });
         let broken_off = || LookupFailure::Temporary("the DNS lookup was aborted".to_owned());
-        let asking = async { asking.await.unwrap_or_else(|| Err(broken_off())) };
+        let lookup = async { lookup.await.unwrap_or_else(|| Err(broken_off())) };
         let last_known = self.inner.last_known.as_ref().and_then(|known| known.find(&question));
-        let Some(last_known) = last_known else { return asking.await };
-        match tokio::time::timeout(LAST_KNOWN_AFTER, asking).await {
+        let Some(last_known) = last_known else { return lookup.await };
+        match tokio::time::timeout(LAST_KNOWN_AFTER, lookup).await {
             Ok(outcome @ (Ok(_) | Err(LookupFailure::NoSuchName | LookupFailure::NoData))) => outcome,
             // The look-up continues for later callers if it has no answer yet.
             Ok(Err(LookupFailure::Temporary(_) | LookupFailure::Busy)) | Err(_) => last_known,
@@ -91,7 +91,7 @@ impl Inner {
             ))
         };
         let was_slow = AtomicBool::new(true);
-        let asking = || async {
+        let lookup = || async {
             let begun = Instant::now();
             let outcome = match self.resolver.lookup(name.clone(), record_type).await {
                 Ok(found) => {
@@ -108,7 +108,7 @@ impl Inner {
             outcome
         };
         let question = (name.clone(), record_type);
-        let outcome = match self.questions.ask(&question, asker, self.patience, asking).await {
+        let outcome = match self.questions.ask(&question, asker, self.patience, lookup).await {
             Ok(outcome) => outcome,
             Err(NoAnswer::Late) => {
                 was_slow.store(true, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::fair_permits::{Asker, FairPermits, PermitLimits, Share};
 
-/// Most concurrent look-ups. Each one over UDP has its own socket.
+/// Maximum number of concurrent look-ups. Each one over UDP has its own socket.
 pub const DNS_SOCKETS_MAX: usize = QUICK_MAX + SLOW_MAX;
 const QUICK_MAX: usize = 640;
 /// Permits for quick names. They are free again within a moment, so one server may have most of them.
@@ -67,14 +67,14 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// Runs `asking`, which may be started three times. `patience` limits the answer, and again the wait for a
+    /// Runs `lookup`, which may be started three times. `patience` limits the answer, and again the wait for a
     /// permit.
     pub(super) async fn ask<T, F: Future<Output = T>>(
         &self,
         question: &Question,
         asker: Asker,
         patience: Duration,
-        asking: impl Fn() -> F,
+        lookup: impl Fn() -> F,
     ) -> Result<T, NoAnswer> {
         let late = |_| NoAnswer::Late;
         let busy = |_| NoAnswer::Busy;
@@ -89,7 +89,7 @@ impl Questions {
             let begun = Instant::now();
             let is_crowd = self.quick.is_contended(asker);
             let quick_time = if is_crowd { QUICK_TIME_IN_A_CROWD } else { QUICK_TIME };
-            let mut answer = pin!(asking());
+            let mut answer = pin!(lookup());
             if let Ok(outcome) = timeout_at(begun + quick_time, &mut answer).await {
                 return Ok(outcome);
             }
@@ -100,7 +100,7 @@ impl Questions {
         }
         let permit = timeout_at(Instant::now() + patience, self.slow.take(asker, &zone)).await;
         let _permit = permit.map_err(busy)?.ok_or(NoAnswer::Busy)?;
-        timeout_at(Instant::now() + patience, asking()).await.map_err(late)
+        timeout_at(Instant::now() + patience, lookup()).await.map_err(late)
     }
 
     /// Whether this server's look-ups have to wait for permits.

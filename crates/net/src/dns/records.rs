@@ -9,7 +9,7 @@ use postroad_boxed_futures::boxed_futures;
 use super::question::LookupFailure;
 use super::{Dns, DnsSettings, DnsSetupError};
 
-/// Most records of one name that are read.
+/// Maximum number of records of one name that are read.
 const RECORDS_MAX: usize = 256;
 /// Longer texts are cut: no policy or key is longer.
 pub const TEXT_BYTES_MAX: usize = 4_096;

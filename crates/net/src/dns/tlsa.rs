@@ -8,7 +8,7 @@ use postroad_boxed_futures::boxed_futures;
 use super::Dns;
 use super::question::{LookupFailure, Outcome};
 
-/// Most records of one host that are read.
+/// Maximum number of records of one host that are read.
 const RECORDS_MAX: usize = 64;
 /// Longer data is not read: no certificate is longer.
 const DATA_BYTES_MAX: usize = 16 << 10;

@@ -21,7 +21,7 @@ use crate::certificate_expiry::expires_at;
 use crate::dns::Dns;
 use crate::guard::Guard;
 
-/// Most addresses of a host tried in one exchange.
+/// Maximum number of addresses of a host tried in one exchange.
 const ADDRESSES_TRIED_MAX: usize = 4;
 /// Largest head of an answer.
 const HEAD_BYTES_MAX: usize = 32 * 1024;

@@ -14,7 +14,7 @@ use super::pool::Connection;
 
 const READY_WAIT_MAX: Duration = Duration::from_millis(50);
 
-pub(super) struct Done {
+pub(super) struct Exchanged {
     pub(super) status: u16,
     pub(super) retry_after: Option<String>,
     pub(super) content_type: Option<String>,
@@ -64,7 +64,7 @@ pub(super) async fn run(
     connection: &mut Connection,
     request: Request<Full<Bytes>>,
     answer_bytes_max: usize,
-) -> Result<Done, Broken> {
+) -> Result<Exchanged, Broken> {
     let sent = connection.sender.send_request(request).await;
     let response = sent.map_err(|error| Broken::BeforeAnswer(PostFailure::Protocol(error)))?;
     let status = response.status().as_u16();
@@ -81,7 +81,7 @@ pub(super) async fn run(
             .await
             .is_ok_and(|ready| ready.is_ok());
     }
-    Ok(Done { status, retry_after, content_type, body, is_cut, is_whole })
+    Ok(Exchanged { status, retry_after, content_type, body, is_cut, is_whole })
 }
 
 async fn read_start(

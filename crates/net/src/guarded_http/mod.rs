@@ -37,9 +37,9 @@ pub struct GuardedHttpSettings {
     pub connect_timeout: Duration,
     /// Time from the DNS look-up to the last byte of the answer.
     pub exchange_timeout: Duration,
-    /// Most bytes read of an answer's body; then the connection is closed.
+    /// Maximum number of bytes read of an answer's body; then the connection is closed.
     pub answer_bytes_max: usize,
-    /// Most idle connections kept per origin.
+    /// Maximum number of idle connections kept per origin.
     pub idle_per_origin_max: usize,
     pub idle_max: usize,
     pub idle_for: Duration,
@@ -164,14 +164,14 @@ impl Inner {
         &self,
         origin: Origin,
         connection: pool::Connection,
-        done: exchange::Done,
+        done: exchange::Exchanged,
         connected_in: Option<Duration>,
     ) -> HttpAnswer {
         let (address, certificate_expires_at) = (connection.address, connection.certificate_expires_at);
         if done.is_whole {
             self.pool.keep(origin, connection);
         }
-        let exchange::Done { status, retry_after, content_type, body, is_cut, .. } = done;
+        let exchange::Exchanged { status, retry_after, content_type, body, is_cut, .. } = done;
         HttpAnswer {
             status,
             retry_after,

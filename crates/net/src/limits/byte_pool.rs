@@ -41,7 +41,7 @@ impl<T: Copy + Eq + Hash> BytePool<T> {
         self.kib.free() * KIB
     }
 
-    /// Most bytes that one tenant can hold.
+    /// Maximum number of bytes that one tenant can hold.
     pub fn share_bytes_max(&self) -> usize {
         self.kib.share_max() * KIB
     }
@@ -66,7 +66,7 @@ mod tests {
     const WAIT: Duration = Duration::from_secs(10);
 
     #[tokio::test(start_paused = true)]
-    async fn shares_are_waited_for_split_and_given_back() {
+    async fn shares_are_waited_for_split_and_released() {
         let pool = BytePool::new(8 << 10, 4 << 10, WAIT);
         let mut held = ByteShare::default();
         assert!(pool.grow(1, &mut held, 2_500).await);

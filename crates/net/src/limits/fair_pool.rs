@@ -26,10 +26,10 @@ pub struct FairPool<T> {
 struct Shares<T> {
     of_tenants: HashMap<T, Weak<Semaphore>>,
     /// Number of entries at which idle ones are removed.
-    sweep_at: usize,
+    sweep_entries: usize,
 }
 
-/// Permits of a tenant; dropping it gives them back.
+/// Permits of a tenant; dropping it frees them.
 #[derive(Debug, Default)]
 pub struct FairPermit {
     /// Equal numbers of permits from the tenant's share and from the whole pool.
@@ -40,11 +40,11 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
     pub fn new(permits: usize, share_max: usize, wait_max: Duration) -> Self {
         let permits = permits.clamp(1, (u32::MAX as usize).min(Semaphore::MAX_PERMITS));
         let share_max = share_max.clamp(1, permits);
-        let shares = Shares { of_tenants: HashMap::new(), sweep_at: 0 };
+        let shares = Shares { of_tenants: HashMap::new(), sweep_entries: 0 };
         Self { all: Arc::new(Semaphore::new(permits)), share_max, wait_max, shares: Mutex::new(shares) }
     }
 
-    /// Most permits that one tenant can hold.
+    /// Maximum number of permits that one tenant can hold.
     pub fn share_max(&self) -> usize {
         self.share_max
     }
@@ -80,9 +80,9 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
         if let Some(share) = shares.of_tenants.get(&tenant).and_then(Weak::upgrade) {
             return share;
         }
-        if shares.of_tenants.len() >= shares.sweep_at.max(SWEEP_TENANTS_MIN) {
+        if shares.of_tenants.len() >= shares.sweep_entries.max(SWEEP_TENANTS_MIN) {
             shares.of_tenants.retain(|_, share| share.strong_count() > 0);
-            shares.sweep_at = shares.of_tenants.len() * 2;
+            shares.sweep_entries = shares.of_tenants.len() * 2;
         }
         let share = Arc::new(Semaphore::new(self.share_max));
         shares.of_tenants.insert(tenant, Arc::downgrade(&share));

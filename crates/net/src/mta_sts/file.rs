@@ -47,7 +47,7 @@ impl PolicyFile {
     /// Opens the file; also returns its policies, the newest last.
     pub(super) fn open(path: &Path, policies_max: usize) -> (Self, Vec<Stored>) {
         let known = read(path, policies_max);
-        let open = write_anew(path, &known);
+        let open = rewrite(path, &known);
         if let Err(error) = &open {
             tracing::warn!(
                 path = %path.display(), %error,
@@ -64,7 +64,7 @@ impl PolicyFile {
         let Some((file, bytes)) = open.as_mut() else { return };
         let line = line_of(stored);
         let written = if *bytes + line.len() as u64 > FILE_BYTES_MAX {
-            write_anew(&self.path, &all()).map(|anew| *open = Some(anew))
+            rewrite(&self.path, &all()).map(|file| *open = Some(file))
         } else {
             *bytes += line.len() as u64;
             file.write_all(line.as_bytes()).and_then(|()| file.sync_data())
@@ -94,9 +94,9 @@ impl PolicyFile {
         if !self.wants_retry(now) {
             return;
         }
-        match write_anew(&self.path, &all()) {
-            Ok(anew) => {
-                *open = Some(anew);
+        match rewrite(&self.path, &all()) {
+            Ok(file) => {
+                *open = Some(file);
                 self.retry_at.store(NEVER, Ordering::Release);
                 tracing::info!(path = %self.path.display(), "MTA-STS policies are stored again");
             }
@@ -129,7 +129,7 @@ fn read(path: &Path, policies_max: usize) -> Vec<Stored> {
 }
 
 /// Replaces the file. Writes a second file first, so that a crash leaves one of the two complete.
-fn write_anew(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
+fn rewrite(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
     let beside = path.with_extension("new");
     let lines: Vec<String> = known.iter().map(line_of).collect();
     // Keeps the newest if they do not all fit; leaves half of the space for later ones.
@@ -213,7 +213,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let (_, known) = PolicyFile::open(&path, 10);
         assert_eq!(known, [stored("b.example", "1"), stored("a.example", "2")]);
-        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "written anew");
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "rewritten");
         let (_, known) = PolicyFile::open(&path, 1);
         assert_eq!(known, [stored("a.example", "2")], "the newest stay");
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_error_kept_from_the_file_is_written_a_minute_later() {
+    fn after_an_error_the_file_is_written_a_minute_later() {
         let folder = tempfile::TempDir::new().unwrap();
         let missing = folder.path().join("missing");
         let path = missing.join("policies");

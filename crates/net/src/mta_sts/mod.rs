@@ -41,7 +41,7 @@ pub struct MtaStsSettings {
     pub allow_private: bool,
     /// Time for one fetch, from the host's addresses to the last byte, without the wait for a permit.
     pub fetch_timeout: Duration,
-    /// Most policies that are kept; the least recently used is dropped first.
+    /// Maximum number of policies that are kept; the least recently used is dropped first.
     pub policies_max: usize,
     /// File that keeps policies over a restart.
     pub file: Option<PathBuf>,
@@ -202,7 +202,7 @@ impl Inner {
                 work(file, &|| inner.policies().all());
             }
         };
-        // It ends early only if the process does.
+        // The write ends early only if the process does.
         let _ = tokio::task::spawn_blocking(write).await;
     }
 

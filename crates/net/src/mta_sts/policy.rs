@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const MAX_AGE_SECS_MAX: u64 = 31_557_600;
-/// Most hosts of a policy: more than any mail domain has. Policies stay in memory for up to a year.
+/// Maximum number of hosts of a policy: more than any mail domain has. Policies stay in memory for up to a year.
 const PATTERNS_MAX: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_field_is_no_policy() {
+    fn text_without_a_required_field_is_no_policy() {
         let many = format!("version: STSv1\nmode: enforce\nmax_age: 1\n{}", "mx: a.example\n".repeat(129));
         for (text, error) in [
             ("", PolicyError::Version),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_one_label() {
+    fn a_star_matches_one_label() {
         let mx = vec!["mail.example.com".to_owned(), "*.example.net".to_owned()];
         let policy = Policy { mode: Mode::Enforce, mx, max_age: Duration::ZERO };
         for host in ["mail.example.com", "MAIL.example.com.", "a.example.net", "B.Example.NET"] {

@@ -52,7 +52,7 @@ async fn one_family_is_enough() {
 }
 
 #[tokio::test]
-async fn missing_hosts_missing_addresses_and_trouble_are_told_apart() {
+async fn missing_hosts_missing_addresses_and_failures_are_distinguished() {
     let server = DnsServer::start();
     server.txt("empty.example", "exists").txt("sick.example", "exists");
     server.fail_type("sick.example", RecordType::AAAA, Failure::ServFail);

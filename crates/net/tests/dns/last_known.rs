@@ -48,7 +48,7 @@ async fn a_name_server_that_hangs_holds_up_known_domains_for_two_seconds_only() 
 }
 
 #[tokio::test]
-async fn what_the_dns_denies_is_not_used_any_more() {
+async fn denied_names_are_not_used_any_more() {
     let server = DnsServer::start();
     server.ttl_secs(0).negative_ttl_secs(0).mx("gone.example", 10, "mx.example.com");
     let dns = patient(&server);

@@ -87,7 +87,7 @@ async fn null_mx_beside_real_hosts_is_ignored() {
 }
 
 #[tokio::test]
-async fn missing_names_and_missing_records_are_told_apart() {
+async fn missing_names_and_missing_records_are_distinguished() {
     let server = DnsServer::start();
     server.txt("silent.example", "exists, without mail").a("www.below.example", [192, 0, 2, 1]);
     let dns = patient(&server);

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use postroad_app::accounts::AccountKeyRequest;
 use postroad_model::AccountScope;
 
-use super::Shown;
+use super::NewKeyResult;
 use super::list::list;
 use crate::answer::Answer;
 use crate::fields::Fields;
@@ -44,12 +44,12 @@ pub(super) async fn submit(form: &Form, account: ViewedAccount) -> Answer {
     match created {
         Ok(created) => {
             let (api_key, _) = created.value;
-            let shown = api_key.map_or(Shown::Before, Shown::New);
+            let shown = api_key.map_or(NewKeyResult::Before, NewKeyResult::New);
             list(visit, account, StatusCode::OK, None, shown).await
         }
         Err(problem) => {
             let text = Some(problem.into_form_text()?);
-            list(visit, account, StatusCode::UNPROCESSABLE_ENTITY, text, Shown::Nothing).await
+            list(visit, account, StatusCode::UNPROCESSABLE_ENTITY, text, NewKeyResult::Nothing).await
         }
     }
 }

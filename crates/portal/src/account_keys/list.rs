@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use postroad_model::AccountKeyId;
 use postroad_store::AccountKeyFilter;
 
-use super::{KeyRow, Shown, key_row};
+use super::{KeyRow, NewKeyResult, key_row};
 use crate::answer::{Answer, page_with};
 use crate::layout::Layout;
 use crate::once;
@@ -29,13 +29,13 @@ struct ListPage {
     /// `no` for keys that work, `yes` for revoked ones, empty for all.
     revoked: String,
     problem: Option<String>,
-    shown: Shown,
+    shown: NewKeyResult,
     /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
 }
 
 pub(super) async fn show(visit: &Visit, account: ViewedAccount) -> Answer {
-    list(visit, account, StatusCode::OK, None, Shown::Nothing).await
+    list(visit, account, StatusCode::OK, None, NewKeyResult::Nothing).await
 }
 
 pub(super) async fn list(
@@ -43,7 +43,7 @@ pub(super) async fn list(
     account: ViewedAccount,
     status: StatusCode,
     problem: Option<String>,
-    shown: Shown,
+    shown: NewKeyResult,
 ) -> Answer {
     let title = if account.is_own() { "Account keys" } else { "Keys" };
     let layout = visit.layout(title, account.section).await?;

@@ -10,7 +10,7 @@ use axum::Router;
 use postroad_model::AccountKeyId;
 
 pub(crate) use create::read_request;
-pub(crate) use row::{KeyRow, Shown, key_row};
+pub(crate) use row::{KeyRow, NewKeyResult, key_row};
 
 use crate::answer::Answer;
 use crate::layout::Section;

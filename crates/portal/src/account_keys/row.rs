@@ -18,7 +18,7 @@ pub(crate) struct KeyRow {
 }
 
 /// Result of the form for a new key.
-pub(crate) enum Shown {
+pub(crate) enum NewKeyResult {
     Nothing,
     /// A new key, shown only this time.
     New(String),

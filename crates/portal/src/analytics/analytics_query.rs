@@ -127,7 +127,7 @@ impl AnalyticsQuery {
             || self.include_bots
     }
 
-    /// The same query for the period of the same length right before.
+    /// This query for the period of the same length right before.
     pub(super) fn before(&self) -> Self {
         let length = self.to.since(self.from);
         Self { from: self.from.minus(length), to: self.from, ..self.clone() }

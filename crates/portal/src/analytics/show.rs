@@ -22,9 +22,9 @@ use crate::problem::Problem;
 use crate::shown::{count, percent};
 use crate::visit::Visit;
 
-/// Most bars that a chart can show.
+/// Maximum number of bars that a chart can show.
 const BARS_MAX: usize = 400;
-/// Most keys whose names are read.
+/// Maximum number of keys whose names are read.
 const KEYS_MAX: usize = 500;
 
 struct Figure {
@@ -73,7 +73,7 @@ struct TopRow {
 }
 
 /// The answer to the query.
-struct Shown {
+struct AnalyticsAnswer {
     figures: Vec<Figure>,
     chart: String,
     rate_charts: RateCharts,
@@ -97,7 +97,7 @@ struct AnalyticsPage {
     fields: Vec<FilterField>,
     keys: Vec<KeyChoice>,
     chips: Vec<Chip>,
-    shown: Option<Shown>,
+    shown: Option<AnalyticsAnswer>,
     parts: &'static [Part],
     by: &'static str,
     csv: String,
@@ -175,7 +175,7 @@ async fn answer(
     caller: &Caller,
     query: &AnalyticsQuery,
     names: &KeyNames,
-) -> Result<Shown, Problem> {
+) -> Result<AnalyticsAnswer, Problem> {
     let app = visit.app();
     let this = app.analytics_summary(caller, &query.summary()).await?;
     let before = app.analytics_summary(caller, &query.before().summary()).await?;
@@ -186,7 +186,7 @@ async fn answer(
     }
     let top = app.analytics_top(caller, &query.top()).await?;
     let description = "Messages over time; the table below has the figures";
-    Ok(Shown {
+    Ok(AnalyticsAnswer {
         figures: figures(&this, &before),
         chart: chart(&series, query.granularity, &query.zone, description),
         rate_charts: rate_charts(&series, query.granularity, &query.zone),

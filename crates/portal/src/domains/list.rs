@@ -33,7 +33,7 @@ pub(super) struct Row {
 #[template(path = "domains/list.html")]
 pub(super) struct ListPage {
     pub(super) layout: Layout,
-    /// The account, on the pages of an account.
+    /// Set on the page of an account's domains, not on a server's.
     pub(super) account: Option<ViewedAccount>,
     /// Path of the page.
     pub(super) path: String,

@@ -26,7 +26,7 @@ struct KeyRow {
 #[template(path = "domains/one.html")]
 pub(super) struct DomainPage {
     layout: Layout,
-    /// The account, on the pages of an account.
+    /// Set on the account's own page for the domain, not on a server's.
     pub(super) account: Option<ViewedAccount>,
     /// Path of the list of domains.
     list: String,
@@ -34,10 +34,10 @@ pub(super) struct DomainPage {
     path: String,
     /// Path of the event stream, if the page has one.
     live: Option<String>,
-    /// Page on which the domain is changed, if it belongs to the account and this page to a server.
-    changed_at: Option<String>,
-    /// Who cannot send any more when the domain is removed: the beginning of a sentence.
-    senders: &'static str,
+    /// Path of the account's page for this domain, where it can be changed; set only on a server's page.
+    edit_path: Option<String>,
+    /// Beginning of the sentence "… send from it then.", shown before the domain is removed.
+    removal_warning: &'static str,
     /// Form for settings that only the operator changes; `None` for others.
     operator: Option<OperatorForm>,
     name: String,
@@ -84,17 +84,17 @@ pub(super) async fn page_of(visit: &Visit, server: i64, name: &str, new_link: Op
     let links = visit.app().list_domain_links(&caller.requester(), (&caller).into(), name).await?;
     let links = link_rows(links);
     let list = format!("/servers/{server}/domains");
-    let changed_at = match (view.domain.server_id, view.domain.account_id) {
+    let edit_path = match (view.domain.server_id, view.domain.account_id) {
         (Some(_), _) => None,
         (None, account) if account == visit.person.user.account_id => {
             Some(format!("/account/domains/{}", view.domain.name))
         }
         (None, account) => Some(format!("/operator/accounts/{account}/domains/{}", view.domain.name)),
     };
-    let senders = "This server can no longer";
+    let removal_warning = "This server can no longer";
     let live = Some(format!("/servers/{server}/live"));
     let common = domain_page(layout, list, view);
-    page(&DomainPage { live, changed_at, senders, new_link, links, ..common })
+    page(&DomainPage { live, edit_path, removal_warning, new_link, links, ..common })
 }
 
 pub(super) fn link_rows(links: Vec<DomainLink>) -> Vec<LinkRow> {
@@ -112,7 +112,7 @@ pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-/// The page, filled as for a domain of the account.
+/// Builds the page as shown for an account; the page of a server replaces some fields.
 pub(super) fn domain_page(layout: Layout, list: String, view: DomainView) -> DomainPage {
     let DomainView { domain, records, return_path, tracking_host } = view;
     let key = |key: &postroad_store::DomainKey| {
@@ -134,8 +134,8 @@ pub(super) fn domain_page(layout: Layout, list: String, view: DomainView) -> Dom
         path: format!("{list}/{}", domain.name),
         list,
         live: None,
-        changed_at: None,
-        senders: "No server of the account can",
+        edit_path: None,
+        removal_warning: "No server of the account can",
         name: domain.name.to_string(),
         is_verified: domain.verified_by.is_some(),
         is_by_operator: domain.verified_by == Some(VerifiedBy::Operator),

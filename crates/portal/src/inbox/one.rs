@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::shown::{When, bytes};
 use crate::visit::Visit;
 
-/// Most links on the page.
+/// Maximum number of links on the page.
 const LINKS_MAX: usize = 50;
 
 const TABS: [(&str, &str); 4] =

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 /// Servers with an inspector at the same time; a new one replaces the oldest of the account that has most.
 const INSPECTORS_MAX: usize = 200;
 const REQUESTS_MAX: usize = 50;
-/// Most bytes of all requests of one inspector.
+/// Maximum number of bytes of all requests of one inspector.
 const BYTES_MAX: usize = 1 << 20;
 const VALID_FOR: Duration = Duration::from_hours(24);
 const TOKEN_BYTES: usize = 18;

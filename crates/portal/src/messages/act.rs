@@ -57,7 +57,7 @@ impl Act {
 
     pub(super) async fn run(self, app: &App, caller: &Caller, id: MessageId) -> Result<(), Problem> {
         match self {
-            // As `send/cancel`: also one whose time has come, if it is not on its way yet.
+            // Like `send/cancel`: also a message whose time has come, if it is not being sent yet.
             Self::Message(MessageAction::CancelScheduled) => {
                 let changed = app.change_schedule(caller, id, ScheduleChange::Cancel).await;
                 changed.map(drop).map_err(Problem::from)

@@ -51,7 +51,7 @@ struct MessagePage {
     accepted_at: When,
     next_attempt_at: Option<When>,
     send_at: Option<When>,
-    /// The same for a field of a form: UTC, to the minute.
+    /// `send_at` for a field of a form: UTC, to the minute.
     send_at_minute: String,
     /// Why it waits at this moment.
     waits: Option<Sentence>,

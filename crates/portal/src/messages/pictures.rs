@@ -130,7 +130,7 @@ fn rewrite(html: &str, change: impl FnMut(&str) -> Option<String>) -> Option<Str
     rewrite_str(html, settings).ok()
 }
 
-/// The same for the addresses in `url(…)`. `None` if none is changed.
+/// Changes the addresses in `url(…)` of a style sheet. `None` if none is changed.
 fn change_styles(styles: &str, change: &mut impl FnMut(&str) -> Option<String>) -> Option<String> {
     const QUOTES: [&str; 4] = ["\"", "'", "&quot;", "&#39;"];
     let mut changed = String::new();

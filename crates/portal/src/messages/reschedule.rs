@@ -29,14 +29,15 @@ pub(super) async fn submit_tag(Path(server): Path<i64>, form: Form) -> Answer {
     let changed = form.visit.app().change_schedules(&caller, of, change, None, MESSAGES_MAX).await?;
     if changed.matched == 0 {
         return Err(Problem::Invalid(format!(
-            "No scheduled message with the tag {tag} has another time. Nothing was changed."
+            "No message with the tag {tag} can be rescheduled: there is none, or all have this time already. Nothing was changed."
         )));
     }
     let done = if changed.next.is_some() { "rescheduled-some" } else { "rescheduled" };
     Ok(see_other(&format!("/servers/{server}/messages?tab=scheduled&done={done}")))
 }
 
-/// The script sends `send_at`, from the reader's time zone; without it the field of the form is in UTC.
+/// The page's script sends `send_at`, converted from the reader's time zone. Without JavaScript the form sends
+/// `send_at_utc`.
 fn send_at(form: &Form) -> Result<Timestamp, Problem> {
     let text = match form.fields.filled("send_at") {
         Some(text) => text.to_owned(),

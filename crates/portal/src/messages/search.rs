@@ -94,7 +94,7 @@ impl Search {
         ])
     }
 
-    /// As text, for a link to it.
+    /// The search as text, for a link to it.
     pub(super) fn words(&self) -> String {
         let words = [self.tab.name(), self.status, &self.domain, &self.q];
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

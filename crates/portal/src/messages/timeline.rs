@@ -14,7 +14,7 @@ pub(crate) struct TimelineRow {
     pub(crate) tone: &'static str,
     pub(crate) title: &'static str,
     pub(crate) text: Sentence,
-    /// Name and value of what is known beside it.
+    /// Further facts: name and value.
     pub(crate) facts: Vec<(&'static str, String)>,
     pub(crate) times: Vec<(&'static str, When)>,
     /// Lines of the SMTP conversation.
@@ -30,7 +30,7 @@ pub(crate) struct Why {
     pub(crate) remedy: Option<&'static str>,
 }
 
-/// Bytes of one SMTP conversation, escaped; those that are kept are rarely longer.
+/// Bytes of one SMTP conversation, escaped; stored conversations are rarely longer.
 const TRANSCRIPT_BYTES_MAX: usize = 8_000;
 
 /// The newest rows that fit on a page, after the newest `skipped` ones.
@@ -141,7 +141,7 @@ fn why(class: &str, reply: Option<&str>) -> Why {
     Why { class: class.to_owned(), rule, remedy: remedy(class) }
 }
 
-/// What a sender can do about a class of refusals.
+/// Advice for senders about a class of refusals.
 fn remedy(class: &str) -> Option<&'static str> {
     Some(match class {
         "bad_mailbox" => {

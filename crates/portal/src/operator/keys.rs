@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use postroad_model::AccountKeyId;
 
 use super::TABS;
-use crate::account_keys::{KeyRow, Shown, key_row, read_request};
+use crate::account_keys::{KeyRow, NewKeyResult, key_row, read_request};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::once;
@@ -27,16 +27,16 @@ struct KeysPage {
     rows: Vec<KeyRow>,
     next: Option<String>,
     problem: Option<String>,
-    shown: Shown,
+    shown: NewKeyResult,
     /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    list(&visit, StatusCode::OK, None, Shown::Nothing).await
+    list(&visit, StatusCode::OK, None, NewKeyResult::Nothing).await
 }
 
-async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, shown: Shown) -> Answer {
+async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, shown: NewKeyResult) -> Answer {
     let after = visit.query.number("after").map(AccountKeyId);
     let (keys, has_more) = visit.app().list_operator_keys(&visit.by, after, PAGE_ROWS).await?;
     let layout = visit.layout("Operator keys", Section::Operator).await?;
@@ -60,11 +60,11 @@ pub(super) async fn create(form: Form) -> Answer {
     match created {
         Ok(created) => {
             let (api_key, _) = created.value;
-            list(&visit, StatusCode::OK, None, api_key.map_or(Shown::Before, Shown::New)).await
+            list(&visit, StatusCode::OK, None, api_key.map_or(NewKeyResult::Before, NewKeyResult::New)).await
         }
         Err(problem) => {
             let text = Some(problem.into_form_text()?);
-            list(&visit, StatusCode::UNPROCESSABLE_ENTITY, text, Shown::Nothing).await
+            list(&visit, StatusCode::UNPROCESSABLE_ENTITY, text, NewKeyResult::Nothing).await
         }
     }
 }

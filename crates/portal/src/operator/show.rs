@@ -14,11 +14,11 @@ use crate::sentence::Sentence;
 use crate::shown::{When, count, elapsed};
 use crate::visit::Visit;
 
-/// Most paths on the page: blocked paths, then paths with the most waiting messages.
+/// Maximum number of paths on the page: blocked paths, then paths with the most waiting messages.
 const PATHS_MAX: usize = 100;
-/// Most servers with waiting messages on the page.
+/// Maximum number of servers with waiting messages on the page.
 const BACKLOGS_MAX: usize = 20;
-/// Most waiting messages that are counted; beyond it the page says "more than".
+/// Maximum number of waiting messages that are counted; beyond it the page says "more than".
 const COUNTED_MAX: usize = 20_000;
 
 struct Figure {
@@ -98,7 +98,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
             if health.lag.is_zero() { "–".to_owned() } else { elapsed(now.minus(health.lag), now) },
             "longest wait of one that is due",
         ),
-        figure(count(overview.in_flight as u64), &format!("being handed over by {this_node}")),
+        figure(count(overview.in_flight as u64), &format!("being sent by {this_node}")),
         figure(count(u64::from(engine.connections)), &format!("connections of {this_node}")),
         figure(count(installation.nodes.iter().filter(|node| node.is_live).count() as u64), "nodes"),
         figure(installation.version.to_owned(), "version"),

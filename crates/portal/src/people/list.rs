@@ -104,7 +104,7 @@ pub(super) async fn list(
     };
     let after = visit.query.number("after").map(UserId);
     let email = EmailAddress::parse(&address).ok().map(|email| email.as_str().to_owned());
-    // Nobody has an address that is none.
+    // No person has an invalid address.
     let is_wrong = !address.is_empty() && email.is_none();
     let (people, has_more) = if is_wrong {
         (Vec::new(), false)

@@ -17,9 +17,9 @@ use crate::query::query;
 use crate::shown::{count, percent};
 use crate::visit::Visit;
 
-/// Most days in the chart: the newest ones.
+/// Maximum number of days in the chart: the newest ones.
 const DAYS_MAX: usize = 60;
-/// Most rows of days and providers that are read: the newest ones.
+/// Maximum number of rows of days and providers that are read: the newest ones.
 const HISTORY_MAX: usize = 10_000;
 const PARTS: [Part; 3] = [
     Part { class: "c1", name: "sent" },

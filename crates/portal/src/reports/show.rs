@@ -16,7 +16,7 @@ use crate::visit::Visit;
 
 const DAYS: [u32; 3] = [7, 30, 90];
 const DAYS_DEFAULT: u32 = 30;
-/// Most domains to choose from; others can be named in the URL.
+/// Maximum number of domains to choose from; others can be named in the URL.
 const DOMAINS_MAX: usize = 200;
 const SOURCES_MAX: usize = 200;
 

@@ -22,9 +22,9 @@ const DAY: Duration = Duration::from_hours(24);
 const WAIT_MAX: Duration = Duration::from_mins(15);
 /// A failed attempt is repeated automatically; after this long people should know.
 const FAILING_MIN: Duration = Duration::from_mins(1);
-/// Most domains with wrong records that are named; a link leads to the others.
+/// Maximum number of domains with wrong records that are named; a link leads to the others.
 const FAILING_DOMAINS_MAX: usize = 5;
-/// Most webhooks, and domains with a host of their own for links, that are examined.
+/// Maximum number of webhooks, and domains with a host of their own for links, that are examined.
 const EXAMINED_MAX: usize = 200;
 const POOLS_MAX: usize = 50;
 

@@ -1,4 +1,4 @@
-//! The first person of an installation, by the link that `postroad serve` prints.
+//! Creates the first person of an installation, with the link that `postroad serve` prints.
 
 use super::form::{Field, FormPage, OpenRequest};
 use crate::answer::Answer;
@@ -57,6 +57,6 @@ pub(super) fn new_password() -> Field {
         kind: "password",
         value: String::new(),
         autocomplete: "new-password",
-        hint: "A few words that belong together only for you are best.",
+        hint: "Best: a few words whose combination only you would think of.",
     }
 }

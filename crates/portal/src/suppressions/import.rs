@@ -15,11 +15,11 @@ use crate::refilled::refilled;
 use crate::shown::counted;
 use crate::visit::{Form, Visit};
 
-/// Most lines of one form; longer lists are imported by the API.
+/// Maximum number of lines of one form; longer lists are imported by the API.
 const LINES_MAX: usize = 10_000;
 /// Lines passed to `app` at once.
 const PART_LINES: usize = 500;
-/// Most refused lines that are named.
+/// Maximum number of refused lines that are named.
 const SHOWN_MAX: usize = 10;
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {

@@ -20,7 +20,7 @@ use crate::shown::When;
 use crate::visit::Visit;
 
 const VERSIONS: usize = 20;
-/// Most templates that are searched for layouts.
+/// Maximum number of templates that are searched for layouts.
 const TEMPLATES_MAX: usize = 500;
 
 /// The texts in the form.

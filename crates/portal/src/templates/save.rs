@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Most languages of one form.
+/// Maximum number of languages of one form.
 const LOCALES_MAX: usize = 40;
 
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {

@@ -26,7 +26,7 @@ pub(crate) enum QueueCommand {
         /// Only messages to this recipient domain
         #[arg(long)]
         domain: Option<String>,
-        /// Most messages to list
+        /// Maximum number of messages to list
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },

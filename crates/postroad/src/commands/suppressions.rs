@@ -14,7 +14,7 @@ use crate::control::Request;
 use crate::terminal;
 
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// Most lines of one part; the control socket accepts a megabyte.
+/// Maximum number of lines of one part; the control socket accepts a megabyte.
 const PART_LINES_MAX: usize = 500;
 const PART_BYTES_MAX: usize = 256 << 10;
 

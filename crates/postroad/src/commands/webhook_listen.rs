@@ -24,7 +24,7 @@ use crate::terminal::{self, print, remark};
 const WAIT_SECS: u64 = 20;
 /// Pause after an error; a server may be restarting.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Least pause after an answer without events, whatever the server does.
+/// Minimum pause after an answer without events, whatever the server does.
 const EMPTY_PAUSE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_what_happened() {
+    fn a_line_describes_the_event() {
         let event = json!({
             "type": "message.bounced",
             "timestamp": "2026-11-15T10:00:00Z",

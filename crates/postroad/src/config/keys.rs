@@ -316,7 +316,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.final_reply_timeout",
         default: r#""10m""#,
-        doc: "Longest wait for the reply to the end of a message. A short one causes duplicates.",
+        doc: "Longest wait for the final reply to a message. A short one causes duplicates.",
         set: |config, given| put(&mut config.delivery.final_reply_timeout, given.duration()),
     },
     Key {
@@ -569,7 +569,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "store.postgres_connections",
         default: "16",
-        doc: "Most connections of this node to PostgreSQL.",
+        doc: "Maximum number of connections of this node to PostgreSQL.",
         set: |config, given| put(&mut config.store.postgres_connections_max, given.count(2)),
     },
     Key {

@@ -152,7 +152,7 @@ fn unknown_variables_are_warnings() {
 }
 
 #[test]
-fn every_wrong_value_is_told_with_its_place_and_a_fix() {
+fn every_wrong_value_is_reported_with_its_position_and_a_fix() {
     let file = "tls = 1\nhostname = \"mx\"\n[http]\nlisten = \"localhost:8025\"\nallow_plain = \"yes\"\n\
                 [limits]\nattachments = -1\nmessage_bytes = \"25 apples\"\n[log]\nformat = \"xml\"\n";
     let variables =

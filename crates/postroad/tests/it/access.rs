@@ -61,7 +61,7 @@ async fn mail_of_a_suspended_server_waits_until_it_is_resumed(world: World) {
         let suspend = json!({"id": id, "reason": "unpaid"});
         done(&world, operator, &format!("{group}/suspend"), &suspend).await;
         world.queue(&["resume", "everything"]);
-        world.have_changes_heeded();
+        world.apply_changes();
         let why = world.queue(&["show", &message.to_string()])["why"].as_str().unwrap_or_default().to_owned();
         assert!(why.contains("suspended"), "{group}: {why}");
         done(&world, operator, &format!("{group}/resume"), &json!({ "id": id })).await;

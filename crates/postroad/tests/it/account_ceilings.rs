@@ -44,14 +44,14 @@ fn keys(customer: &Customer) -> (Key<'_>, Key<'_>) {
 }
 
 both_engines!(
-    messages_beyond_the_ceiling_of_an_account_are_held_and_told_of,
+    messages_beyond_the_ceiling_of_an_account_are_held_and_reported,
     no_key_passes_a_ceiling_of_its_account,
     the_servers_of_an_account_share_its_send_rate,
     an_account_gets_no_more_things_than_its_ceilings_allow,
     the_last_one_that_a_ceiling_allows_is_made_once_by_calls_with_one_key
 );
 
-async fn messages_beyond_the_ceiling_of_an_account_are_held_and_told_of(world: World) {
+async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: World) {
     world.admin(&["server", "create", "second", "--account", "dev"]);
     world.admin(&["domain", "create", "second.example", "--server", "second"]);
     world.admin(&["domain", "set-verified", "second.example", "--server", "second"]);
@@ -132,7 +132,7 @@ async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
     let second =
         world.admin(&["key", "create", "--server", "second"])["api_key"].as_str().unwrap().to_owned();
     assert_eq!(set(&world, &["--send-rate", "5/s"])["send_rate"], "5/s");
-    world.have_changes_heeded();
+    world.apply_changes();
     let (mut own, mut others) = (Vec::new(), Vec::new());
     for number in 0..EACH {
         own.push(world.accepted_id(&good_but(json!({"to": [format!("a{number}@shop.example")]}))).await);
@@ -210,7 +210,7 @@ async fn no_key_passes_a_ceiling_of_its_account(world: World) {
     let none = json!({"hourly_limit": "none", "send_rate": "none"});
     let back = done(&world, server, "server/update", &none).await;
     assert_eq!(back["send_rate"], "100/m", "without its own it has the account's");
-    // What the account gives to a server is the most that the server's key may take.
+    // The ceiling that the account sets is the highest value that the server's key may set.
     let given = json!({"id": id, "ceilings": {"hourly_limit": 500, "mode": "development"}});
     let given = done(&world, account, "servers/update", &given).await;
     assert_eq!((&given["hourly_limit"], &given["ceilings"]["hourly_limit"]), (&json!(500), &json!(500)));

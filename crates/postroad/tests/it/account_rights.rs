@@ -306,7 +306,7 @@ async fn a_deleted_server_sends_nothing_until_it_is_restored(world: World) {
     let id = world.accepted_id(&good()).await;
     world.admin(&["server", "delete", "dev"]);
     world.queue(&["resume", "everything"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     let why = world.queue(&["show", &id.to_string()])["why"].as_str().unwrap_or_default().to_owned();
     assert!(why.contains("deleted"), "{why}");
     assert_eq!(world.call(DELIVERIES, &json!({ "id": id })).await["data"]["code"], "ServerSuspended");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::delivery::outside::{Outside, to};
 use crate::world::{Engine, World, both_engines, envelope, good_but, program};
 
-/// Whoever calls: the header of the key, and the key.
+/// Key of a caller: the name of its header, and the key.
 pub(crate) type Key<'a> = (&'a str, &'a str);
 
 pub(crate) const ACCOUNT: &str = "X-Account-API-Key";

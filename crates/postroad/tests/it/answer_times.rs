@@ -16,8 +16,8 @@ const ROUNDS: usize = 301;
 type Asked<'a> = (Key<'a>, Value);
 
 both_engines!(
-    the_time_of_an_answer_does_not_tell_whether_a_thing_exists,
-    the_time_of_a_sign_in_does_not_tell_who_signs_in_here
+    the_time_of_an_answer_does_not_reveal_whether_an_object_exists,
+    the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists
 );
 
 /// Times of two calls that were made in turns have the same median, but for 30 % and 0.3 ms.
@@ -31,7 +31,7 @@ fn assert_alike(name: &str, taken: [Vec<Duration>; 2]) {
     assert!(slower <= slower_max, "{name}: {one:?} and {other:?}");
 }
 
-async fn the_time_of_an_answer_does_not_tell_whether_a_thing_exists(world: World) {
+async fn the_time_of_an_answer_does_not_reveal_whether_an_object_exists(world: World) {
     let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
     let sending = (SERVER, zebra.server_keys[0].as_str());
     let sent = done(&world, sending, "send/message", &mail(&world, "a@zebra.example")).await;
@@ -75,7 +75,7 @@ async fn the_time_of_an_answer_does_not_tell_whether_a_thing_exists(world: World
     }
 }
 
-async fn the_time_of_a_sign_in_does_not_tell_who_signs_in_here(world: World) {
+async fn the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists(world: World) {
     join(&world, "ann@example.com").await;
     let emails = ["ann@example.com", "bob@example.com"];
     let mut taken = [Vec::new(), Vec::new()];

@@ -84,7 +84,7 @@ async fn unread_errors(world: &World, streams: usize) -> Vec<TcpStream> {
     let mut open = Vec::new();
     for _ in 0..streams {
         let mut stream = TcpStream::connect(address(world)).await.unwrap();
-        // Whoever is turned away has no request to finish.
+        // A refused connection has no request to finish.
         let _ = stream.write_all(request.as_bytes()).await;
         open.push(stream);
     }

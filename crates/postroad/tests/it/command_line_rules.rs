@@ -9,7 +9,7 @@ both_engines!(
     the_command_line_changes_nothing_in_what_is_deleted,
     the_command_line_takes_no_blank_reason_and_no_value_beyond_its_range,
     the_command_line_shows_one_server_and_one_pool,
-    the_command_line_tells_when_a_ceiling_is_near,
+    the_command_line_warns_when_a_ceiling_is_near,
     a_long_audit_log_is_checked_in_parts
 );
 
@@ -107,7 +107,7 @@ async fn the_command_line_shows_one_server_and_one_pool(world: World) {
     assert!(pool["addresses"][0]["created_at"].is_string(), "{pool}");
 }
 
-async fn the_command_line_tells_when_a_ceiling_is_near(world: World) {
+async fn the_command_line_warns_when_a_ceiling_is_near(world: World) {
     world.admin(&["account", "create", "one"]);
     let ceilings = ["--servers", "2", "--domains", "2", "--users", "2"];
     world.admin(&[&["account", "set-ceilings", "one"], ceilings.as_slice()].concat());

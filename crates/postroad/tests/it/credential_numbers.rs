@@ -10,7 +10,7 @@ use crate::world::{World, both_engines};
 
 /// Valid credentials of one server.
 const MOST: usize = 1_000;
-/// What a command shows at most.
+/// Maximum number of rows that a command shows.
 const LISTED_MAX: usize = 10_000;
 
 both_engines!(

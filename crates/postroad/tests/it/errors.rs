@@ -35,7 +35,7 @@ const UNAUTHENTICATED: (&str, &str) =
     ("UnauthenticatedFromAddress", "The From address is not authorised to send mail from this server");
 
 both_engines!(
-    what_a_reader_may_take_for_the_sender_is_judged_like_from,
+    headers_that_look_like_the_sender_are_checked_like_from,
     each_code_of_send_message_has_its_text,
     each_code_of_authentication_has_its_shape,
     of_several_wrongs_the_first_in_order_is_answered,
@@ -46,7 +46,7 @@ both_engines!(
     nothing_is_stored_by_what_is_refused
 );
 
-async fn what_a_reader_may_take_for_the_sender_is_judged_like_from(world: World) {
+async fn headers_that_look_like_the_sender_are_checked_like_from(world: World) {
     let refused = [
         json!({"from": "=?utf-8?q?ceo=40bank.example?= <shop@example.test>"}),
         json!({"from": "Zoë ceo＠bank.example <shop@example.test>"}),

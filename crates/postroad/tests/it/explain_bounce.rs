@@ -94,7 +94,7 @@ fn people_get_a_few_lines() {
 }
 
 #[test]
-fn what_is_no_bounce_is_told_by_its_kind() {
+fn mail_that_is_no_bounce_is_reported_by_its_kind() {
     let away = "From: jo@example.com\r\nSubject: Out of office\r\nAuto-Submitted: auto-replied\r\n\r\nBack on Monday.\r\n";
     let expected = json!({
         "recipient": "jo@example.com", "status": null, "code": null, "class": null,

@@ -161,7 +161,7 @@ fn questions(document: &Value, things: &Things, one: &Customer) -> Vec<Question>
         let name = path.strip_prefix("/api/v1/").expect("a path of the API").to_owned();
         let (group, action) = name.split_once('/').expect("a group and an action");
         let (body, fields) = example(document, operation);
-        // What is made belongs to the caller, whatever it is called.
+        // A created object belongs to the caller, whatever its name.
         let makes = ["create", "add", "import", "invite"].contains(&action);
         for field in &fields {
             let of = |place: &str| things.iter().find(|((group, name), _)| *group == place && name == field);
@@ -222,8 +222,8 @@ async fn ask(world: &World, question: Question, knows_account: bool) {
     for (body, value) in &bodies {
         let answer = call(world, key, &path, body).await;
         let data = without(&answer["data"], value);
-        let is_told = data.to_string().contains("zebra") && !knows_account;
-        assert!(!is_told, "{path} by {}: {body} {answer}", key.0);
+        let is_revealed = data.to_string().contains("zebra") && !knows_account;
+        assert!(!is_revealed, "{path} by {}: {body} {answer}", key.0);
         answers.push((answer["status"].clone(), data));
     }
     if let [foreign, absent] = answers.as_slice() {

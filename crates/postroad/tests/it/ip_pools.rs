@@ -294,7 +294,7 @@ async fn an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up(wor
             assert_eq!(started["data"]["code"], "IpAddressNotFound", "as if it did not exist");
         }
     }
-    // What is the operator's is not done by others, whatever they name.
+    // Operations of the operator are refused to others, whatever they name.
     for (action, body) in [
         ("create", json!({"name": "mine"})),
         ("delete", json!({"id": 1})),

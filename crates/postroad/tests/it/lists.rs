@@ -133,7 +133,7 @@ async fn lists_are_filtered_by_state_and_time(world: World) {
 async fn credentials_are_listed_of_servers_that_are_there(world: World) {
     let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
     let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
-    // Whoever names a server and an account means the server of that account.
+    // A call that names a server and an account means the server of that account.
     let body = json!({"server": one.servers[0], "account": one.id});
     for key in [by, operator] {
         let found = done(&world, key, "credentials/list", &body).await;

@@ -87,7 +87,7 @@ async fn until_ready_is(world: &World, status: u16) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ready_tells_that_the_disk_is_full_and_how_far_the_queue_is_behind() {
+async fn ready_reports_that_the_disk_is_full_and_how_far_the_queue_is_behind() {
     let world = World::start(Engine::Sqlite);
     let (status, answer) = ready(&world).await;
     assert_eq!((status, &answer), (200, &json!({"status": "ok", "queue_lag_seconds": 0.0})));
@@ -103,7 +103,7 @@ async fn ready_tells_that_the_disk_is_full_and_how_far_the_queue_is_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ready_tells_that_the_flight_journal_cannot_be_written() {
+async fn ready_reports_that_the_flight_journal_cannot_be_written() {
     let world = World::start(Engine::Sqlite);
     let (folder, elsewhere) = (world.data_dir().join("flights"), world.data_dir().join("elsewhere"));
     std::fs::rename(&folder, &elsewhere).expect("the journal has a folder");
@@ -134,8 +134,8 @@ fn set_writable(path: &Path, writable: bool) {
 
 /// Open files stay writable (SQLite's files and the journal's current segment); new files cannot be created.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ready_tells_that_the_data_folder_is_read_only() {
-    let world = World::start_heeding_permissions();
+async fn ready_reports_that_the_data_folder_is_read_only() {
+    let world = World::start_without_root_rights();
     let large = good_but(json!({"plain_body": random_text(200_000, "\n")}));
     for body in [&good(), &large] {
         let id = world.accepted_id(body).await;

@@ -40,8 +40,8 @@ async fn done(world: &World, path: &str, body: &Value) -> Value {
 }
 
 both_engines!(
-    a_scheduled_message_is_cancelled_and_told,
-    what_is_not_scheduled_or_sent_or_foreign_is_told_apart,
+    a_cancelled_scheduled_message_is_reported,
+    unscheduled_sent_and_foreign_messages_are_distinguished,
     a_rescheduled_message_is_sent_at_its_new_time,
     messages_of_a_tag_or_batch_are_changed_together,
     calls_that_are_repeated_come_to_an_end,
@@ -49,7 +49,7 @@ both_engines!(
     mail_of_a_server_in_development_is_held_when_it_is_due
 );
 
-async fn a_scheduled_message_is_cancelled_and_told(world: World) {
+async fn a_cancelled_scheduled_message_is_reported(world: World) {
     let mut world = world;
     let id = scheduled(&world, json!({"tag": "news"})).await;
     let cancelled = done(&world, CANCEL, &json!({"id": id})).await;
@@ -68,7 +68,7 @@ async fn a_scheduled_message_is_cancelled_and_told(world: World) {
     assert_eq!(kinds, [EventKind::Accepted, EventKind::Cancelled]);
 }
 
-async fn what_is_not_scheduled_or_sent_or_foreign_is_told_apart(world: World) {
+async fn unscheduled_sent_and_foreign_messages_are_distinguished(world: World) {
     let plain = world.accepted_id(&good_but(json!({"to": ["a@example.net"]}))).await;
     let due = world.accepted_id(&good_but(json!({"to": ["b@example.net"], "send_at": in_millis(100)}))).await;
     world.until_status(plain, "Sent").await;

@@ -24,9 +24,9 @@ async fn server_events(world: &mut World) -> Vec<(EventKind, Value)> {
 both_engines!(
     settings_are_read_and_changed,
     development_mode_holds_from_the_next_message_on,
-    an_hourly_limit_that_is_used_up_is_told_and_holds_the_rest,
-    a_domain_is_told_of_when_it_becomes_verified,
-    mistakes_are_told_by_field_and_change_nothing
+    an_exhausted_hourly_limit_is_reported_and_holds_the_rest,
+    a_domain_is_reported_when_it_becomes_verified,
+    mistakes_are_reported_by_field_and_change_nothing
 );
 
 async fn settings_are_read_and_changed(world: World) {
@@ -86,7 +86,7 @@ async fn development_mode_holds_from_the_next_message_on(world: World) {
     assert_eq!(data, json!({"status": "Held", "details": details, "reason": "development"}));
 }
 
-async fn an_hourly_limit_that_is_used_up_is_told_and_holds_the_rest(world: World) {
+async fn an_exhausted_hourly_limit_is_reported_and_holds_the_rest(world: World) {
     let mut world = world;
     update(&world, json!({"hourly_limit": 10})).await;
     // At once: they are of one hour.
@@ -113,7 +113,7 @@ async fn an_hourly_limit_that_is_used_up_is_told_and_holds_the_rest(world: World
     }
 }
 
-async fn a_domain_is_told_of_when_it_becomes_verified(world: World) {
+async fn a_domain_is_reported_when_it_becomes_verified(world: World) {
     let mut world = world;
     world.admin(&["domain", "create", "shop.example", "--server", "dev"]);
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
@@ -131,7 +131,7 @@ async fn a_domain_is_told_of_when_it_becomes_verified(world: World) {
     assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], true);
 }
 
-async fn mistakes_are_told_by_field_and_change_nothing(world: World) {
+async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
     world.admin(&["server", "create", "other", "--account", "dev"]);
     assert_invalid(
             &world.call(UPDATE, &json!({

@@ -47,7 +47,7 @@ pub(crate) fn text(headers: &str) -> String {
 
 both_engines!(
     every_situation_has_its_reply,
-    what_was_answered_survives_kill_9,
+    acknowledged_messages_survive_kill_9,
     a_key_without_rights_is_refused
 );
 
@@ -94,7 +94,7 @@ async fn every_situation_has_its_reply(world: World) {
     assert_eq!(client.say("QUIT").await, "221 2.0.0 Bye");
 }
 
-async fn what_was_answered_survives_kill_9(world: World) {
+async fn acknowledged_messages_survive_kill_9(world: World) {
     let mut world = world;
     let mut replies = Vec::new();
     for at in 0..20 {

@@ -47,16 +47,16 @@ pub(crate) fn by_template(template: Value) -> Value {
 
 both_engines!(
     a_template_is_made_shown_changed_and_deleted,
-    mistakes_are_told_with_part_line_and_column,
-    mistakes_in_mjml_are_told_with_line_and_column,
-    mistakes_in_styles_are_told_with_line_and_column,
-    validate_tells_every_mistake_at_once,
+    mistakes_are_reported_with_part_line_and_column,
+    mistakes_in_mjml_are_reported_with_line_and_column,
+    mistakes_in_styles_are_reported_with_line_and_column,
+    validate_reports_all_mistakes_together,
     validate_tries_the_sample_in_every_language,
     a_mail_by_template_has_its_texts_and_names_it,
     a_key_repeats_the_same_template_call_only,
     another_server_knows_nothing_of_it,
     every_mail_is_wholly_of_one_version_while_versions_change,
-    a_layout_stands_around_the_bodies_and_styles_go_into_elements,
+    a_layout_surrounds_the_bodies_and_styles_are_inlined,
     a_diff_shows_what_changes_in_the_mail,
     inline_images_keep_their_name_over_smtp,
     a_repeated_submission_is_answered_before_its_template_is_rendered,
@@ -125,7 +125,7 @@ async fn a_template_is_made_shown_changed_and_deleted(world: World) {
     assert_eq!(refused(&world, "get", json!({})).await["code"], "ValidationError");
 }
 
-async fn mistakes_are_told_with_part_line_and_column(world: World) {
+async fn mistakes_are_reported_with_part_line_and_column(world: World) {
     let body = json!({"name": "x", "subject": "{{ a", "html_body": "<p>\n  {{ b|uper }}</p>",
             "locales": {"de": {"html_body": "{% for x in y %}"}}});
     let found = done(
@@ -164,7 +164,7 @@ async fn mistakes_are_told_with_part_line_and_column(world: World) {
     }
 }
 
-async fn mistakes_in_mjml_are_told_with_line_and_column(world: World) {
+async fn mistakes_in_mjml_are_reported_with_line_and_column(world: World) {
     let body =
         |text: &str| format!("<mjml>\n<mj-body>{{# a\nnote #}}\n  {{{{ name }}}}{text}\n</mj-body>\n</mjml>");
     // Behind tags of the template, which have another length in what the parser sees.
@@ -178,7 +178,7 @@ async fn mistakes_in_mjml_are_told_with_line_and_column(world: World) {
     }
 }
 
-async fn mistakes_in_styles_are_told_with_line_and_column(world: World) {
+async fn mistakes_in_styles_are_reported_with_line_and_column(world: World) {
     let html = "<style>\n  p { color: {{ colour }} }\n  td { color: 'red }\n</style><p>{{ name }}</p>";
     let mjml =
         "<mjml>\n<mj-head><mj-style>\n p { color: red\n</mj-style></mj-head><mj-body></mj-body></mjml>";
@@ -191,7 +191,7 @@ async fn mistakes_in_styles_are_told_with_line_and_column(world: World) {
         let error = json!({"part": "html_body", "line": line, "column": column, "message": words});
         assert_eq!((&found["valid"], &found["errors"]), (&json!(false), &json!([error])), "{source}");
     }
-    // Whoever does without the inlining has styles as they are.
+    // Without inlining, styles stay as they are.
     let own = json!({"subject": "x", "html_body": html, "inline_css": false});
     assert_eq!(done(&world, "validate", own).await["valid"], true);
 }
@@ -221,7 +221,7 @@ async fn validate_tries_the_sample_in_every_language(world: World) {
     assert_eq!(found["valid"], true, "{found:#}");
 }
 
-async fn validate_tells_every_mistake_at_once(world: World) {
+async fn validate_reports_all_mistakes_together(world: World) {
     let body = json!({
         "subject": "{{ a|uper }}", "plain_body": "{{ x|lowr }}\n{% if y %}{{ z is oddd }}{% endif %}",
         "html_body": "<p>{{ a|uper|trimm }}</p>\n{% for i in list %}{{ i|uper }}{% endfor %}\n{{ f() }}{% filter upper %}x{% endfilter %}",
@@ -411,7 +411,7 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
     assert_eq!(gone["data"]["code"], "ValidationError", "{gone}");
 }
 
-async fn a_layout_stands_around_the_bodies_and_styles_go_into_elements(world: World) {
+async fn a_layout_surrounds_the_bodies_and_styles_are_inlined(world: World) {
     let layout = json!({"alias": "frame", "name": "Frame", "type": "layout", "publish": true,
             "html_body": "<html><head><style>p { color: red }</style></head><body><h1>{{ company }}</h1>{{ content }}</body></html>"});
     done(&world, "create", layout).await;

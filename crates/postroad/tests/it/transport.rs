@@ -12,7 +12,7 @@ use crate::world::{
 both_engines!(
     get_put_and_patch_are_taken_like_post,
     the_form_field_params_holds_the_json,
-    request_ids_are_given_back,
+    request_ids_are_returned,
     maintenance_closes_the_api_until_it_is_over,
     the_openapi_document_is_served
 );
@@ -40,14 +40,14 @@ async fn the_form_field_params_holds_the_json(world: World) {
     let body =
         format!("--xyz\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{}\r\n--xyz--\r\n", good());
     assert_eq!(envelope(&world.request("POST", SEND, &multipart, body).await)["status"], "success");
-    // What `curl -d '{…}'` sends when the type is forgotten.
+    // As `curl -d '{…}'` sends it without a content type option.
     assert_eq!(envelope(&world.request("POST", SEND, &form, good().to_string()).await)["status"], "success");
     let query = format!("{SEND}?params={encoded}");
     assert_eq!(envelope(&world.request("GET", &query, &[], "").await)["status"], "success");
     assert_eq!(envelope(&world.request("POST", SEND, &[], good().to_string()).await)["status"], "success");
 }
 
-async fn request_ids_are_given_back(world: World) {
+async fn request_ids_are_returned(world: World) {
     let reply = world.request("POST", SEND, &[("X-Request-Id", "my-id_1.2")], good().to_string()).await;
     assert_eq!(reply.header("x-request-id"), Some("my-id_1.2"));
     let reply = world.request("POST", SEND, &[("X-Request-Id", "has spaces")], good().to_string()).await;

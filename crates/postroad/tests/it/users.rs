@@ -29,8 +29,8 @@ both_engines!(
     people_are_invited_by_mail_changed_and_removed,
     inviting_again_with_the_same_key_sends_no_second_mail,
     concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_works,
-    invitations_tell_how_many_are_left,
-    an_invitation_does_not_tell_who_is_in_another_account,
+    invitations_report_how_many_are_left,
+    an_invitation_does_not_reveal_people_of_another_account,
     people_are_listed_by_address_and_role,
     the_command_line_manages_people,
     the_command_line_invites_people
@@ -103,7 +103,7 @@ async fn concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_work
     );
 }
 
-async fn invitations_tell_how_many_are_left(world: World) {
+async fn invitations_report_how_many_are_left(world: World) {
     let key = world.daemon.ready()["account_api_key"].as_str().unwrap().to_owned();
     let invite = async |header: &str, key: &str, body: &Value| {
         let body = body.to_string();
@@ -127,7 +127,7 @@ async fn invitations_tell_how_many_are_left(world: World) {
     assert_eq!((code(&envelope(&reply)), reply.header("ratelimit-limit")), ("success", None));
 }
 
-async fn an_invitation_does_not_tell_who_is_in_another_account(world: World) {
+async fn an_invitation_does_not_reveal_people_of_another_account(world: World) {
     let other =
         call(&world, OPERATOR, "accounts/create", &json!({"name": "other"})).await["data"]["id"].clone();
     let key = call(&world, OPERATOR, "account_keys/create", &json!({"account": other, "name": "k"})).await;

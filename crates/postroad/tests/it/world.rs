@@ -126,8 +126,8 @@ impl World {
         Self { daemon, client, key, folder, envs, database }
     }
 
-    /// On SQLite, in a process that heeds file permissions whoever runs the tests: root gives up its right to ignore them.
-    pub(crate) fn start_heeding_permissions() -> Self {
+    /// On SQLite, in a process that file permissions apply to, even if root runs the tests.
+    pub(crate) fn start_without_root_rights() -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let data_dir = folder.path().join("data");
         let is_root = folder.path().metadata().is_ok_and(|metadata| metadata.uid() == 0);
@@ -335,9 +335,9 @@ impl World {
         (out, err)
     }
 
-    /// Returns when the delivery engine heeds all changes made so far, which it may otherwise take seconds to see:
-    /// an order about gates has it read its whole set-up before it answers.
-    pub(crate) fn have_changes_heeded(&self) {
+    /// Returns when all changes made so far are in effect in the delivery engine, which may otherwise take seconds:
+    /// a command about gates makes the engine read its whole setup before it answers.
+    pub(crate) fn apply_changes(&self) {
         self.queue(&["suspend", "domain:nobody.invalid", "--reason", "to be read"]);
         self.queue(&["resume", "domain:nobody.invalid"]);
     }

@@ -167,7 +167,7 @@ async fn verify_domain(serving: &Serving, browser: &Browser, server: i64, dns: &
     browser.until(".state .badge.good").await;
 }
 
-/// Whoever edits the DNS sees the records without signing in.
+/// The person who edits the DNS sees the records without signing in.
 async fn share_records(serving: &Serving, browser: &Browser) {
     browser.click("form[action$='/share'] button").await;
     browser.until_text("Send this link to whoever edits the DNS").await;

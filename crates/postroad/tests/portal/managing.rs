@@ -163,7 +163,7 @@ async fn a_domain_of_the_account_serves_its_servers() {
 }
 
 #[tokio::test]
-async fn forms_tell_when_a_ceiling_is_near() {
+async fn forms_warn_when_a_ceiling_is_near() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let server = site.server_path(&cookie).await;

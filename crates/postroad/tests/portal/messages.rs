@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::site::{Site, pictures, server_of};
 
 #[tokio::test]
-async fn what_a_search_finds_is_downloaded_as_csv() {
+async fn search_results_are_downloaded_as_csv() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let start = site.get("/", &cookie).await;
@@ -316,7 +316,7 @@ async fn scheduled_messages_that_match_are_cancelled(site: Site) {
     let server = server_of(&browser).await;
     browser.open(&site.path(&format!("/servers/{server}/messages?tab=scheduled&q=tag%3Anews"))).await;
     browser.until_text("News 59").await;
-    // What always fails cannot be chosen: only cancelling takes a whole search.
+    // Actions that always fail cannot be chosen: only cancelling takes a whole search.
     assert!(!browser.has("input[name=all]").await);
     browser.click("button[value=cancel_all]").await;
     browser.until_text("Cancel 60 messages").await;

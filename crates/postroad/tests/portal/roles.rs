@@ -51,7 +51,7 @@ async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
             if person < *least {
                 assert_eq!(reply.status, 403, "{what}");
             } else if *kind == Kind::Form {
-                // What an earlier person removed is not found, or not to be changed.
+                // An object that an earlier person removed is not found, or cannot be changed.
                 assert!([200, 303, 404, 422].contains(&reply.status), "{what}: {}", reply.text());
             } else {
                 let good = if *route == "/" { 303 } else { 200 };

@@ -14,7 +14,7 @@ pub(crate) enum Person {
     Operator,
 }
 
-/// Who may use a route.
+/// People who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum For {
     /// Also those who are not signed in.

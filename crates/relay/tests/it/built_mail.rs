@@ -51,7 +51,7 @@ async fn lines_over_998_bytes_are_refused() {
 }
 
 #[tokio::test]
-async fn what_a_reader_may_take_for_the_sender_is_judged_like_from() {
+async fn headers_that_look_like_the_sender_are_checked_like_from() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let refusal = "550 5.7.1 The From address is not authorised to send mail from this server";

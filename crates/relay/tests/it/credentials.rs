@@ -127,7 +127,7 @@ async fn maintenance_closes_this_listener_too() {
 }
 
 #[tokio::test]
-async fn who_tries_secrets_is_hung_up_on_and_good_keys_keep_working() {
+async fn a_client_that_guesses_secrets_is_disconnected_and_good_keys_keep_working() {
     let service = Service::start().await;
     let wrong = auth_plain(&service.key, "wrong");
     let mut client = SmtpClient::connect_tls(service.tls).await;

@@ -54,7 +54,7 @@ async fn a_thousand_recipients_and_not_one_more() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_is_told_to_go() {
+async fn a_silent_client_is_disconnected() {
     let service = Service::start_with(with_times(|times| times.idle = Duration::from_millis(200)), 0).await;
     let idle = "421 4.4.2 Idle for too long, closing the connection";
     let mut client = SmtpClient::connect_tls(service.tls).await;
@@ -92,7 +92,7 @@ async fn a_message_that_comes_too_slowly_is_broken_off() {
 }
 
 #[tokio::test]
-async fn a_session_does_not_last_for_ever() {
+async fn a_session_has_a_time_limit() {
     let service =
         Service::start_with(with_times(|times| times.session = Duration::from_millis(300)), 0).await;
     let mut client = service.client().await;
@@ -170,7 +170,7 @@ async fn messages_wait_for_memory_and_then_hear_452() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_as_something_that_passes() {
+async fn a_full_disk_is_a_temporary_refusal() {
     let service = Service::start_with(settings(), u64::MAX).await;
     let mut client = service.client().await;
     let reply = client.deliver(FROM, &TO, &text("")).await;

@@ -55,7 +55,7 @@ async fn the_null_sender_makes_a_bounce() {
 }
 
 #[tokio::test]
-async fn the_from_address_has_to_be_the_servers_own_wherever_it_stands() {
+async fn every_from_address_must_belong_to_the_server() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let refusal = "550 5.7.1 The From address is not authorised to send mail from this server";

@@ -107,7 +107,7 @@ async fn bare_cr_in_chunks_is_refused() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_tls_is_never_run() {
+async fn commands_sent_before_tls_are_never_executed() {
     let service = Service::start().await;
     let mut client = SmtpClient::connect(service.starttls).await;
     client

@@ -11,7 +11,7 @@ use crate::service::{FROM, Service, settings, text};
 const STOPPING: &str = "421 4.3.2 The service is shutting down, closing the connection";
 
 #[tokio::test]
-async fn a_message_under_way_is_finished_and_everybody_else_is_told_to_go() {
+async fn a_message_in_progress_is_finished_and_other_clients_are_disconnected() {
     let service = Service::start().await;
     let mut idle = SmtpClient::connect(service.starttls).await;
     let mut busy = service.client().await;
@@ -32,7 +32,7 @@ async fn a_message_under_way_is_finished_and_everybody_else_is_told_to_go() {
 }
 
 #[tokio::test]
-async fn who_takes_too_long_is_cut_off() {
+async fn a_client_that_takes_too_long_is_cut_off() {
     let times = TimeLimits { stop: Duration::from_millis(200), ..TimeLimits::default() };
     let service = Service::start_with(postroad_relay::Settings { times, ..settings() }, 0).await;
     let mut busy = service.client().await;

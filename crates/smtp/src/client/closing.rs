@@ -32,7 +32,7 @@ impl ClientSession {
         self.close(Closed::Quit);
     }
 
-    /// Ends the session after a 421, which may answer any command, or arrive without one (RFC 5321 3.8).
+    /// Ends the session after a 421, which may be the reply to any command, or arrive without one (RFC 5321 3.8).
     pub(super) fn closed_by_server(&mut self, reply: Reply) {
         let phase = self.phase();
         if phase == Phase::Quit {
@@ -44,7 +44,7 @@ impl ClientSession {
 
     /// Handles a reply that is not awaited: between messages, or before the command or message is completely
     /// sent.
-    pub(super) fn unasked(&mut self, reply: Reply) {
+    pub(super) fn on_unexpected_reply(&mut self, reply: Reply) {
         let phase = self.phase();
         let code = reply.code;
         if reply.is_refusal() {

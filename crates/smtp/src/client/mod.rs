@@ -183,7 +183,7 @@ impl ClientSession {
             return self.closed_by_server(reply);
         }
         let Some(awaited) = self.awaited.pop_front() else {
-            return self.unasked(reply);
+            return self.on_unexpected_reply(reply);
         };
         match awaited {
             Awaited::Banner => self.on_banner(reply),

@@ -188,7 +188,7 @@ impl ClientSession {
             ReplyClass::Intermediate => return self.unexpected(Phase::Final, &reply),
             _ => self.decide(Verdict::Refused(reply), Phase::Final),
         }
-        self.settle(false); // RFC 5321 4.1.1.4: the end of data clears the buffers, whatever the answer
+        self.settle(false); // RFC 5321 4.1.1.4: the end of data clears the buffers, whatever the reply
     }
 
     pub(super) fn on_rset(&mut self, reply: Reply) {

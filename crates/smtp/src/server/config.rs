@@ -94,19 +94,19 @@ impl Default for Extensions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
     pub message_bytes_max: u64,
-    /// Most recipients of one message.
+    /// Maximum number of recipients of one message.
     pub recipients_max: usize,
     /// Longest command. RFC 5321 4.5.3.1.4 says 512 bytes, and each extension adds to it.
     pub command_bytes_max: usize,
     /// Longest line of a message, without its CRLF. RFC 5321 4.5.3.1.6 says 998, but applications send longer lines;
-    /// accepting them is safe because messages are handed on in pieces.
+    /// accepting them is safe because messages are passed on in pieces.
     pub text_line_bytes_max: usize,
-    /// Most invalid commands since the last accepted message. Refusals by the driver do not count.
+    /// Maximum number of invalid commands since the last accepted message. Refusals by the driver do not count.
     pub errors_max: u32,
-    /// Most commands since the last accepted message.
+    /// Maximum number of commands since the last accepted message.
     pub commands_max: u32,
     pub bad_credentials_max: u32,
-    /// Most bytes of input that wait for the driver's answer.
+    /// Maximum number of bytes of input that wait for the driver's answer.
     pub ahead_bytes_max: usize,
 }
 

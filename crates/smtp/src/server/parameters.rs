@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_offered_is_not_known() {
+    fn parameters_that_are_not_offered_are_unknown() {
         let nothing = Extensions {
             pipelining: false,
             size: false,

@@ -1,5 +1,6 @@
-//! Receives the content of a message: DATA up to its dot, BDAT chunk by chunk (RFC 3030). Flaws are reported at
-//! the end; until then the bytes are discarded, never tried as commands.
+//! Receives the content of a message: DATA up to its dot, BDAT chunk by chunk (RFC 3030). A flaw is reported to the
+//! driver at once, and to the client at the end of DATA or of each chunk; the bytes until then are discarded, never
+//! tried as commands.
 
 use bytes::Bytes;
 
@@ -13,7 +14,7 @@ use super::{Question, ServerSession, State};
 pub(super) struct Chunk {
     left: u64,
     is_last: bool,
-    /// Reply at its end, if the chunk belongs to no message.
+    /// Reply at the end of the chunk, if it belongs to no message.
     refusal: Option<StandardReply>,
 }
 
@@ -39,7 +40,7 @@ impl ServerSession {
         };
         self.state = State::Chunk(Chunk { left: size, is_last, refusal });
         if refusal.is_none() {
-            self.watch(|content| content.announce(size));
+            self.check_content(|content| content.announce(size));
         }
     }
 
@@ -55,7 +56,7 @@ impl ServerSession {
         let mut data = Vec::with_capacity(self.input.len());
         let end = reader.read(self.input.bytes(), |piece| content.take(piece, &mut data));
         self.input.skip(end.unwrap_or(self.input.len()));
-        self.hand_on(was_flawed, data);
+        self.pass_on(was_flawed, data);
         if end.is_some() {
             self.end_message();
         }
@@ -79,7 +80,7 @@ impl ServerSession {
             let piece = &self.input.bytes()[..count];
             let mut data = Vec::with_capacity(count);
             content.take(piece, &mut data);
-            self.hand_on(was_flawed, data);
+            self.pass_on(was_flawed, data);
         }
         self.input.skip(count);
         true
@@ -90,7 +91,7 @@ impl ServerSession {
         match refusal {
             Some(refusal) => self.complain(refusal),
             None if is_last => {
-                self.watch(ContentCheck::end);
+                self.check_content(ContentCheck::end);
                 self.end_message();
             }
             // RFC 3030 2: each chunk gets a reply. A flaw stays until LAST or RSET.
@@ -109,8 +110,8 @@ impl ServerSession {
         }
     }
 
-    /// Passes data to the driver until a flaw is found, which is reported once.
-    fn hand_on(&mut self, was_flawed: bool, data: Vec<u8>) {
+    /// Passes data to the driver until a flaw is found. The flaw is reported once.
+    fn pass_on(&mut self, was_flawed: bool, data: Vec<u8>) {
         match self.flaw() {
             Some(flaw) if !was_flawed => self.events.push_back(Event::Dropped(flaw)),
             None if !data.is_empty() => self.events.push_back(Event::Data(Bytes::from(data))),
@@ -118,12 +119,13 @@ impl ServerSession {
         }
     }
 
-    fn watch(&mut self, look: impl FnOnce(&mut ContentCheck)) {
+    /// Runs a check on the content and reports a flaw that it finds.
+    fn check_content(&mut self, check: impl FnOnce(&mut ContentCheck)) {
         let was_flawed = self.flaw().is_some();
         if let Transaction::Content(content) = &mut self.transaction {
-            look(content);
+            check(content);
         }
-        self.hand_on(was_flawed, Vec::new());
+        self.pass_on(was_flawed, Vec::new());
     }
 
     fn flaw(&self) -> Option<super::DropCause> {

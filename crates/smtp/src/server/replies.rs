@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_in_order_and_their_codes_agree() {
+    fn rows_are_sorted_and_their_codes_agree() {
         for (row, (standard, code, text)) in TABLE.iter().enumerate() {
             assert_eq!(*standard as usize, row, "{standard:?}");
             let reply = Reply::from(*standard);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_situations_are_told_the_same() {
+    fn no_two_situations_have_the_same_reply() {
         let texts: HashSet<_> = TABLE.iter().map(|(_, code, text)| (code, text)).collect();
         assert_eq!(texts.len(), TABLE.len());
     }

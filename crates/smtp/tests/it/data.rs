@@ -167,7 +167,7 @@ fn envelope_parameters_are_said_when_needed_and_offered() {
 }
 
 #[test]
-fn what_cannot_be_taken_is_not_sent() {
+fn messages_that_the_host_cannot_accept_are_not_sent() {
     let mut config = config();
     config.pipelining = false;
     let session = play(
@@ -218,7 +218,7 @@ fn limits_of_the_server_are_kept() {
 }
 
 #[test]
-fn transcript_tells_sizes_instead_of_contents() {
+fn transcript_shows_sizes_instead_of_contents() {
     let mut session = play(
         config(),
         &format!(

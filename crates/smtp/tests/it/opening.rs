@@ -144,7 +144,7 @@ fn missing_starttls_stops_only_those_who_require_it() {
 }
 
 #[test]
-fn tls_is_not_begun_when_told_so_or_already_there() {
+fn tls_is_not_started_if_disabled_or_already_active() {
     play(with_tls(TlsMode::Never), &opened("STARTTLS"));
     assert!(play(with_tls(TlsMode::Implicit), &opened("STARTTLS")).is_encrypted());
 }

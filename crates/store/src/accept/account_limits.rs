@@ -26,11 +26,11 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn of(counts: Vec<WindowCount>, asking: usize) -> Self {
+    pub(crate) fn of(counts: Vec<WindowCount>, requested: usize) -> Self {
         let room = |count: &WindowCount| (i64::from(count.window.limit) - count.before).max(0);
         let fullest = counts.iter().min_by_key(|count| room(count));
-        let admitted = fullest.map_or(asking, |count| room(count).min(asking as i64) as usize);
-        let cause = fullest.filter(|_| admitted < asking).map(|count| HoldCause::OverAccountLimit {
+        let admitted = fullest.map_or(requested, |count| room(count).min(requested as i64) as usize);
+        let cause = fullest.filter(|_| admitted < requested).map(|count| HoldCause::OverAccountLimit {
             limit: count.window.limit,
             period: count.window.period,
         });
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_fullest_window_decides() {
-        let of = |values: &[_], asking| Admission::of(counts(values), asking);
+        let of = |values: &[_], requested| Admission::of(counts(values), requested);
         assert_eq!(of(&[], 5).admitted, 5);
         let both = [(LimitPeriod::Hour, 10, 2), (LimitPeriod::Month, 100, 97)];
         let admission = of(&both, 5);
@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn lines_are_crossed_by_what_is_admitted() {
-        let kinds = |values: &[_], asking: usize| -> Vec<EventKind> {
-            Admission::of(counts(values), asking).events().iter().map(|event| event.kind).collect()
+        let kinds = |values: &[_], requested: usize| -> Vec<EventKind> {
+            Admission::of(counts(values), requested).events().iter().map(|event| event.kind).collect()
         };
         let day = |before| [(LimitPeriod::Day, 10, before)];
         assert_eq!(kinds(&day(0), 8), []);
         assert_eq!(kinds(&day(8), 1), [EventKind::SendLimitApproaching]);
         assert_eq!(kinds(&day(9), 7), [EventKind::SendLimitExceeded]);
-        assert_eq!(kinds(&day(10), 7), [], "nobody is told twice");
+        assert_eq!(kinds(&day(10), 7), [], "nobody is notified twice");
         assert_eq!(kinds(&[(LimitPeriod::Day, 0, 0)], 1), [], "a limit of nothing is no news");
     }
 }

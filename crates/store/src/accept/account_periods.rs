@@ -19,17 +19,17 @@ pub(crate) fn read(row: &Row, at: usize) -> Result<Option<AccountLimits>, StoreE
 pub(crate) async fn count(
     sql: &Sql<'_>,
     limits: &AccountLimits,
-    asking: usize,
+    requested: usize,
     now: Timestamp,
 ) -> Result<Admission, StoreError> {
     let mut counts = Vec::new();
     for window in limits.windows(now) {
-        let total = add(sql, limits.account_id, &window, asking as i64).await?;
-        counts.push(WindowCount { window, before: total - asking as i64 });
+        let total = add(sql, limits.account_id, &window, requested as i64).await?;
+        counts.push(WindowCount { window, before: total - requested as i64 });
     }
-    let admission = Admission::of(counts, asking);
-    if admission.admitted < asking {
-        give_back(sql, limits, asking - admission.admitted, now).await?;
+    let admission = Admission::of(counts, requested);
+    if admission.admitted < requested {
+        subtract(sql, limits, requested - admission.admitted, now).await?;
     }
     for event in admission.events() {
         notices::add(sql, limits.account_id, &event, now).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn count(
 }
 
 /// Subtracts messages that were counted but not sent after all.
-pub(crate) async fn give_back(
+pub(crate) async fn subtract(
     sql: &Sql<'_>,
     limits: &AccountLimits,
     messages: usize,

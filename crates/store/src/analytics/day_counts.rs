@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error() {
+    fn truncated_data_is_an_error() {
         let mut days = DayCounts::default();
         days.add(0, &sent(1_000));
         let bytes = days.encode();

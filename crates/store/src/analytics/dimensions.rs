@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::sql::Row;
 
-/// Most distinct labels of each limited dimension per server: tags, templates, source addresses.
+/// Maximum number of distinct labels of each limited dimension per server: tags, templates, source addresses.
 pub const LABELS_MAX: usize = 1_000;
 /// The label under which labels beyond the limit are counted.
 pub const OTHER_LABELS: &str = "(other)";

@@ -8,7 +8,7 @@ use super::uncounted::Uncounted;
 use super::{counters, uncounted};
 use crate::{Result, Store};
 
-/// Most events added to the counters in one transaction.
+/// Maximum number of events added to the counters in one transaction.
 const FOLD_EVENTS_MAX: usize = 500;
 /// Approximate limit of rows written in one transaction, so that other writers wait only briefly.
 const FOLD_ROWS_MAX: usize = 1_000;
@@ -19,7 +19,7 @@ pub enum CountProgress {
     /// No events are left.
     AllDone,
     /// There may be more events.
-    Some,
+    MoreLeft,
     /// Another node counted them first.
     Overtaken,
 }
@@ -60,7 +60,7 @@ impl Store {
             .await?;
         Ok(match (added, is_full) {
             (false, _) => CountProgress::Overtaken,
-            (true, true) => CountProgress::Some,
+            (true, true) => CountProgress::MoreLeft,
             (true, false) => CountProgress::AllDone,
         })
     }

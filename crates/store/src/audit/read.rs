@@ -76,7 +76,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, account_id, filter, before, limit))).await
     }
 
-    /// Oldest first, after the entry `after`. The same applies to its pages.
+    /// Oldest first, after the entry `after`. As with `list_audit`, a page may have fewer entries than `limit`.
     pub async fn export_audit(
         &self,
         account_id: AccountId,
@@ -161,7 +161,7 @@ async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<
     rows.iter().map(|row| Ok((read(row)?, row.text_opt(9)?, row.text_opt(10)?, row.blob(11)?))).collect()
 }
 
-/// Whoever accepts an invitation is created by it, and has no id before.
+/// Id of the actor. A person who accepts an invitation is created by it, and has no id before.
 macro_rules! acting {
     () => {
         "(CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END)"
@@ -207,7 +207,7 @@ const ALL_ENTRIES: &str = concat!(
 struct ByIndex {
     page: &'static str,
     last_scanned: &'static str,
-    /// What the index finds.
+    /// Value to find in the index.
     value: Value,
 }
 

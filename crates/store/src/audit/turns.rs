@@ -5,7 +5,7 @@
 use postroad_model::ServerId;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
-/// Most concurrent changes on this node. Fewer than the connections, so that other work has some left.
+/// Maximum number of concurrent changes on this node. Fewer than the connections, so that other work has some left.
 const AT_ONCE: usize = 4;
 /// Number of queues that servers share by id. Each queue has one turn at a time.
 const QUEUES: usize = 256;
@@ -34,7 +34,7 @@ impl AuditTurns {
     pub(crate) async fn wait(&self, server_id: ServerId) -> Turn<'_> {
         let queue = server_id.0.unsigned_abs() as usize % QUEUES;
         let of_server = self.queues[queue].lock().await;
-        // It is never closed.
+        // The semaphore is never closed.
         Turn { _of_server: of_server, _of_all: self.at_once.acquire().await.ok() }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Late {
 
 impl Late {
     /// Corrects the entry, which is not claimed.
-    pub(crate) async fn put_right(&self, sql: &Sql<'_>) -> Result<(), StoreError> {
+    pub(crate) async fn correct_times(&self, sql: &Sql<'_>) -> Result<(), StoreError> {
         if self.is_scheduled {
             return scheduled::put_back(sql, self.key, self.due_at).await;
         }
@@ -95,7 +95,7 @@ fn corrected(
     match last_delivery_at {
         // Never attempted, so it was due since its acceptance.
         None => Some(now),
-        // Its last attempt lies in the future: the pause after it begins now.
+        // The message's last attempt lies in the future: the pause after it begins now.
         Some(at) if at > now => Some(now.plus(due_at.since(at).min(pause_max))).filter(|new| *new < due_at),
         Some(at) => (due_at.since(at) > pause_max).then_some(now),
     }
@@ -112,7 +112,7 @@ pub(crate) async fn pull_queue(
 ) -> Result<(usize, Option<QueuePosition>), StoreError> {
     let (late, next) = list_late(sql, now, pause_max, after, limit).await?;
     for late in &late {
-        late.put_right(sql).await?;
+        late.correct_times(sql).await?;
     }
     Ok((late.len(), next))
 }

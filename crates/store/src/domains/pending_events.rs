@@ -9,7 +9,8 @@ use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::sql::Sql;
 
-/// Most events stored with one domain; beyond that the oldest are dropped, because no node has run for a long time.
+/// Maximum number of events stored with one domain; beyond that the oldest are dropped, because no node has run for a
+/// long time.
 const WAITING_MAX: usize = 10;
 
 /// Writes the events stored with the domain, then `news`; without ids `news` is stored as well.

@@ -14,7 +14,7 @@ pub struct DomainTracking {
     pub host: Option<String>,
 }
 
-/// Who may send from a domain.
+/// Owner of a domain, who may send from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainOwner {
     Server(ServerId),
@@ -97,7 +97,7 @@ pub struct NewDomain {
     pub next_check_at: Timestamp,
     /// Results for its records that are already known: a JSON array.
     pub records: String,
-    /// Most domains that the owner may have, including this one.
+    /// Maximum number of domains that the owner may have, including this one.
     pub owner_max: usize,
 }
 

@@ -107,7 +107,8 @@ impl Store {
     }
 }
 
-/// Most reports kept per domain. Anybody can send reports; honest receivers never send so many about one domain.
+/// Maximum number of reports kept per domain. Anybody can send reports; honest receivers never send so many about one
+/// domain.
 const PER_DOMAIN_MAX: i64 = 10_000;
 /// Reports deleted at once at the limit, so that not every further report has to delete one.
 const MADE_ROOM: i64 = 100;

@@ -18,12 +18,13 @@ const KEYS_AT_ONCE: i64 = 2_000;
 /// Other places that may contain an address. Matches are changed row by row, so that accepts do not wait for the
 /// search.
 struct Mentions {
-    /// With the address, its ASCII letters in lower case, as `$1`; finds keys of two parts, and the text.
+    /// Statement that takes the address (ASCII letters in lower case) as `$1`, and returns keys of two parts, and the
+    /// text.
     sqlite: &'static str,
     postgres: &'static str,
     /// Whether rows belong to a server, which is `$2`.
     is_by_server: bool,
-    /// Takes the parts of the key, preceded by the server if rows belong to one.
+    /// Statement that takes the parts of the key, preceded by the server if rows belong to one.
     change: &'static str,
 }
 
@@ -111,11 +112,12 @@ impl Store {
         params.extend(mentions.is_by_server.then(|| server_id.0.into()));
         let found =
             self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).await?;
-        // A server's own texts may lose too much: punctuation before an address can look like a part of a longer one.
-        let meant = found
+        // A server's own texts lose every match, even inside a longer address: punctuation before an address can look
+        // like a part of it. Other texts must contain the whole address.
+        let matches = found
             .into_iter()
             .filter(|(_, _, text)| mentions.is_by_server || !whole(text, address).is_empty());
-        for (first, second, _) in meant {
+        for (first, second, _) in matches {
             let mut params: Vec<Value> = Vec::with_capacity(3);
             params.extend(mentions.is_by_server.then(|| server_id.0.into()));
             params.extend([first.into(), second.into()]);

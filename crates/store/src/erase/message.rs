@@ -48,14 +48,15 @@ struct Related {
     has_personal_tag: bool,
     /// All recipients' copies of the send, including the message itself.
     copies: Vec<i64>,
-    /// Message and send of each mail returned for one of the copies; it may contain the text with all recipients.
+    /// Message and send of each mail returned for one of the copies. Returned mail may quote the message with all
+    /// recipients.
     returned: Vec<(i64, i64)>,
 }
 
 #[boxed_futures]
 impl Store {
-    /// Erases a message that is not waiting for delivery. Bodies are erased first, so that after a crash the message
-    /// still counts as not erased.
+    /// Erases a message that is not waiting for delivery. The recipient is overwritten last, so that after a crash the
+    /// message still counts as not erased.
     pub async fn erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Erased> {
         let related = self.read(move |sql| Box::pin(find_related(sql, server_id, id))).await?;
         let Some(related) = related else { return Ok(Erased::NotFound) };
@@ -73,10 +74,10 @@ impl Store {
         for message_id in returned.chain([id]) {
             self.erase_events(server_id, message_id).await?;
         }
-        for some in related.returned.chunks(RETURNED_AT_ONCE) {
-            let some = some.to_vec();
+        for returned in related.returned.chunks(RETURNED_AT_ONCE) {
+            let returned = returned.to_vec();
             self.write(move |sql| {
-                Box::pin(async move { sql.overwriting(erase_returned(sql, server_id, &some)).await })
+                Box::pin(async move { sql.overwriting(erase_returned(sql, server_id, &returned)).await })
             })
             .await?;
         }
@@ -88,6 +89,7 @@ impl Store {
         })
         .await?;
         if !are_indexed {
+            // A block with the old texts may have been written meanwhile.
             self.forget_tokens(server_id, &tokens).await?;
         }
         Ok(Erased::Done)
@@ -166,7 +168,7 @@ async fn find_related(
 }
 
 /// Copies on one side of the send's id. Stops after a step that read ids of the accepting node but no copy. Ids contain
-/// second, then node: a step with ids of other nodes only proves nothing.
+/// second, then node: a step that read only ids of other nodes proves nothing.
 async fn find_copies(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -11,15 +11,15 @@ use crate::sql::Row;
 use crate::{CountProgress, CountingRules, Result, Store, StoreError};
 
 impl Store {
-    /// Counts all events that exist now. A counting turn that read a tag before it was erased then has its events counted
-    /// by somebody else, and writes nothing.
+    /// Counts all events that exist now. A concurrent counting that read a tag before it was erased then finds its
+    /// events counted by somebody else, and writes nothing.
     pub(super) async fn finish_counting(&self, server_id: ServerId, rules: &CountingRules) -> Result<()> {
         loop {
             match self.fold_events(server_id, rules).await {
                 Ok(CountProgress::AllDone) => return Ok(()),
-                Ok(CountProgress::Some | CountProgress::Overtaken) => {}
+                Ok(CountProgress::MoreLeft | CountProgress::Overtaken) => {}
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),
-                // No turn can count these events, so none can write their tags.
+                // Nobody can count these events, so nobody can write their tags.
                 Err(error) => {
                     tracing::warn!(server.id = server_id.0, %error, "events cannot be counted; erasing continues");
                     return Ok(());

@@ -24,7 +24,7 @@ pub struct RecentEventsQuery {
     /// Only events before this event.
     pub before: Option<EventId>,
     pub limit: usize,
-    /// Most events to examine; fewer may match.
+    /// Maximum number of events to examine; fewer may match.
     pub scanned_max: usize,
 }
 

@@ -12,7 +12,7 @@ use crate::{Described, Result, Store};
 
 /// A job whose node has been silent for this long is continued by another.
 const CLAIMED_FOR: Duration = Duration::from_secs(30);
-/// Most running jobs listed at once.
+/// Maximum number of running jobs listed at once.
 const LISTED_MAX: i64 = 1_000;
 const REMOVED_AT_ONCE: i64 = 500;
 

@@ -81,7 +81,7 @@ fn compress_with(compressor: &mut Compressor<'static>, original: &[u8]) -> io::R
     let mut compressed = Vec::with_capacity(estimate);
     match compressor.compress_to_buffer(original, &mut compressed) {
         Ok(_) => Ok(compressed),
-        // It compresses worse than the samples.
+        // The body compresses worse than the samples.
         Err(_) => compressor.compress(original),
     }
 }

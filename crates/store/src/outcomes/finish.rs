@@ -1,4 +1,4 @@
-//! Records outcomes of claimed and of waiting messages.
+//! Records outcomes: of messages that this node claimed, and of waiting messages, whoever has claimed them.
 
 use std::sync::Arc;
 
@@ -59,8 +59,8 @@ pub(crate) async fn finish_waiting(
     let due_at = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";
     let entry = sql.query_opt(due_at, &[key.0.0.into(), key.1.0.into()]).await?;
     let due_at = entry.map(|row| row.time(0)).transpose()?;
-    let is_meant = due_at.is_some_and(|due_at| outcome.relation_to(due_at) == AttemptMatch::Same);
-    let Some(state) = find(sql, key).await?.filter(|_| is_meant) else {
+    let is_same_attempt = due_at.is_some_and(|due_at| outcome.match_attempt(due_at) == AttemptMatch::Same);
+    let Some(state) = find(sql, key).await?.filter(|_| is_same_attempt) else {
         return Ok((false, Entry::Unchanged));
     };
     if !settle(sql, ids, key, &state, &outcome.delivery, &outcome.event, None).await? {

@@ -1,4 +1,4 @@
-//! The outcome of a claimed message.
+//! The outcome of a queued message.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use super::deliveries::NewDelivery;
 use crate::events::NewEvent;
 use crate::suppressions::NewSuppression;
 
-/// Result of a claimed message. `delivery.status` is the message's new status. A `SoftFail` returns to the queue for
-/// `delivery.next_attempt_at`, or at once if there is none.
+/// Result of a queued message, usually one that this node claimed. `delivery.status` is the message's new status. A
+/// `SoftFail` returns to the queue for `delivery.next_attempt_at`, or at once if there is none.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub server_id: ServerId,
     pub message_id: MessageId,
     /// The due time under which the message was claimed. It identifies the attempt: an outcome is recorded only while
-    /// the entry still has this time, so that an outcome whose commit was not confirmed is not recorded twice. `None`
-    /// matches any time.
+    /// the entry (PostgreSQL) or the claim (SQLite) still has this time, so that an outcome whose commit was not
+    /// confirmed is not recorded twice. `None` matches any time.
     pub claimed_for: Option<Timestamp>,
     /// Attempts count only when a remote host was tried.
     pub counts_as_attempt: bool,
@@ -48,8 +48,8 @@ impl Outcome {
         self.delivery.next_attempt_at.unwrap_or(self.delivery.at)
     }
 
-    /// Compares the outcome with its queue entry, which is due at `due_at` and claimed by this node.
-    pub(crate) fn relation_to(&self, due_at: Timestamp) -> AttemptMatch {
+    /// Compares the outcome with the due time of the queue entry or of the claim.
+    pub(crate) fn match_attempt(&self, due_at: Timestamp) -> AttemptMatch {
         match self.claimed_for {
             Some(claimed_for) if claimed_for != due_at => {
                 let stays_queued = self.delivery.status.is_queued();
@@ -64,13 +64,13 @@ impl Outcome {
     }
 }
 
-/// Relation of an outcome to its queue entry.
+/// Relation of an outcome to the attempt that a queue entry or a claim waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptMatch {
-    /// The entry is waiting for this outcome.
+    /// The entry or claim waits for this outcome.
     Same,
     /// This outcome is recorded already, by a commit whose result was lost.
     Recorded,
-    /// The entry belongs to another attempt.
+    /// The entry or claim belongs to another attempt.
     Other,
 }

@@ -73,7 +73,7 @@ pub(super) async fn accept(
         // The ids were created under a lost lease; another node may create the same ones.
         return Err(lease::lost());
     }
-    // `newest` stands for the ids that this batch will create, for example for events.
+    // `newest` also covers the ids that this batch will create, for example for events.
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
     let connection = database.connection().await?;
@@ -141,7 +141,7 @@ impl Batch<'_> {
         }
         let claimed = columns.claimed();
         // Before the commit: from then on, a claim releases everything that this node does not know of.
-        self.database.claims.hold(claimed.iter().copied());
+        self.database.claims.add(claimed.iter().copied());
         let committing = Committing { database: self.database, claimed: &claimed, is_done: false };
         self.insert(client, &columns, !is_begun).await?;
         committing.done();
@@ -276,7 +276,7 @@ async fn claim_keys<'a>(
     let mut repeated = HashMap::new();
     for (send, key) in keyed().filter(|(send, key)| !claimed.contains(&(send.info.server_id.0, &key.key))) {
         let found = stored.remove(&(send.info.server_id.0, key.key.clone()));
-        // It existed a moment ago; the node that purged it has a different clock.
+        // The key existed a moment ago; the node that purged it has a different clock.
         let found = found.ok_or(StoreError::KeyInUse)?;
         repeated.insert((send.info.server_id, key.key.as_str()), found);
     }

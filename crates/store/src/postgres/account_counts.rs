@@ -28,7 +28,7 @@ const COUNT: &str = "WITH row AS (
     ON CONFLICT (account_id, period, number) DO UPDATE SET messages = known.messages + excluded.messages
     RETURNING account_id, period, messages";
 
-const GIVE_BACK: &str = "UPDATE account_periods SET messages = account_periods.messages - row.messages
+const SUBTRACT: &str = "UPDATE account_periods SET messages = account_periods.messages - row.messages
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
         AS row (account_id, period, number, messages)
     WHERE account_periods.account_id = row.account_id AND account_periods.period = row.period
@@ -45,7 +45,7 @@ struct Added {
     messages: Vec<MessageId>,
 }
 
-/// Rows for `COUNT` and `GIVE_BACK`.
+/// Rows for `COUNT` and `SUBTRACT`.
 #[derive(Default)]
 struct Rows {
     accounts: Vec<i64>,
@@ -106,7 +106,7 @@ pub(super) async fn hold_beyond(
     }
     if !rows.accounts.is_empty() {
         let Rows { accounts, periods, numbers, messages } = &rows;
-        query(client, is_begun, GIVE_BACK, &[accounts, periods, numbers, messages]).await?;
+        query(client, is_begun, SUBTRACT, &[accounts, periods, numbers, messages]).await?;
     }
     if !notices.is_empty() {
         add_notices(client, is_begun, &notices).await?;

@@ -160,8 +160,8 @@ async fn accept_all(
     if is_outage(&error) || sends.len() == 1 {
         return sends.iter().map(|_| Err(error.clone())).collect();
     }
-    // One of them causes the failure (a key in use elsewhere, a locked row, or a bug): the others must not suffer from
-    // it.
+    // One of the sends causes the failure (a key in use elsewhere, a locked row, or a bug): the others must not suffer
+    // from it.
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(sends.len());
     let mut outage = None;
     // Wait once for a server whose row is locked, not once for each of its sends.

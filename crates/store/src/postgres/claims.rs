@@ -11,32 +11,32 @@ pub(super) type Key = (ServerId, MessageId);
 
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    held: Mutex<HashSet<Key>>,
-    /// One claim at a time; true while its result is unknown.
-    claiming: tokio::sync::Mutex<bool>,
-    /// An accept with claims may have been committed without our knowledge.
+    known: Mutex<HashSet<Key>>,
+    /// Locked during a claim. True from its start until its result is known.
+    is_unconfirmed: tokio::sync::Mutex<bool>,
+    /// Whether an accept with claims may have been committed although its answer was lost.
     accept_is_lost: AtomicBool,
 }
 
-/// The right to claim; one at a time.
+/// The right to claim; only one exists at a time.
 pub(super) struct Turn<'a> {
     claims: &'a Claims,
-    is_lost: tokio::sync::MutexGuard<'a, bool>,
+    is_unconfirmed: tokio::sync::MutexGuard<'a, bool>,
 }
 
 impl Claims {
     pub(super) async fn begin(&self) -> Turn<'_> {
-        Turn { claims: self, is_lost: self.claiming.lock().await }
+        Turn { claims: self, is_unconfirmed: self.is_unconfirmed.lock().await }
     }
 
-    pub(super) fn hold(&self, keys: impl IntoIterator<Item = Key>) {
+    pub(super) fn add(&self, keys: impl IntoIterator<Item = Key>) {
         self.lock().extend(keys);
     }
 
     pub(super) fn forget<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) {
-        let mut held = self.lock();
+        let mut known = self.lock();
         for key in keys {
-            held.remove(key);
+            known.remove(key);
         }
     }
 
@@ -47,22 +47,22 @@ impl Claims {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Key>> {
-        self.held.lock()
+        self.known.lock()
     }
 }
 
 impl Turn<'_> {
-    /// The claims to keep when all others are released; `None` if none was lost. Until `end`, the result of this claim
-    /// counts as unknown.
-    pub(super) fn claims_to_keep(&mut self) -> Option<Vec<Key>> {
+    /// Marks this claim as unconfirmed. Returns the known claims if an earlier one was lost: all others must be
+    /// released.
+    pub(super) fn start(&mut self) -> Option<Vec<Key>> {
         let lost_by_accept = self.claims.accept_is_lost.swap(false, Ordering::AcqRel);
-        let lost_by_claim = std::mem::replace(&mut *self.is_lost, true);
+        let lost_by_claim = std::mem::replace(&mut *self.is_unconfirmed, true);
         (lost_by_accept || lost_by_claim).then(|| self.claims.lock().iter().copied().collect())
     }
 
     /// Records the messages that this turn claimed.
     pub(super) fn end(mut self, claimed: impl IntoIterator<Item = Key>) {
-        self.claims.hold(claimed);
-        *self.is_lost = false;
+        self.claims.add(claimed);
+        *self.is_unconfirmed = false;
     }
 }

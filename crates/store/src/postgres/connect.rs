@@ -84,7 +84,7 @@ pub(super) struct Canceller(Option<MakeRustlsConnect>);
 
 impl Canceller {
     /// Closes the connection and cancels its statement. If that fails, the database's own timeouts end it.
-    pub(super) fn throw_away(&self, client: Object) {
+    pub(super) fn discard(&self, client: Object) {
         let client = Object::take(client);
         let token = client.cancel_token();
         drop(client);

@@ -30,7 +30,7 @@ impl Engine {
     ) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
         let mut turn = self.database.claims.begin().await;
-        let kept = turn.claims_to_keep();
+        let kept = turn.start();
         let claimed = self
             .exchange(async |client| {
                 if let Some(kept) = kept {
@@ -56,7 +56,7 @@ impl Engine {
     async fn take_over(&self, wanted: TakeOver<'_>) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
         let mut turn = self.database.claims.begin().await;
-        let kept = turn.claims_to_keep();
+        let kept = turn.start();
         let claimed = self
             .exchange(async |client| {
                 if let Some(kept) = kept {

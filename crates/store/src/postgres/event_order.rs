@@ -28,7 +28,7 @@ const LOOK: &str = "WITH now AS (SELECT pg_snapshot_xmax(pg_current_snapshot()):
      SELECT now.next, now.added, stored.highest FROM now, stored";
 
 /// Runs under the migration lock: if several nodes open a restored database, only one raises the constant.
-pub(super) async fn go_on(transaction: &Transaction<'_>) -> Result<(), StoreError> {
+pub(super) async fn continue_order(transaction: &Transaction<'_>) -> Result<(), StoreError> {
     let row = transaction.query_one(LOOK, &[]).await?;
     let (next, added, highest): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
     if highest < next + added {

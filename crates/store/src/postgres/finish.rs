@@ -103,9 +103,9 @@ struct MessageState {
 /// Result of one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// It is recorded, either now or by a commit whose answer was lost.
+    /// The outcome is recorded, either now or by a commit whose answer was lost.
     Yes,
-    /// Nothing was written, and this node has no claim on the message.
+    /// The outcome was not recorded, and this node has no claim on the message any more.
     No,
     /// Nothing was written: this node has claimed the message for another attempt.
     OtherAttempt,
@@ -127,14 +127,14 @@ pub(super) async fn finish(
             continue;
         };
         let can = state.status.can_become(outcome.delivery.status);
-        settled.push(match outcome.relation_to(state.due_at) {
+        settled.push(match outcome.match_attempt(state.due_at) {
             AttemptMatch::Same if can => {
                 changes.settle(outcome, &state, &node.ids);
                 counts.add(outcome);
                 Settled::Yes
             }
             AttemptMatch::Same => {
-                changes.give_back(outcome);
+                changes.release(outcome);
                 Settled::No
             }
             AttemptMatch::Recorded => Settled::Yes,
@@ -232,7 +232,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    fn give_back(&mut self, outcome: &Outcome) {
+    fn release(&mut self, outcome: &Outcome) {
         self.requeue(outcome, None, 0, false);
     }
 

@@ -46,17 +46,17 @@ pub(super) struct Found {
     pub(super) causes: HoldCauses,
     /// Events to write with the batch.
     pub(super) server_events: Vec<ServerEvent>,
-    pub(super) uses: Uses,
+    pub(super) uses: LimitUses,
 }
 
 /// Usage of the limits after the batch.
 #[derive(Default)]
-pub(super) struct Uses {
+pub(super) struct LimitUses {
     of_servers: HashMap<ServerId, LimitUse>,
     of_accounts: HashMap<AccountId, Vec<LimitUse>>,
 }
 
-impl Uses {
+impl LimitUses {
     /// Usage of the limits that a send counts against.
     pub(super) fn of(&self, send: &NewSend) -> Vec<LimitUse> {
         let no_causes = HoldCauses::new();
@@ -105,7 +105,7 @@ pub(super) async fn find(
         (entry.limit, entry.at) = (limit, at.max(entry.at));
         entry.messages.extend(counted(send, &causes).map(|recipient| recipient.id));
     }
-    let (mut crossed, mut uses) = (Vec::new(), Uses::default());
+    let (mut crossed, mut uses) = (Vec::new(), LimitUses::default());
     if !hours.is_empty() {
         for (hour, before) in count(client, is_begun, &hours).await? {
             let Some(Added { limit, at, messages }) = hours.get(&hour) else { continue };

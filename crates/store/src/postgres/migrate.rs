@@ -45,7 +45,7 @@ async fn run(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {
             .map_err(StoreError::from)?;
         tracing::info!(version = migration.version, "schema migrated");
     }
-    event_order::go_on(&transaction).await?;
+    event_order::continue_order(&transaction).await?;
     transaction.commit().await.map_err(StoreError::from)?;
     Ok(())
 }

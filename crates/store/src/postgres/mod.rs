@@ -169,7 +169,7 @@ impl Engine {
     async fn read_bytes<T>(&self, bytes: u64, job: Job<T>) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
         let result = bounded_for(bytes as usize, job(&Sql::PostgresRead(&client))).await;
-        self.database.give_back(client, &result);
+        self.database.discard_if_failed(client, &result);
         result
     }
 
@@ -258,7 +258,7 @@ impl Engine {
         let client = self.database.pool.get().await?;
         // Boxed: it would make the futures of all its callers large.
         let result = bounded(Box::pin(work(&client))).await;
-        self.database.give_back(client, &result);
+        self.database.discard_if_failed(client, &result);
         result
     }
 }
@@ -288,7 +288,7 @@ impl Database {
             Ok(value)
         })
         .await;
-        self.give_back(client, &result);
+        self.discard_if_failed(client, &result);
         result
     }
 
@@ -298,9 +298,9 @@ impl Database {
     }
 
     /// Discards a connection after an error, because it may be in an unknown state.
-    fn give_back<T>(&self, client: Object, result: &Result<T, StoreError>) {
+    fn discard_if_failed<T>(&self, client: Object, result: &Result<T, StoreError>) {
         if matches!(result, Err(StoreError::Unavailable(_))) {
-            self.canceller.throw_away(client);
+            self.canceller.discard(client);
         }
     }
 }

@@ -168,7 +168,7 @@ impl BusyConnection {
 impl Drop for BusyConnection {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
-            self.canceller.throw_away(client);
+            self.canceller.discard(client);
         }
     }
 }

@@ -115,7 +115,7 @@ async fn lock(
     tracked: &[NewTrackingEvent],
 ) -> Result<HashMap<Key, MessageState>, StoreError> {
     let mut keys: Vec<Key> = tracked.iter().map(key).collect();
-    // They are sorted.
+    // The keys are sorted, so equal ones are neighbours.
     keys.dedup();
     let (servers, messages) = columns(&keys);
     let statement = client.prepare_cached(LOCK).await?;

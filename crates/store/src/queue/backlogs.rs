@@ -21,7 +21,7 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// Most messages of a server that are counted, so that a long queue costs little.
+    /// Maximum number of messages of a server that are counted, so that a long queue costs little.
     pub const COUNTED_MAX: u64 = 1_000;
 }
 

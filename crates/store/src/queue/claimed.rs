@@ -11,7 +11,7 @@ pub struct Claimed {
     pub due_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub attempts: u32,
-    /// The pool that the sender requested.
+    /// The pool that the caller chose for the message.
     pub pool_id: Option<PoolId>,
     /// The source address of the last attempt, which the next one should use again.
     pub source_id: Option<SourceId>,

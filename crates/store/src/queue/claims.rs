@@ -9,7 +9,7 @@ use super::claimed::{ClaimSkips, Claimed};
 use crate::accept::FreshSink;
 use crate::{Engine, Result, Store};
 
-/// Most rounds in one claim in which scheduled messages become pending.
+/// Maximum number of rounds in one claim in which scheduled messages become pending.
 const PROMOTIONS_MAX: u32 = 4;
 
 #[boxed_futures]
@@ -38,7 +38,7 @@ impl Store {
                 Engine::Sqlite { engine, .. } => engine.claim(due_by, limit, skip.servers.clone()).await?,
                 Engine::Postgres(engine) => engine.claim(due_by, limit, &skip).await?,
             };
-            // All that became due may be held, or left out: the next are not.
+            // All messages that became due may have been held or left out. The next ones may not be.
             if !claimed.is_empty() || !has_more || turn == PROMOTIONS_MAX {
                 return Ok(claimed);
             }
@@ -56,7 +56,7 @@ impl Store {
         }
     }
 
-    /// Most claims that one `reap` releases.
+    /// Maximum number of claims that one `reap` releases.
     pub const REAPED_AT_ONCE: usize = 10_000;
 
     /// Releases claims of dead nodes, or of earlier processes of this one; returns how many. Messages that they had
@@ -74,7 +74,7 @@ impl Store {
     /// nobody sends them: if this node dies too, or releases them, the next call returns them again.
     pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
         match &*self.engine {
-            // There is only one process, and its journal knows.
+            // There is only one process, and its journal knows the messages that it had begun.
             Engine::Sqlite { .. } => Ok(Vec::new()),
             Engine::Postgres(engine) => engine.adopt_abandoned(limit).await,
         }

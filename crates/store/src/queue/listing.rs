@@ -8,7 +8,7 @@ use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
 const LARGEST_DOMAINS: i64 = 20;
-/// Most entries of one server that are counted; beyond it, a page says "more than".
+/// Maximum number of entries of one server that are counted; beyond it, a page says "more than".
 const COUNTED_MAX: i64 = 10_000;
 
 /// Selects the entries to list; `None` for all.
@@ -116,7 +116,7 @@ impl Store {
         self.read(move |sql| Box::pin(locate(sql, id))).await
     }
 
-    /// Counts at most `most` entries.
+    /// Counts at most `count_max` entries.
     pub async fn queue_stats(&self, count_max: usize) -> Result<QueueStats> {
         let now = self.clock.now();
         let count_max = i64::try_from(count_max).unwrap_or(i64::MAX - 1);

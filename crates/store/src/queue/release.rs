@@ -15,9 +15,9 @@ use crate::sql::Sql;
 /// Which rules apply to a release.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// The server's hourly limit does not apply.
+    /// Whether the operator releases it: then the server's hourly limit does not apply.
     pub(super) by_operator: bool,
-    /// No limit applies, and nothing is counted.
+    /// Whether the message is exempt: no limit applies, and nothing is counted.
     pub(super) is_exempt: bool,
 }
 
@@ -52,14 +52,14 @@ pub(super) async fn release(
     if let Some(limits) = &account_limits {
         let admission = account_periods::count(sql, limits, 1, now).await?;
         if let Some(HoldCause::OverAccountLimit { limit, period }) = admission.cause {
-            give_hour_back(sql, key, hourly_limit, now).await?;
+            uncount_hour(sql, key, hourly_limit, now).await?;
             return unchanged(Retried::OverAccountLimit { limit, period });
         }
     }
     let Some(due_at) = queue(sql, ids, key, message, state, is_exempt, now).await? else {
-        give_hour_back(sql, key, hourly_limit, now).await?;
+        uncount_hour(sql, key, hourly_limit, now).await?;
         if let Some(limits) = &account_limits {
-            account_periods::give_back(sql, limits, 1, now).await?;
+            account_periods::subtract(sql, limits, 1, now).await?;
         }
         return unchanged(Retried::NotWaiting);
     };
@@ -118,16 +118,16 @@ async fn count_in_hour(
 }
 
 /// Subtracts a message from the limits that counted it at this time, because it is sent later instead.
-pub(super) async fn give_back(sql: &Sql<'_>, key: Key, counted_at: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn uncount(sql: &Sql<'_>, key: Key, counted_at: Timestamp) -> Result<(), StoreError> {
     let Some(server) = ReleasingServer::find(sql, key).await? else { return Ok(()) };
-    give_hour_back(sql, key, server.hourly_limit, counted_at).await?;
+    uncount_hour(sql, key, server.hourly_limit, counted_at).await?;
     match server.account_limits {
-        Some(limits) => account_periods::give_back(sql, &limits, 1, counted_at).await,
+        Some(limits) => account_periods::subtract(sql, &limits, 1, counted_at).await,
         None => Ok(()),
     }
 }
 
-async fn give_hour_back(
+async fn uncount_hour(
     sql: &Sql<'_>,
     key: Key,
     counted: Option<u32>,

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Engine, JobWithIds, Result, Store};
 
-/// Most scheduled messages made pending in one transaction; also the most servers that share it.
+/// Maximum number of scheduled messages made pending in one transaction; also of servers that share it.
 const PROMOTED_AT_ONCE: usize = 100;
 const SERVERS_AT_ONCE: usize = 20;
 /// Longest time for making scheduled messages pending in one turn, while due messages wait to be claimed.
@@ -58,15 +58,15 @@ impl Store {
         servers.rotate_left(servers.partition_point(|server_id| server_id.0 <= last));
         let mut left = limit;
         while left > 0 && !servers.is_empty() && begun.elapsed() < PROMOTING_MAX {
-            let some: Vec<ServerId> = servers.drain(..servers.len().min(SERVERS_AT_ONCE)).collect();
-            if let Some(last) = some.last() {
+            let group: Vec<ServerId> = servers.drain(..servers.len().min(SERVERS_AT_ONCE)).collect();
+            if let Some(last) = group.last() {
                 self.last_promoted.store(last.0, Ordering::Relaxed);
             }
-            let share = (PROMOTED_AT_ONCE.min(left) / some.len()).max(1);
-            let changes = self.promote_some(some.clone(), share, now).await?;
+            let share = (PROMOTED_AT_ONCE.min(left) / group.len()).max(1);
+            let changes = self.promote_some(group.clone(), share, now).await?;
             left = left.saturating_sub(changes.len());
             let count_of = |server_id| changes.iter().filter(|((of, _), _)| *of == server_id).count();
-            servers.extend(some.into_iter().filter(|server_id| count_of(*server_id) == share));
+            servers.extend(group.into_iter().filter(|server_id| count_of(*server_id) == share));
         }
         Ok(limit > 0 && (left == 0 || !servers.is_empty()))
     }

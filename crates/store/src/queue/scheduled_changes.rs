@@ -7,7 +7,7 @@ use postroad_model::{BatchId, DomainName, IdGenerator, MessageId, ServerId, Stat
 use serde::{Deserialize, Serialize};
 
 use super::admin::{cancelled, of_message};
-use super::release::give_back;
+use super::release::uncount;
 use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
 use crate::accept::SendOptions;
 use crate::accept::initial::{SCHEDULED, SCHEDULED_UNCOUNTED};
@@ -43,7 +43,7 @@ pub struct Reschedule {
 /// Reschedules that are kept of a message, the newest.
 const RESCHEDULES_MAX: usize = 100;
 
-/// Messages with a time to find.
+/// Selection of scheduled messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduledOf {
     Tag(String),
@@ -135,7 +135,7 @@ impl Store {
     }
 }
 
-/// What the audit log says of a change.
+/// Description of a change for the audit log.
 fn described(mut of: Described, change: ScheduleChange) -> Described {
     if let ScheduleChange::MoveTo(send_at) = change {
         of.insert("send_at".to_owned(), send_at.to_rfc3339().into());
@@ -154,7 +154,7 @@ async fn list(
 ) -> Result<ScheduledPage, StoreError> {
     let (mut after, mut until) = (after.0, i64::MAX);
     if let ScheduledOf::Batch(batch_id) = &of {
-        // Its messages have ids between its own and that of its last send.
+        // Messages of a batch have ids between the batch's own and that of its last send.
         let text = "SELECT max(id) FROM sends WHERE server_id = $1 AND batch_id = $2";
         let last = sql.query_opt(text, &[server_id.0.into(), batch_id.0.into()]).await?;
         after = after.max(batch_id.0);
@@ -205,14 +205,14 @@ impl ScheduledOf {
 fn is_changeable(row: &Row, change: ScheduleChange, now: Timestamp) -> Result<bool, StoreError> {
     Ok(match row.name(4, Status::parse)? {
         Status::Scheduled => change != ScheduleChange::MoveTo(row.time(3)?),
-        // One that is due already cannot become due earlier.
+        // A message that is due already cannot become due earlier.
         Status::Pending if matches!(change, ScheduleChange::MoveTo(new) if new <= now) => false,
         Status::Pending => row.time_opt(5)?.is_some() || row.json::<SendOptions>(6)?.send_at.is_some(),
         _ => false,
     })
 }
 
-/// Entries that became due are left: they may be claimed.
+/// Changes entries that are still scheduled. Entries that became due stay unchanged: they may be claimed.
 async fn apply_all(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -296,7 +296,7 @@ async fn move_to(
         0 => {
             let options: SendOptions = entry.json(6)?;
             let was_scheduled = entry.time_opt(5)?.or(options.send_at).is_some();
-            give_back(sql, key, entry.time(if was_scheduled { 3 } else { 4 })?).await?;
+            uncount(sql, key, entry.time(if was_scheduled { 3 } else { 4 })?).await?;
             SCHEDULED
         }
         scheduled => scheduled,

@@ -7,7 +7,8 @@ use crate::error::StoreError;
 use crate::messages::body::INLINE_BYTES_MAX;
 use crate::sql::{Sql, to_json};
 
-/// Most returned mails stored per message: everybody who received it knows its return path, and could fill the disk.
+/// Maximum number of returned mails stored per message: everybody who received it knows its return path, and could fill
+/// the disk.
 const RETURNS_PER_MESSAGE_MAX: usize = 20;
 /// Size of a body's pieces on PostgreSQL, as for sends.
 const PIECE_BYTES: usize = 512 << 10;
@@ -67,7 +68,7 @@ pub(crate) async fn insert(sql: &Sql<'_>, new: &NewReturn, test: bool) -> Result
             info.id.0.into(),
             new.token.0.as_str().into(),
             new.rcpt_to.as_str().into(),
-            // This status is final: nothing more happens to it.
+            // This status is final: nothing more happens to the mail.
             Status::Sent.as_str().into(),
             new.about.0.into(),
         ],

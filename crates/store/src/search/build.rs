@@ -127,8 +127,8 @@ impl Store {
     async fn write_block(&self, mut claim: Claim, postings: Vec<(i64, Vec<u8>)>) -> Result<Option<Claim>> {
         let mut rest = postings.into_iter();
         loop {
-            let some: Vec<(i64, Vec<u8>)> = rest.by_ref().take(ROWS_PER_STEP).collect();
-            if some.is_empty() {
+            let chunk: Vec<(i64, Vec<u8>)> = rest.by_ref().take(ROWS_PER_STEP).collect();
+            if chunk.is_empty() {
                 return Ok(Some(claim));
             }
             let until = self.clock.now().plus(CLAIMED_FOR);
@@ -138,7 +138,7 @@ impl Store {
                         let kept = claim.keep(sql, until).await?;
                         if kept.is_some() {
                             let NewBlock { server_id, first_id, .. } = claim.block;
-                            blocks::write_postings(sql, server_id, first_id, &some).await?;
+                            blocks::write_postings(sql, server_id, first_id, &chunk).await?;
                         }
                         Ok(kept)
                     })

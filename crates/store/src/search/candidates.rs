@@ -75,7 +75,7 @@ pub(super) async fn find(
     Ok(found.unwrap_or_default())
 }
 
-/// Messages of the blocks that have all tokens, and perhaps a few more.
+/// Messages of the blocks that have all tokens. May contain a few others, which the exact test excludes later.
 async fn having_all(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -90,7 +90,7 @@ async fn having_all(
         let keys: Vec<i64> = match &found {
             None => blocks.to_vec(),
             Some(found) => {
-                found.iter().filter(|(_, some)| some.len() > FEW).map(|(block, _)| *block).collect()
+                found.iter().filter(|(_, positions)| positions.len() > FEW).map(|(block, _)| *block).collect()
             }
         };
         if keys.is_empty() {
@@ -103,7 +103,7 @@ async fn having_all(
             read.into_iter().map(|((block, _), positions)| (block, positions)).collect();
         if let Some(before) = found {
             narrow(&mut having, &before);
-            having.extend(before.into_iter().filter(|(_, some)| some.len() <= FEW));
+            having.extend(before.into_iter().filter(|(_, positions)| positions.len() <= FEW));
         }
         found = Some(having);
     }

@@ -21,7 +21,7 @@ use crate::{Result, Store};
 const ROWS_PER_STEP: usize = 500;
 /// Messages examined in one read after the first, where messages are scanned one after the other.
 const ROWS_PER_SCAN: usize = 2_000;
-/// Most blocks whose postings are read at once; a merged block counts as many as its parts.
+/// Maximum number of blocks whose postings are read at once; a merged block counts as many as its parts.
 const BLOCKS_PER_STEP: usize = 2_048;
 /// A read examines up to this many times as many blocks as the previous read.
 const STEP_GROWTH_MAX: u128 = 8;
@@ -54,9 +54,9 @@ struct SearchPosition {
     server_id: ServerId,
     /// The search continues with messages before this id.
     position: i64,
-    /// Most blocks to examine in one read; a merged block counts as many as its parts.
+    /// Maximum number of blocks to examine in one read; a merged block counts as many as its parts.
     blocks_max: usize,
-    /// Most messages to examine in one read, if none of them is indexed.
+    /// Maximum number of messages to examine in one read, if none of them is indexed.
     scan_max: usize,
     /// Whether to find messages too that were stored after their block was written.
     finds_late: bool,
@@ -99,14 +99,14 @@ impl Store {
     ) -> Result<SearchPage> {
         let plan = Arc::new(Plan::of(filter));
         let begun = Instant::now();
-        let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.ceiling);
+        let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.end_id);
         let mut rows: Vec<SearchRow> = Vec::new();
         // The first reads are small: mostly the newest messages are enough.
         let mut blocks_max = 1;
         let mut scan_max = ROWS_PER_STEP;
         let mut is_first = true;
         let mut frequencies = Frequencies::default();
-        while rows.len() <= limit && position > plan.floor && (is_first || begun.elapsed() < time_max) {
+        while rows.len() <= limit && position > plan.first_id && (is_first || begun.elapsed() < time_max) {
             is_first = false;
             let step_begun = Instant::now();
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
@@ -139,7 +139,7 @@ impl Store {
                 rows.truncate(limit);
                 rows.last().map(|row| MessageId(row.id))
             }
-            None => (position > plan.floor).then_some(MessageId(position)),
+            None => (position > plan.first_id).then_some(MessageId(position)),
         };
         let mut items = rows.into_iter().map(SearchRow::into_item).collect::<Result<Vec<SearchItem>>>()?;
         if items.iter().any(|item| item.status == postroad_model::Status::Held) {
@@ -174,17 +174,17 @@ async fn step(
     }
     match &plan.listed {
         Some(listed) => by_status(sql, place.server_id, filter, plan, listed, place.position).await,
-        None => scan(sql, filter, plan.floor, place).await,
+        None => scan(sql, filter, plan.first_id, place).await,
     }
 }
 
-/// Scans the messages down to `floor`.
-async fn scan(sql: &Sql<'_>, filter: &SearchFilter, floor: i64, place: SearchPosition) -> Result<Step> {
+/// Scans the messages down to `first_id`.
+async fn scan(sql: &Sql<'_>, filter: &SearchFilter, first_id: i64, place: SearchPosition) -> Result<Step> {
     let SearchPosition { server_id, position, scan_max, .. } = place;
-    let rows = messages::scan_down(sql, server_id, floor, position, scan_max as i64).await?;
+    let rows = messages::scan_down(sql, server_id, first_id, position, scan_max as i64).await?;
     let position = match rows.last() {
         Some(last) if rows.len() == scan_max => last.id,
-        _ => floor,
+        _ => first_id,
     };
     Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
 }
@@ -197,10 +197,10 @@ async fn by_status(
     listed: &ListedStatuses,
     position: i64,
 ) -> Result<Step> {
-    let ids = list_by_status(sql, server_id, listed, plan.floor, position).await?;
+    let ids = list_by_status(sql, server_id, listed, plan.first_id, position).await?;
     let position = match ids.last() {
         Some(last) if ids.len() == ROWS_PER_STEP => *last,
-        _ => plan.floor,
+        _ => plan.first_id,
     };
     let rows = read_newest_first(sql, server_id, &ids).await?;
     Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
@@ -211,19 +211,19 @@ async fn list_by_status(
     sql: &Sql<'_>,
     server_id: ServerId,
     listed: &ListedStatuses,
-    floor: i64,
+    first_id: i64,
     before: i64,
 ) -> Result<Vec<i64>> {
     let mut ids: Vec<i64> = Vec::new();
     let limit = ROWS_PER_STEP as i64;
     for status in &listed.rare {
-        let params = [server_id.0.into(), (*status).into(), floor.into(), before.into(), limit.into()];
+        let params = [server_id.0.into(), (*status).into(), first_id.into(), before.into(), limit.into()];
         for row in sql.query(statements::BY_RARE_STATUS, &params).await? {
             ids.push(row.int(0)?);
         }
     }
     if listed.is_queued {
-        let params = [server_id.0.into(), floor.into(), before.into(), limit.into()];
+        let params = [server_id.0.into(), first_id.into(), before.into(), limit.into()];
         for row in sql.query(statements::BY_QUEUE, &params).await? {
             ids.push(row.int(0)?);
         }
@@ -246,17 +246,17 @@ async fn by_tokens(
     let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
     let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
     let Some(newest) = written.first() else {
-        return scan(sql, filter, plan.floor, place).await;
+        return scan(sql, filter, plan.first_id, place).await;
     };
     if newest.last_id < position - 1 {
-        return scan(sql, filter, plan.floor.max(newest.last_id + 1), place).await;
+        return scan(sql, filter, plan.first_id.max(newest.last_id + 1), place).await;
     }
     let mut blocks: Vec<Block> = vec![*newest];
     let mut weight = newest.weight();
     for block in written.iter().skip(1) {
         weight += block.weight();
         let follows = blocks.last().is_some_and(|above| block.last_id + 1 == above.first_id);
-        if weight > blocks_max || !follows || block.last_id < plan.floor {
+        if weight > blocks_max || !follows || block.last_id < plan.first_id {
             break;
         }
         blocks.push(*block);
@@ -277,19 +277,19 @@ async fn in_blocks(
 ) -> Result<Step> {
     let SearchPosition { server_id, position, .. } = place;
     let mut step = Step { rows: Vec::new(), position, is_of_blocks: true, is_cut: false };
-    let mut looked_at = 0;
-    for some in blocks.chunks(BLOCKS_OF_IDS) {
-        let with_some: Vec<i64> = some
+    let mut examined = 0;
+    for group in blocks.chunks(BLOCKS_OF_IDS) {
+        let with_candidates: Vec<i64> = group
             .iter()
             .filter(|block| found.contains_key(&block.key()))
             .map(|block| block.first_id)
             .collect();
-        let ids_of = if with_some.is_empty() {
+        let ids_of = if with_candidates.is_empty() {
             HashMap::default()
         } else {
-            blocks::read_ids(sql, server_id, &with_some).await?
+            blocks::read_ids(sql, server_id, &with_candidates).await?
         };
-        for block in some {
+        for block in group {
             let positions = found.get(&block.key()).map(Vec::as_slice).unwrap_or_default();
             let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
             let indexed = positions.iter().filter_map(|position| ids.get(*position as usize).copied());
@@ -297,7 +297,7 @@ async fn in_blocks(
             if place.finds_late && block.state == UNCHECKED {
                 candidates.extend(list_late(sql, server_id, block.first_id, block.last_id).await?);
             }
-            candidates.retain(|id| (plan.floor..position).contains(id));
+            candidates.retain(|id| (plan.first_id..position).contains(id));
             candidates.sort_unstable_by(|a, b| b.cmp(a));
             if candidates.len() > CANDIDATES_MANY
                 && let Some(listed) = &plan.listed
@@ -305,18 +305,18 @@ async fn in_blocks(
                 keep_listed(sql, server_id, listed, *block, &mut candidates).await?;
             }
             let mut chunks = candidates.chunks(ROWS_PER_STEP).peekable();
-            while let Some(some) = chunks.next() {
-                step.rows.extend(matching(read_newest_first(sql, server_id, some).await?, filter)?);
-                looked_at += some.len();
-                if looked_at >= ROWS_PER_STEP && chunks.peek().is_some() {
+            while let Some(chunk) = chunks.next() {
+                step.rows.extend(matching(read_newest_first(sql, server_id, chunk).await?, filter)?);
+                examined += chunk.len();
+                if examined >= ROWS_PER_STEP && chunks.peek().is_some() {
                     // The rest of a large block is for the next read.
-                    step.position = some[some.len() - 1];
+                    step.position = chunk[chunk.len() - 1];
                     step.is_cut = true;
                     return Ok(step);
                 }
             }
-            step.position = block.first_id.max(plan.floor);
-            if looked_at >= ROWS_PER_STEP {
+            step.position = block.first_id.max(plan.first_id);
+            if examined >= ROWS_PER_STEP {
                 step.is_cut = true;
                 return Ok(step);
             }

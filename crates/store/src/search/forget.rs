@@ -49,11 +49,13 @@ impl Store {
     ) -> Result<bool> {
         let mut are_indexed = true;
         for PersonalTokens { message, tokens } in personal {
-            for some in tokens.chunks(TOKENS_AT_ONCE) {
-                let (message, some) = (*message, some.to_vec());
+            for chunk in tokens.chunks(TOKENS_AT_ONCE) {
+                let (message, chunk) = (*message, chunk.to_vec());
                 are_indexed &= self
                     .write(move |sql| {
-                        Box::pin(async move { sql.overwriting(remove(sql, server_id, message, &some)).await })
+                        Box::pin(
+                            async move { sql.overwriting(remove(sql, server_id, message, &chunk)).await },
+                        )
                     })
                     .await?;
             }

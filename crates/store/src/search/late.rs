@@ -32,9 +32,9 @@ impl Store {
         };
         // Read before writing: usually nothing is late, and reading does not occupy the writer.
         let late = self.read(move |sql| Box::pin(list_late(sql, server_id, first_id, last_id))).await?;
-        for some in late.chunks(LATE_AT_ONCE) {
-            let some = some.to_vec();
-            self.write(move |sql| Box::pin(async move { add(sql, server_id, first_id, &some).await }))
+        for chunk in late.chunks(LATE_AT_ONCE) {
+            let chunk = chunk.to_vec();
+            self.write(move |sql| Box::pin(async move { add(sql, server_id, first_id, &chunk).await }))
                 .await?;
         }
         let text = "UPDATE search_blocks SET state = $3, claimed_until = 0

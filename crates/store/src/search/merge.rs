@@ -129,14 +129,14 @@ impl Store {
             let read = self
                 .read(move |sql| Box::pin(async move { read_range(sql, server_id, &parts, first).await }));
             let Range { postings, next } = read.await?;
-            for some in postings.chunks(ROWS_PER_STEP) {
-                let (some, now) = (some.to_vec(), self.clock.now());
+            for chunk in postings.chunks(ROWS_PER_STEP) {
+                let (chunk, now) = (chunk.to_vec(), self.clock.now());
                 let kept = self
                     .write(move |sql| {
                         Box::pin(async move {
                             let Some(claim) = keep(sql, claim, now).await? else { return Ok(None) };
                             let key = blocks::merged_key(claim.first_id);
-                            blocks::write_postings(sql, claim.server_id, key, &some).await?;
+                            blocks::write_postings(sql, claim.server_id, key, &chunk).await?;
                             Ok(Some(claim))
                         })
                     })

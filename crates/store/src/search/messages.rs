@@ -24,7 +24,7 @@ pub struct SearchItem {
     pub tag: Option<String>,
     pub template: Option<String>,
     pub created_at: Timestamp,
-    /// Time of sending that the sender chose.
+    /// Time of sending that the caller chose.
     pub send_at: Option<Timestamp>,
     pub size: u64,
     pub test: bool,
@@ -118,15 +118,16 @@ impl SearchRow {
     }
 }
 
-/// Outgoing messages with ids from `floor` up to `before`, newest first; fewer than `limit` mean that there are no more.
+/// Outgoing messages with ids from `first_id` up to `before`, newest first; fewer than `limit` mean that there are no
+/// more.
 pub(super) async fn scan_down(
     sql: &Sql<'_>,
     server_id: ServerId,
-    floor: i64,
+    first_id: i64,
     before: i64,
     limit: i64,
 ) -> Result<Vec<SearchRow>> {
-    let params = [server_id.0.into(), floor.into(), before.into(), limit.into()];
+    let params = [server_id.0.into(), first_id.into(), before.into(), limit.into()];
     sql.query(statements::SCAN_DOWN, &params).await?.iter().map(SearchRow::read).collect()
 }
 

@@ -1,29 +1,30 @@
-//! Plan of a search: it finds its candidates by tokens, by status, or by scanning the messages.
+//! Plan of a search: whether its candidates are found by tokens, by status, or by scanning the messages.
 
 use postroad_model::{Status, idgen};
 
 use super::filter::{Matcher, Needle, SearchFilter};
 use super::tokens::{self, TokenKind};
 
-/// Most tokens of one text that are looked up. More would cost more than they exclude.
+/// Tokens of one text that are looked up, besides its last one and those of its digits. More would cost more than they
+/// exclude.
 const TOKENS_PER_TEXT: usize = 6;
-/// Most tokens of a whole search.
+/// Maximum number of tokens of a whole search.
 const TOKENS_MAX: usize = 64;
-/// Ids can be ahead of the clock, or behind it after it was set back: they are searched this far from the time of
-/// acceptance.
+/// The second in an id can differ from the time of acceptance: ids run ahead of the clock in a busy second, and after
+/// the clock was set back. Ids this far outside the searched time are included.
 const ID_SLACK: std::time::Duration = std::time::Duration::from_hours(1);
 
 /// How the candidates of a search are found.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// All clauses must hold. Each is a choice between sets of tokens that must all be present. Empty if no token
-    /// helps.
+    /// Every clause must hold. A clause is a list of token sets; it holds if all tokens of one set are present. Empty
+    /// if no token helps.
     clauses: Vec<Vec<Vec<i64>>>,
     /// Statuses that the index of rare statuses or the queue can list; `None` if other statuses are wanted too.
     pub(super) listed: Option<ListedStatuses>,
-    /// The first id that may match, and the first that may not.
-    pub(super) floor: i64,
-    pub(super) ceiling: i64,
+    /// Ids that may match: from `first_id`, up to but without `end_id`.
+    pub(super) first_id: i64,
+    pub(super) end_id: i64,
 }
 
 #[derive(Debug, Default)]
@@ -49,8 +50,8 @@ impl Plan {
         Self {
             clauses,
             listed: filter.statuses.as_deref().and_then(ListedStatuses::of),
-            floor: filter.since.map_or(0, |since| idgen::first_id_at(since.minus(ID_SLACK))),
-            ceiling: filter.until.map_or(i64::MAX, |until| idgen::first_id_at(until.plus(ID_SLACK))),
+            first_id: filter.since.map_or(0, |since| idgen::first_id_at(since.minus(ID_SLACK))),
+            end_id: filter.until.map_or(i64::MAX, |until| idgen::first_id_at(until.plus(ID_SLACK))),
         }
     }
 
@@ -58,7 +59,7 @@ impl Plan {
         !self.clauses.is_empty()
     }
 
-    /// The clauses, all of which must hold; a clause holds if one of its sets of tokens is present.
+    /// The clauses, all of which must hold; a clause holds if all tokens of one of its sets are present.
     pub(super) fn clauses(&self) -> &[Vec<Vec<i64>>] {
         &self.clauses
     }
@@ -80,7 +81,7 @@ impl ListedStatuses {
     }
 }
 
-/// Sets of tokens, of which every match has at least one set; empty if tokens cannot exclude anything.
+/// Sets of tokens; every match has all tokens of at least one set. Empty if tokens cannot exclude anything.
 fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     let value = |kind, value: &str| vec![vec![tokens::of_value(kind, value)]];
     let text = |kind, needle: &Needle| Vec::from_iter(spread(kind, needle));
@@ -111,10 +112,10 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
 fn spread(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
     let all: Vec<i64> = tokens::of_text(kind, needle.lower()).collect();
     let step = all.len().div_ceil(TOKENS_PER_TEXT).max(1);
-    let mut some: Vec<i64> = all.iter().step_by(step).chain(all.last()).copied().collect();
+    let mut chosen: Vec<i64> = all.iter().step_by(step).chain(all.last()).copied().collect();
     let digits: Vec<i64> = tokens::of_digits(kind, needle.lower()).collect();
-    some.extend(digits.first().into_iter().chain(digits.last()));
-    some.sort_unstable();
-    some.dedup();
-    (!some.is_empty()).then_some(some)
+    chosen.extend(digits.first().into_iter().chain(digits.last()));
+    chosen.sort_unstable();
+    chosen.dedup();
+    (!chosen.is_empty()).then_some(chosen)
 }

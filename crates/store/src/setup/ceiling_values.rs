@@ -9,7 +9,7 @@ use crate::sql::Row;
 /// Ceilings of a server; `None` means no ceiling. The effective values never exceed these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ceilings {
-    /// `Development`: only the operator can make the server live.
+    /// `Development`: only the operator or account that set it can make the server live.
     pub mode: Option<ServerMode>,
     pub send_rate: Option<SendRate>,
     pub hourly_limit: Option<u32>,
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_beyond_a_ceiling_is_named_and_the_rest_is_free() {
+    fn values_beyond_a_ceiling_are_named_and_the_rest_is_free() {
         let ceilings = Ceilings {
             mode: Some(ServerMode::Development),
             send_rate: SendRate::parse("60/m"),

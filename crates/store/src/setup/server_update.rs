@@ -1,4 +1,4 @@
-//! Several settings of a server changed at once by its own key, all or none.
+//! Changes several settings of a server at once, all or none.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, ServerMode, Timestamp};

@@ -39,7 +39,8 @@ pub struct Server {
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
-    /// Limits for its own key: the lowest of those set by the operator and the account for it and of the account's own.
+    /// Limits for the server's own key: the lowest of its ceilings, set by the operator or the account, and of the
+    /// account's.
     pub ceilings: Ceilings,
     pub set_ceilings: SetCeilings,
     pub account_ceilings: AccountCeilings,
@@ -186,12 +187,12 @@ pub(super) fn page_query(
 
 #[boxed_futures]
 impl Store {
-    /// Created by the operator: a development server stays one until the operator makes it live.
+    /// Creates a server as the operator: a development server stays one until the operator makes it live.
     pub async fn create_server(&self, new: NewServer) -> Result<Server> {
         self.create_server_by(SetBy::Operator, new).await
     }
 
-    /// A development server stays one until `owner` makes it live.
+    /// Creates a server as `owner`: a development server stays one until `owner` makes it live.
     pub async fn create_server_by(&self, owner: SetBy, new: NewServer) -> Result<Server> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(create(sql, new, owner, now))).await

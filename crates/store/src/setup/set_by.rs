@@ -1,6 +1,6 @@
 //! Origin of a server's value: operator or account.
 
-/// Who set a ceiling, a suspension or a gate of a server. An account cannot lift one that the operator set.
+/// Origin of a ceiling, a suspension or a gate of a server. An account cannot lift one that the operator set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetBy {
     Operator,

@@ -137,7 +137,7 @@ fn hold_beyond_limits(
 fn count_account(
     connection: &Connection,
     limits: &AccountLimits,
-    asking: usize,
+    requested: usize,
     at: Timestamp,
 ) -> Result<Admission, StoreError> {
     let account = limits.account_id.0;
@@ -152,7 +152,7 @@ fn count_account(
             .unwrap_or(0);
         counts.push(WindowCount { window, before });
     }
-    let admission = Admission::of(counts, asking);
+    let admission = Admission::of(counts, requested);
     let admitted = admission.admitted as i64;
     for window in limits.windows(at).filter(|_| admitted > 0) {
         let total: i64 = connection

@@ -60,7 +60,7 @@ impl Work for AcceptWork {
         if self.sink.is_some() {
             let mut claims = self.claims.lock();
             for entry in queued.iter().filter(|entry| entry.pending) {
-                claims.hold((server_id, entry.message_id), entry.due_at);
+                claims.add((server_id, entry.message_id), entry.due_at);
             }
         }
         self.queued = queued;
@@ -70,9 +70,9 @@ impl Work for AcceptWork {
     fn after(&mut self, result: &Result<Accepted, StoreError>) {
         let sends = std::mem::take(&mut self.sends);
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else { return };
-        let is_delivered = self.sink.is_some();
+        let is_delivering = self.sink.is_some();
         let (fresh, other): (Vec<Queued>, Vec<Queued>) =
-            self.queued.drain(..).partition(|entry| is_delivered && entry.pending);
+            self.queued.drain(..).partition(|entry| is_delivering && entry.pending);
         let fresh: Vec<MessageId> = fresh.into_iter().map(|entry| entry.message_id).collect();
         {
             let mut claims = self.claims.lock();
@@ -80,7 +80,7 @@ impl Work for AcceptWork {
                 for id in fresh {
                     claims.release((server_id, id));
                 }
-                claims.look_again();
+                claims.read_all_again();
                 return;
             }
             for entry in &other {
@@ -90,11 +90,11 @@ impl Work for AcceptWork {
         let Some(sink) = self.sink.as_ref() else { return };
         let mut fresh = fresh.as_slice();
         for send in sends {
-            let is_of_it = |id: &&MessageId| send.recipients.iter().any(|recipient| recipient.id == **id);
-            let (of_it, others) = fresh.split_at(fresh.iter().take_while(is_of_it).count());
+            let is_of_send = |id: &&MessageId| send.recipients.iter().any(|recipient| recipient.id == **id);
+            let (of_send, others) = fresh.split_at(fresh.iter().take_while(is_of_send).count());
             fresh = others;
-            if !of_it.is_empty() {
-                sink.take(Fresh::of(send, of_it));
+            if !of_send.is_empty() {
+                sink.take(Fresh::of(send, of_send));
             }
         }
     }
@@ -132,8 +132,8 @@ impl Work for SettleWork {
             let key = outcome.key();
             {
                 let mut claims = self.claims.lock();
-                // Claimed for another attempt, perhaps by the commit that recorded this outcome.
-                let relation = claims.claimed_for(key).map(|due_at| outcome.relation_to(due_at));
+                // The message is claimed for another attempt, perhaps since a commit that recorded this outcome.
+                let relation = claims.claimed_for(key).map(|due_at| outcome.match_attempt(due_at));
                 if let Some(relation @ (AttemptMatch::Recorded | AttemptMatch::Other)) = relation {
                     settled.push(relation == AttemptMatch::Recorded);
                     continue;
@@ -149,8 +149,8 @@ impl Work for SettleWork {
                     counts.add(outcome);
                     (true, Some(after))
                 }
-                Settled::Before(after) => (true, Some(after)),
-                Settled::No => (false, None),
+                Settled::AlreadyRecorded(after) => (true, Some(after)),
+                Settled::Impossible => (false, None),
             };
             settled.push(is_settled);
             if let Some((_, entry_after)) = self.under_way.last_mut() {
@@ -188,8 +188,8 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     const IS_REPEATABLE: bool = false;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(T, Entry), StoreError> {
-        let done = || StoreError::Internal("a change was made twice".into());
-        let (too_late, job) = self.work.take().ok_or_else(done)?;
+        let ran_twice = || StoreError::Internal("a change was made twice".into());
+        let (too_late, job) = self.work.take().ok_or_else(ran_twice)?;
         self.is_changing = self.claims.lock().begin_change(self.key);
         if !self.is_changing {
             return Ok((too_late, Entry::Unchanged));
@@ -200,7 +200,7 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     fn after(&mut self, result: &Result<(T, Entry), StoreError>) {
         let mut claims = self.claims.lock();
         if result.is_err() {
-            claims.look_again();
+            claims.read_all_again();
         }
         if self.is_changing {
             claims.end_change(self.key, effect(result));
@@ -228,8 +228,8 @@ impl Work for ChangeFreeWork {
     const IS_REPEATABLE: bool = false;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<(Key, Entry)>, StoreError> {
-        let done = || StoreError::Internal("a change was made twice".into());
-        let job = self.job.take().ok_or_else(done)?;
+        let ran_twice = || StoreError::Internal("a change was made twice".into());
+        let job = self.job.take().ok_or_else(ran_twice)?;
         ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
     }
 
@@ -243,7 +243,7 @@ impl Work for ChangeFreeWork {
                     }
                 }
             }
-            Err(_) => claims.look_again(),
+            Err(_) => claims.read_all_again(),
         }
     }
 }
@@ -269,11 +269,11 @@ impl Work for PullBackWork {
         for late in late {
             let is_free = {
                 let mut claims = self.claims.lock();
-                !claims.is_held(late.key) && claims.begin_change(late.key)
+                !claims.is_claimed(late.key) && claims.begin_change(late.key)
             };
             if is_free {
                 self.changed.push((late.key, late.due_at));
-                ready(late.put_right(&sql))?;
+                ready(late.correct_times(&sql))?;
             }
         }
         Ok((self.changed.len(), next))
@@ -282,7 +282,7 @@ impl Work for PullBackWork {
     fn after(&mut self, result: &Result<(usize, Option<QueuePosition>), StoreError>) {
         let mut claims = self.claims.lock();
         if result.is_err() {
-            claims.look_again();
+            claims.read_all_again();
         }
         for (key, due_at) in self.changed.drain(..) {
             claims.end_change(key, result.is_ok().then_some(After::Queued(due_at)));

@@ -14,7 +14,7 @@ pub(super) type Key = (ServerId, MessageId);
 /// Position of an entry in the queue.
 pub(super) type QueuePosition = (Timestamp, MessageId);
 
-/// Most entries before the cursor that are kept one by one.
+/// Maximum number of entries before the cursor that are kept one by one.
 const BEHIND_MAX: usize = 100_000;
 
 const START: QueuePosition = (Timestamp::from_micros(i64::MIN), MessageId(0));
@@ -22,10 +22,10 @@ const START: QueuePosition = (Timestamp::from_micros(i64::MIN), MessageId(0));
 #[derive(Debug)]
 pub(crate) struct Claims {
     /// Messages that this process has claimed and neither finished nor released.
-    held: HashMap<Key, Claim>,
+    claimed: HashMap<Key, Claim>,
     /// Waiting messages, claimed or not, of which a change is written but not committed.
     changing: HashMap<Key, Change>,
-    /// Every entry up to this position is held, being changed, in `behind`, or of a server in `skipped`.
+    /// Every entry up to this position is claimed, being changed, in `behind`, or of a server in `skipped`.
     cursor: QueuePosition,
     /// Unclaimed entries up to the cursor. Some may be gone or due at another time by now, so each is looked up before
     /// it is used.
@@ -69,7 +69,7 @@ pub(super) enum After {
 impl Default for Claims {
     fn default() -> Self {
         Self {
-            held: HashMap::new(),
+            claimed: HashMap::new(),
             changing: HashMap::new(),
             cursor: START,
             behind: BTreeSet::new(),
@@ -79,12 +79,12 @@ impl Default for Claims {
 }
 
 impl Claims {
-    pub(super) fn is_held(&self, key: Key) -> bool {
-        self.held.contains_key(&key)
+    pub(super) fn is_claimed(&self, key: Key) -> bool {
+        self.claimed.contains_key(&key)
     }
 
-    pub(super) fn hold(&mut self, key: Key, due_at: Timestamp) {
-        self.held.insert(key, Claim { due_at, begun: false, settling: false, released: false });
+    pub(super) fn add(&mut self, key: Key, due_at: Timestamp) {
+        self.claimed.insert(key, Claim { due_at, begun: false, settling: false, released: false });
     }
 
     /// Claims an entry of the queue; `false` if it is not free, or its server is skipped. An entry that is being changed
@@ -94,9 +94,9 @@ impl Claims {
             change.passed = Some(due_at);
             return false;
         }
-        let is_free = !self.is_held(key) && !self.pass_over(key, due_at);
+        let is_free = !self.is_claimed(key) && !self.note_if_skipped(key, due_at);
         if is_free {
-            self.hold(key, due_at);
+            self.add(key, due_at);
         }
         is_free
     }
@@ -124,7 +124,7 @@ impl Claims {
         let (key, position) = ((server_id, message_id), (due_at, message_id));
         if let Some(change) = self.changing.get_mut(&key) {
             change.passed = Some(due_at);
-        } else if position <= self.cursor && !self.is_held(key) && !self.pass_over(key, due_at) {
+        } else if position <= self.cursor && !self.is_claimed(key) && !self.note_if_skipped(key, due_at) {
             self.behind.insert((position, server_id));
             if self.behind.len() > BEHIND_MAX {
                 let first = self.behind.first().map_or(START, |(first, _)| *first);
@@ -152,8 +152,9 @@ impl Claims {
         }
     }
 
-    /// Skips a free entry if its server is skipped; returns whether it is.
-    fn pass_over(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
+    /// Returns whether the server of a free entry is skipped. Notes the entry then, for the time when the server is
+    /// not.
+    fn note_if_skipped(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
         let Some(waiting) = self.skipped.get_mut(&server_id) else { return false };
         let position = (due_at, message_id);
         *waiting = Some(waiting.map_or(position, |first| first.min(position)));
@@ -163,13 +164,13 @@ impl Claims {
     /// Moves the cursor back, so that the queue is read again from this entry on.
     fn go_back_to(&mut self, (due_at, message_id): QueuePosition) {
         self.cursor = (due_at, MessageId(message_id.0 - 1));
-        // They are read with the others.
+        // Entries from there on are read with the others.
         self.behind.split_off(&((due_at, message_id), ServerId(i64::MIN)));
     }
 
     /// Makes the whole queue be read again. Call it after a commit whose result is unknown: there may be entries that were
     /// never noted.
-    pub(super) fn look_again(&mut self) {
+    pub(super) fn read_all_again(&mut self) {
         self.cursor = START;
         self.behind.clear();
         for waiting in self.skipped.values_mut() {
@@ -181,7 +182,7 @@ impl Claims {
     /// of it is not committed, returns `false` too and releases the claim: the caller forgets the message.
     pub(super) fn begin(&mut self, key: Key, due_at: Timestamp) -> bool {
         let is_changing = self.changing.contains_key(&key);
-        match self.held.get_mut(&key) {
+        match self.claimed.get_mut(&key) {
             Some(claim) if claim.due_at == due_at && !claim.begun => {
                 if is_changing || claim.settling {
                     claim.released = true;
@@ -195,21 +196,21 @@ impl Claims {
     }
 
     /// Reverts a `begin` whose result did not reach its caller.
-    pub(super) fn take_back_begin(&mut self, key: Key) {
-        if let Some(claim) = self.held.get_mut(&key) {
+    pub(super) fn undo_begin_of(&mut self, key: Key) {
+        if let Some(claim) = self.claimed.get_mut(&key) {
             claim.begun = false;
         }
     }
 
     /// The due time under which a message is claimed.
     pub(super) fn claimed_for(&self, key: Key) -> Option<Timestamp> {
-        self.held.get(&key).map(|claim| claim.due_at)
+        self.claimed.get(&key).map(|claim| claim.due_at)
     }
 
     /// Marks a message as being settled; `false` if it is not claimed, or somebody else is changing it.
     pub(super) fn begin_settling(&mut self, key: Key) -> bool {
         let is_changing = self.changing.contains_key(&key);
-        match self.held.get_mut(&key) {
+        match self.claimed.get_mut(&key) {
             Some(claim) if !claim.settling && !is_changing => {
                 claim.settling = true;
                 true
@@ -221,24 +222,24 @@ impl Claims {
     /// The outcome of a message that was being settled is committed. With `None` nothing was changed, and the message is
     /// unclaimed.
     pub(super) fn end_settling(&mut self, key: Key, after: Option<After>) {
-        let Some(before) = self.held.remove(&key) else { return };
+        let Some(before) = self.claimed.remove(&key) else { return };
         match after.unwrap_or(After::Queued(before.due_at)) {
             After::Gone => {}
-            After::Kept(due_at) if !before.released => self.hold(key, due_at),
+            After::Kept(due_at) if !before.released => self.add(key, due_at),
             After::Queued(due_at) | After::Kept(due_at) => self.note_queued(key, due_at),
         }
     }
 
     /// The outcome is written once more, in the same group.
     pub(super) fn settle_again(&mut self, key: Key) {
-        if let Some(claim) = self.held.get_mut(&key) {
+        if let Some(claim) = self.claimed.get_mut(&key) {
             claim.settling = false;
         }
     }
 
     /// The outcome was rolled back.
     pub(super) fn undo_settling(&mut self, key: Key) {
-        if let Some(claim) = self.held.get_mut(&key) {
+        if let Some(claim) = self.claimed.get_mut(&key) {
             claim.settling = false;
             self.end_released(key);
         }
@@ -247,7 +248,7 @@ impl Claims {
     /// Begins a change of a message that is neither being sent nor being settled; `false` otherwise. Nobody claims or begins it
     /// until `end_change`. The second of two changes in one group sees the rows that the first wrote.
     pub(super) fn begin_change(&mut self, key: Key) -> bool {
-        let waits = self.held.get(&key).is_none_or(|claim| !claim.begun && !claim.settling);
+        let waits = self.claimed.get(&key).is_none_or(|claim| !claim.begun && !claim.settling);
         if waits {
             self.changing.entry(key).or_default().uncommitted += 1;
         }
@@ -282,12 +283,12 @@ impl Claims {
 
     /// Removes an entry that never existed, because its accept was a repetition or failed.
     pub(super) fn forget(&mut self, key: Key) {
-        self.held.remove(&key);
+        self.claimed.remove(&key);
     }
 
     /// Ends a claim; while an outcome or a change of the message is not committed, only after that.
     pub(super) fn release(&mut self, key: Key) {
-        if let Some(claim) = self.held.get_mut(&key) {
+        if let Some(claim) = self.claimed.get_mut(&key) {
             claim.released = true;
             self.end_released(key);
         }
@@ -297,8 +298,9 @@ impl Claims {
         if self.changing.contains_key(&key) {
             return;
         }
-        if let Some(claim) = self.held.get(&key).copied().filter(|claim| claim.released && !claim.settling) {
-            self.held.remove(&key);
+        if let Some(claim) = self.claimed.get(&key).copied().filter(|claim| claim.released && !claim.settling)
+        {
+            self.claimed.remove(&key);
             self.note_queued(key, claim.due_at);
         }
     }

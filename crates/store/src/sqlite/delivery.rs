@@ -90,7 +90,7 @@ impl Engine {
     }
 
     pub(crate) fn is_claimed(&self, key: Key) -> bool {
-        self.claims.lock().is_held(key)
+        self.claims.lock().is_claimed(key)
     }
 
     pub(crate) fn release(&self, keys: Vec<Key>) {
@@ -122,6 +122,6 @@ impl Engine {
 
     /// Reverts `begin`: the message is not being sent after all, and stays claimed.
     pub(crate) fn unbegin(&self, key: Key) {
-        self.claims.lock().take_back_begin(key);
+        self.claims.lock().undo_begin_of(key);
     }
 }

@@ -1,4 +1,4 @@
-//! `finish` inside the writer's group: five statements for an ordinary outcome, all cached.
+//! Stores one outcome inside the writer's group: five statements for an ordinary outcome, all cached.
 
 use postroad_model::{DeliveryId, EventId, IdGenerator, Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -16,10 +16,10 @@ use crate::sql::storable;
 /// Result of one outcome.
 pub(super) enum Settled {
     Recorded(After),
-    /// It is recorded already, by a commit that was reported as failed. Nothing was written.
-    Before(After),
+    /// The outcome is recorded already, by a commit that was reported as failed. Nothing was written.
+    AlreadyRecorded(After),
     /// The outcome is no longer possible for the message. Nothing was written.
-    No,
+    Impossible,
 }
 
 pub(super) fn settle(
@@ -40,19 +40,21 @@ pub(super) fn settle(
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?, row.get(3)?))
         })
         .optional()?;
-    let Some((status, last_seq, test, due_at)) = found else { return Ok(Settled::No) };
+    let Some((status, last_seq, test, due_at)) = found else { return Ok(Settled::Impossible) };
     let due_at = Timestamp::from_micros(due_at);
-    match outcome.relation_to(due_at) {
-        // The claim in memory says that the attempt is this one. An entry whose time was changed while it was being
-        // claimed was sent anyway, and the remote reply counts.
+    match outcome.match_attempt(due_at) {
+        // The caller has compared the claim in memory. If the entry's time changed while it was being claimed, the
+        // message was still sent, so its outcome counts.
         AttemptMatch::Same | AttemptMatch::Other => {}
-        AttemptMatch::Recorded if outcome.keep_claim => return Ok(Settled::Before(After::Kept(due_at))),
-        AttemptMatch::Recorded => return Ok(Settled::Before(After::Queued(due_at))),
+        AttemptMatch::Recorded if outcome.keep_claim => {
+            return Ok(Settled::AlreadyRecorded(After::Kept(due_at)));
+        }
+        AttemptMatch::Recorded => return Ok(Settled::AlreadyRecorded(After::Queued(due_at))),
     }
     let status = Status::parse(&status)
         .ok_or_else(|| StoreError::Internal(format!("message {message} has the status {status:?}")))?;
     if !status.can_become(new.status) {
-        return Ok(Settled::No);
+        return Ok(Settled::Impossible);
     }
     let (seq, at) = (last_seq + 1, new.at.as_micros());
     connection

@@ -35,7 +35,7 @@ use crate::{Job, Settings};
 use claims::Claims;
 use operation::Once;
 
-/// Most body files that one batch writes at the same time.
+/// Maximum number of body files that one batch writes at the same time.
 const BODIES_AT_ONCE: usize = 8;
 
 /// An open SQLite store. Dropping it lets the writer finish its work.
@@ -138,10 +138,10 @@ impl Engine {
     async fn write_bodies(&self, sends: &[NewSend]) -> Result<(), StoreError> {
         let large: Vec<&NewSend> = sends.iter().filter(|send| send.is_large()).collect();
         let mut written = Vec::new();
-        for some in large.chunks(BODIES_AT_ONCE) {
-            let writes = some.iter().map(|send| self.bodies.write(send.info.id, send.compressed().clone()));
+        for chunk in large.chunks(BODIES_AT_ONCE) {
+            let writes = chunk.iter().map(|send| self.bodies.write(send.info.id, send.compressed().clone()));
             let mut failed = None;
-            for (send, outcome) in some.iter().zip(join_all(writes).await) {
+            for (send, outcome) in chunk.iter().zip(join_all(writes).await) {
                 match outcome {
                     Ok(()) => written.push(send.info.id),
                     Err(error) => failed = Some(error),

@@ -54,7 +54,8 @@ fn take_behind(
             .query_row(params![server_id.0, message_id.0, due_at.as_micros()], |row| Ok(read(row)))
             .optional()?;
         claims.forget_behind(&entry);
-        // Otherwise it was settled, is due at another time, or is still scheduled, and is recorded when that changes.
+        // Otherwise the entry was settled, is due at another time, or is still scheduled; it is noted again when that
+        // changes.
         if let Some(found) = found.transpose()?
             && claims.take(found.key(), found.due_at)
         {
@@ -76,7 +77,7 @@ fn take_ahead(
          WHERE (due_at, message_id) > (?1, ?2) AND due_at <= ?3 ORDER BY due_at, message_id LIMIT ?4",
     )?;
     while claimed.len() < limit {
-        // Locked before the read begins: entries in the table that are not held then are free.
+        // Locked before the read begins: entries in the table that are not claimed then are free.
         let mut claims = claims.lock();
         let (after, after_id) = claims.cursor();
         let mut rows =
@@ -191,7 +192,7 @@ pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[B
     let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {
         if !matches!(answer, Begun::Gone) {
-            claims.take_back_begin((entry.server_id, entry.message_id));
+            claims.undo_begin_of((entry.server_id, entry.message_id));
         }
     }
 }

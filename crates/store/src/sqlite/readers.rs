@@ -83,7 +83,7 @@ impl Drop for Readers {
     fn drop(&mut self) {
         drop(self.queue.take());
         for thread in self.threads.drain(..) {
-            // It does not panic: queries run in `catch_unwind`.
+            // The thread does not panic: queries run in `catch_unwind`.
             let _ = thread.join();
         }
     }

@@ -75,7 +75,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.queue.take());
         if let Some(thread) = self.thread.take() {
-            // It does not panic: operations run in `catch_unwind`.
+            // The thread does not panic: operations run in `catch_unwind`.
             let _ = thread.join();
         }
     }
@@ -96,7 +96,7 @@ impl WriterThread {
             // an idle one it has no effect.
             thread::yield_now();
             let mut done = Vec::new();
-            let outcome = self.group(first, &mut waiting, &mut done);
+            let outcome = self.run_group(first, &mut waiting, &mut done);
             if let Err(error) = &outcome {
                 tracing::error!(%error, operations = done.len(), "writing a group of operations failed; their callers are answered 503");
                 self.reopen();
@@ -108,7 +108,7 @@ impl WriterThread {
     }
 
     /// Runs `first` and all waiting operations in one transaction.
-    fn group(
+    fn run_group(
         &mut self,
         first: Waiting,
         waiting: &mut mpsc::Receiver<Waiting>,
@@ -124,13 +124,13 @@ impl WriterThread {
         while let Some(Waiting { bytes: more, operation }) = next {
             bytes += more;
             if operation.is_repeatable() {
-                self.together(operation, &mut shared_from, done)?;
+                self.run_shared(operation, &mut shared_from, done)?;
             } else {
                 if shared_from.take().is_some() {
                     self.execute("RELEASE one")?;
                 }
                 done.push(operation);
-                self.alone(done.last_mut())?;
+                self.run_alone(done.last_mut())?;
             }
             let rows = self.rows_written().saturating_sub(rows_before);
             let room = done.len() < GROUP_OPERATIONS_MAX && bytes < GROUP_BYTES_MAX && rows < GROUP_ROWS_MAX;
@@ -145,7 +145,7 @@ impl WriterThread {
 
     /// Runs an operation under a savepoint shared with its neighbours. If it fails, all of them are rolled back and run
     /// again one by one.
-    fn together(
+    fn run_shared(
         &self,
         operation: Box<dyn Operation>,
         shared_from: &mut Option<usize>,
@@ -159,21 +159,21 @@ impl WriterThread {
         let Some(Err(error)) = done.last_mut().map(|operation| operation.run(&self.connection)) else {
             return Ok(());
         };
-        self.take_back(error)?;
+        self.roll_back(error)?;
         *shared_from = None;
-        done[from..].iter_mut().try_for_each(|operation| self.alone(Some(operation)))
+        done[from..].iter_mut().try_for_each(|operation| self.run_alone(Some(operation)))
     }
 
     /// Keeps the changes of one operation, or rolls them back if it failed, without affecting earlier ones.
-    fn alone(&self, operation: Option<&mut Box<dyn Operation>>) -> Result<(), StoreError> {
+    fn run_alone(&self, operation: Option<&mut Box<dyn Operation>>) -> Result<(), StoreError> {
         self.execute("SAVEPOINT one")?;
         match operation.map(|operation| operation.run(&self.connection)) {
-            Some(Err(error)) => self.take_back(error),
+            Some(Err(error)) => self.roll_back(error),
             _ => self.execute("RELEASE one"),
         }
     }
 
-    fn take_back(&self, error: StoreError) -> Result<(), StoreError> {
+    fn roll_back(&self, error: StoreError) -> Result<(), StoreError> {
         // SQLite may have rolled back the whole transaction: no operation of this group succeeded.
         if matches!(error, StoreError::Unavailable(_)) {
             return Err(error);

@@ -35,11 +35,11 @@ impl Store {
         let mut added = Vec::with_capacity(new.len());
         while !new.is_empty() {
             let rest = new.split_off(new.len().min(AT_ONCE));
-            let some = std::mem::replace(&mut new, rest);
+            let chunk = std::mem::replace(&mut new, rest);
             let now = self.clock.now();
             let job = self.write_described(move |sql| {
                 Box::pin(async move {
-                    let added = add(sql, server_id, some, now).await?;
+                    let added = add(sql, server_id, chunk, now).await?;
                     let count = added.iter().filter(|added| added.is_new).count();
                     Ok((added, describe("added", count)))
                 })

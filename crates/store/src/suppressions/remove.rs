@@ -27,11 +27,11 @@ impl Store {
         let mut removed = Vec::with_capacity(addresses.len());
         while !addresses.is_empty() {
             let rest = addresses.split_off(addresses.len().min(AT_ONCE));
-            let some = std::mem::replace(&mut addresses, rest);
+            let chunk = std::mem::replace(&mut addresses, rest);
             let now = self.clock.now();
             let job = self.write_described(move |sql| {
                 Box::pin(async move {
-                    let removed = remove(sql, server_id, some, now).await?;
+                    let removed = remove(sql, server_id, chunk, now).await?;
                     let count = removed.iter().filter(|removed| **removed).count();
                     Ok((removed, describe("removed", count)))
                 })

@@ -9,9 +9,9 @@ use crate::setup::KeyHash;
 use crate::sql::{Row, Sql};
 use crate::{Described, Result, Store};
 
-/// Most sessions of one person; the oldest end when there are more.
+/// Maximum number of sessions of one person; the oldest end when there are more.
 const SESSIONS_MAX: i64 = 50;
-/// Most IP addresses remembered for one person.
+/// Maximum number of IP addresses remembered for one person.
 const ADDRESSES_MAX: i64 = 50;
 
 #[derive(Debug, Clone)]

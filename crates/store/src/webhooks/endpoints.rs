@@ -271,7 +271,7 @@ async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(),
     object_counts::count_change_of_server(sql, server_id, LimitedObject::Webhooks, -1).await
 }
 
-/// The secret so far stays good until `previous_until`.
+/// The old secret stays valid until `previous_until`.
 pub(crate) async fn rotate_secret(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -42,27 +42,27 @@ impl Store {
     }
 
     /// Claims the events to post to a webhook now, oldest first. On SQLite a claim is only a read, and events that the
-    /// caller already has (`held`) are left out. On PostgreSQL nobody else gets them for two minutes, so take small
+    /// caller already has (`known`) are left out. On PostgreSQL nobody else gets them for two minutes, so take small
     /// portions.
     pub async fn claim_webhook_work(
         &self,
         server_id: ServerId,
         id: WebhookId,
         limit: usize,
-        held: Vec<EventId>,
+        known: Vec<EventId>,
     ) -> Result<Vec<WebhookWork>> {
         let now = self.clock.now();
         let works = match &*self.engine {
             Engine::Sqlite { .. } => {
                 self.read(move |sql| {
-                    Box::pin(async move { claim(sql, server_id, id, limit, &held, 0, now).await })
+                    Box::pin(async move { claim(sql, server_id, id, limit, &known, 0, now).await })
                 })
                 .await?
             }
             Engine::Postgres(engine) => {
                 let node = engine.node_number()?;
                 self.write(move |sql| {
-                    Box::pin(async move { claim(sql, server_id, id, limit, &held, node, now).await })
+                    Box::pin(async move { claim(sql, server_id, id, limit, &known, node, now).await })
                 })
                 .await?
             }
@@ -98,8 +98,8 @@ impl Store {
     }
 }
 
-/// The server and its account are not deleted. Events of those that are wait until they are restored. There are few of
-/// them, so they are read once, not looked up for each webhook.
+/// Condition: the server and its account are not deleted. Events of deleted ones wait until these are restored. Deleted
+/// ones are few, so they are read once, not looked up for each webhook.
 macro_rules! is_active {
     () => {
         "w.server_id NOT IN (SELECT s.id FROM servers s WHERE s.delete_at IS NOT NULL
@@ -146,7 +146,7 @@ pub(crate) async fn claim(
     server_id: ServerId,
     webhook_id: WebhookId,
     limit: usize,
-    held: &[EventId],
+    known: &[EventId],
     node: i64,
     now: Timestamp,
 ) -> Result<Vec<WebhookWork>, StoreError> {
@@ -159,7 +159,7 @@ pub(crate) async fn claim(
             joins!(),
             " WHERE q.server_id = $1 AND q.webhook_id = $2 AND q.due_at <= $3 ORDER BY q.due_at, q.event_id LIMIT $4"
         );
-        let limit = (limit + held.len()) as i64;
+        let limit = (limit + known.len()) as i64;
         sql.query(text, &[server_id.0.into(), webhook_id.0.into(), now.into(), limit.into()]).await?
     } else {
         let text = concat!(
@@ -195,10 +195,10 @@ pub(crate) async fn claim(
     };
     let works: Result<Vec<WebhookWork>, StoreError> = rows.iter().map(read).collect();
     let mut works = works?;
-    // On PostgreSQL a claim belongs to this node, and a claimed event that is in `held` is a replay: if it were dropped
-    // here, it would stay claimed.
+    // On PostgreSQL a claim belongs to this node, and a claimed event that is in `known` is a replay: if it were
+    // dropped here, it would stay claimed.
     if sql.is_sqlite() {
-        works.retain(|work| !held.contains(&work.event.id));
+        works.retain(|work| !known.contains(&work.event.id));
         works.truncate(limit);
     }
     Ok(works)
@@ -222,7 +222,7 @@ pub(crate) async fn has_orphans(
     Ok(sql.query_opt(text, &[server_id.0.into(), webhook_id.0.into(), now.into()]).await?.is_some())
 }
 
-/// Removes some of them.
+/// Removes some rows whose event no longer exists.
 pub(crate) async fn remove_orphans(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -59,7 +59,7 @@ impl Store {
     }
 }
 
-/// What the audit log says of a replay.
+/// Description of a replay for the audit log.
 fn described(replay: Replay) -> Described {
     Described::from_iter(match replay {
         Replay::Event(id) => vec![("replayed_event".to_owned(), id.0.into())],
@@ -70,8 +70,8 @@ fn described(replay: Replay) -> Described {
     })
 }
 
-/// Puts events into the queue again, those that wait already to the front of it. Whatever a webhook does not want is
-/// left out.
+/// Puts events into the outbox again; events that already wait move to its front. Events that the webhook does not want
+/// are left out.
 pub(crate) async fn replay_events(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -20,7 +20,7 @@ on_both_engines!(
     scheduled_messages_count_against_the_account_when_they_become_due,
     a_held_message_is_released_only_within_the_limit,
     limit_of_the_account_is_kept_by_sends_side_by_side,
-    every_server_of_the_account_is_told_once_of_each_line,
+    every_server_of_the_account_is_notified_once_of_each_threshold,
     an_account_has_no_more_things_than_its_ceiling,
 );
 
@@ -183,7 +183,7 @@ async fn limit_of_the_account_is_kept_by_sends_side_by_side(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM account_notices").await, 2, "each line once");
 }
 
-async fn every_server_of_the_account_is_told_once_of_each_line(fixture: Fixture) {
+async fn every_server_of_the_account_is_notified_once_of_each_threshold(fixture: Fixture) {
     let account = fixture.account;
     let mut servers = vec![fixture.server];
     for n in 0..55 {

@@ -12,9 +12,9 @@ on_both_engines!(
     begun_message_comes_with_all_it_needs,
     message_that_is_not_claimed_is_gone,
     batch_is_answered_one_by_one,
-    recipient_suppressed_since_the_accept_is_told,
+    recipient_suppressed_since_the_accept_is_reported,
     fresh_message_is_read_again_when_an_address_was_suppressed_since,
-    what_is_told_late_suppresses_what_was_accepted_before_it_was_told,
+    late_suppressions_apply_to_messages_accepted_before,
     suppression_that_is_over_stops_nothing,
     soft_failure_that_is_kept_may_go_again,
     abandoned_begin_is_as_if_it_never_was_or_stays_begun,
@@ -86,7 +86,7 @@ fn suppression(address: &str, expires_at: Option<Timestamp>) -> NewSuppression {
     }
 }
 
-async fn recipient_suppressed_since_the_accept_is_told(fixture: Fixture) {
+async fn recipient_suppressed_since_the_accept_is_reported(fixture: Fixture) {
     let ids = fixture.accept(fixture.send_to(&["Ünï.ANN@BÜCHER.example", "bob@example.com"])).await;
     fixture.claim_due().await;
     let added =
@@ -127,7 +127,7 @@ async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixtur
     assert!(matches!(begin_one(&fixture, fresh(fixture.server, later)).await, Begun::Go(None)));
 }
 
-async fn what_is_told_late_suppresses_what_was_accepted_before_it_was_told(fixture: Fixture) {
+async fn late_suppressions_apply_to_messages_accepted_before(fixture: Fixture) {
     let failing = fixture.claimed_message().await;
     let mut outcome = fixture.outcome(failing, Status::HardFail);
     outcome.suppress = Some(suppression("ann@example.com", None));
@@ -193,7 +193,7 @@ async fn abandoned_begin_is_as_if_it_never_was_or_stays_begun(fixture: Fixture) 
         let entries = vec![begin(fixture.server, id, fixture.now())];
         let patience = std::time::Duration::from_micros(patience_us);
         let _ = tokio::time::timeout(patience, fixture.store.begin(entries)).await;
-        // Either way its claim is ours, and can be given back and begun anew.
+        // Either way its claim is ours, and can be released and begun again.
         fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
         loop {

@@ -16,7 +16,7 @@ use crate::domains::{
 use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator};
 
 on_both_engines!(
-    what_happened_is_counted_where_it_belongs,
+    events_are_counted_where_they_belong,
     an_event_counts_once_however_often_it_is_folded,
     a_message_held_twice_counts_once,
     tests_and_the_simulator_do_not_count,
@@ -24,9 +24,9 @@ on_both_engines!(
     providers_are_learned_and_forgotten,
     other_servers_are_apart,
     too_many_tags_are_counted_together,
-    a_set_that_was_removed_is_numbered_anew,
+    a_removed_set_gets_a_new_number,
     a_batch_of_many_different_sets_is_counted_in_parts,
-    what_an_earlier_version_counted_is_counted_anew,
+    counts_of_an_earlier_version_are_counted_again,
 );
 
 const FOREVER: i64 = i64::MAX / 2_000_000;
@@ -124,7 +124,7 @@ const REFUSED: (Status, EventKind, &str) =
     (Status::HardFail, EventKind::Bounced, r#"{"attempt": ATTEMPT, "bounce": {"kind": "sync"}}"#);
 const SUPPRESSED: (Status, EventKind, &str) = (Status::Held, EventKind::Held, r#"{"reason": "suppressed"}"#);
 
-async fn what_happened_is_counted_where_it_belongs(fixture: Fixture) {
+async fn events_are_counted_where_they_belong(fixture: Fixture) {
     let started = fixture.now();
     live(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELAYED, DELIVERED]).await;
     live(&fixture, send(&fixture, "b@ONE.example", |_| {}), &[REFUSED]).await;
@@ -331,7 +331,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     // Now with a provider: a combination that is new, of a tag that is not.
     let found = vec![(DomainName::parse("corp.example").expect("a domain"), "google".to_owned())];
     fixture.store.learn_recipient_providers(found).await.expect("the store answers");
-    // What never counts takes no place.
+    // Messages that never count do not use up the limit.
     fixture.accept(send(&fixture, "a@sim.postroad.test", |send| send.info.tag = Some("played".into()))).await;
     for tag in ["last", "surplus", "first", "", "surplus too", "last"] {
         fixture.accept(tagged(tag)).await;
@@ -348,7 +348,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.get("fresh"), Some(&1));
 }
 
-async fn a_set_that_was_removed_is_numbered_anew(fixture: Fixture) {
+async fn a_removed_set_gets_a_new_number(fixture: Fixture) {
     fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
     fold_all(&fixture).await;
     fixture.clock.advance(Duration::from_hours(24));
@@ -382,7 +382,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
             part => break part,
         }
     };
-    assert!(is_hindered || first == CountProgress::Some, "{counted}");
+    assert!(is_hindered || first == CountProgress::MoreLeft, "{counted}");
     assert!(is_hindered || (1..200).contains(&counted), "{counted}");
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);
@@ -394,7 +394,7 @@ const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGI
     DROP TABLE counter_dimensions; CREATE TABLE counter_dimensions (id BIGINT);
     DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";
 
-async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
+async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
     live(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELIVERED]).await;
     fold_all(&fixture).await;
     let counted = total(&fixture).await;

@@ -27,7 +27,7 @@ on_both_engines!(
     gates_are_replaced_listed_and_end,
     hourly_limit_comes_with_the_credential,
     changes_are_counted_in_this_process,
-    first_value_of_a_setting_stands,
+    first_value_of_a_setting_wins,
     notes_on_receivers_are_kept_by_source_and_site,
 );
 
@@ -388,7 +388,7 @@ async fn changes_are_counted_in_this_process(fixture: Fixture) {
     assert!(changes.has_changed().expect("the store is open"));
 }
 
-async fn first_value_of_a_setting_stands(fixture: Fixture) {
+async fn first_value_of_a_setting_wins(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..10 {
         let store = fixture.store.clone();

@@ -17,10 +17,10 @@ on_both_engines! {
     domains_are_created_found_and_deleted,
     an_accounts_domain_is_for_all_its_servers_and_for_nobody_else,
     lists_come_in_pages,
-    a_check_verifies_and_is_told,
+    a_check_verifies_and_is_reported,
     records_that_fail_stop_sending_after_72_hours,
     without_a_verdict_only_the_time_of_the_check_changes,
-    the_operators_word_stands_beside_the_checks,
+    the_operators_verification_is_independent_of_the_checks,
     a_rotated_key_signs_once_its_record_is_found,
     a_key_whose_record_is_gone_signs_for_72_hours_more,
     a_check_that_began_earlier_changes_nothing_of_a_later_ones_result,
@@ -275,7 +275,7 @@ async fn lists_come_in_pages(fixture: Fixture) {
     assert!(store.list_domains(of_account, None, 10).await.expect("the store works").is_empty());
 }
 
-async fn a_check_verifies_and_is_told(fixture: Fixture) {
+async fn a_check_verifies_and_is_reported(fixture: Fixture) {
     let owner = DomainOwner::Account(fixture.account);
     let new = NewDomain { owner, ..fixture.new_domain("acme.example") };
     let domain = fixture.store.create_domain(new).await.expect("the name is free");
@@ -351,7 +351,7 @@ async fn without_a_verdict_only_the_time_of_the_check_changes(fixture: Fixture) 
     assert_eq!(domain_events(&fixture, fixture.server).await.len(), 1);
 }
 
-async fn the_operators_word_stands_beside_the_checks(fixture: Fixture) {
+async fn the_operators_verification_is_independent_of_the_checks(fixture: Fixture) {
     let store = &fixture.store;
     let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
     store.set_domain_verified(domain.id, Some(fixture.now()), fixture.now()).await.expect("it is there");
@@ -614,7 +614,7 @@ async fn a_domain_is_checked_by_one_node_only(fixture: Fixture) {
     }
     assert_eq!(claimed.len(), 20);
     assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
-    // What a dead node took is due again later.
+    // Checks that a dead node claimed are due again later.
     fixture.clock.advance(Duration::from_mins(10));
     assert_eq!(claim_all(&second).await, 20);
 }

@@ -65,7 +65,7 @@ async fn fresh_message_is_handed_over_claimed_and_whole(fixture: Fixture) {
     assert_eq!(fresh[0].recipients[1].entry.domain.as_str(), "example.org");
     assert!(fixture.claim_due().await.is_empty(), "it is claimed already");
 
-    // What it is handed is what a claim would have given.
+    // The passed entries equal those that a claim would have returned.
     let entries: Vec<_> = fresh[0].recipients.iter().map(|recipient| recipient.entry.clone()).collect();
     fixture
         .store

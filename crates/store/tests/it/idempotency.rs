@@ -8,7 +8,7 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     repeated_key_gives_the_first_answer_and_writes_nothing,
-    other_fingerprint_is_told_the_first_one,
+    other_fingerprint_gets_the_first_one,
     expired_key_is_free_again,
     crowd_with_one_key_makes_one_send,
     same_key_on_two_servers_is_two_keys,
@@ -38,7 +38,7 @@ async fn repeated_key_gives_the_first_answer_and_writes_nothing(fixture: Fixture
     assert_eq!(unknown, None);
 }
 
-async fn other_fingerprint_is_told_the_first_one(fixture: Fixture) {
+async fn other_fingerprint_gets_the_first_one(fixture: Fixture) {
     fixture.accept(fixture.send_with_key("k", 1, "first")).await;
     let other = fixture.store.accept(fixture.send_with_key("k", 2, "other")).await.expect("the store works");
     assert_eq!(other, repeated(1, "first"));

@@ -316,7 +316,7 @@ async fn a_possible_duplicate_stays_one_until_its_outcome_is_recorded() {
     fixture.store.unbegin(fixture.server, id).await.expect("the store works");
     fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
     assert_not_claimable(&fixture).await;
-    assert_eq!(adopt_abandoned(&fixture).await, [id], "it was given back");
+    assert_eq!(adopt_abandoned(&fixture).await, [id], "it was released");
     assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
     fixture.clock.advance(Duration::from_hours(24));
     assert_eq!(fixture.claim_due().await[0].message_id, id);
@@ -409,7 +409,7 @@ async fn restarted_node_adopts_what_its_journal_knows_and_releases_the_rest() {
     assert_eq!(other.finish(vec![fixture.outcome(ids[0], Status::Sent)]).await.expect("it works"), [true]);
 }
 
-/// A number that went to another installation: the claims on it are not the new owner's to give back.
+/// A number that went to another installation: the new owner must not release the claims on it.
 #[tokio::test]
 async fn claims_of_an_earlier_owner_are_not_previous_ones() {
     let fixture = Fixture::postgres().await;
@@ -493,7 +493,7 @@ async fn transcript_of_a_message_older_than_its_table_is_stored() {
 }
 
 #[tokio::test]
-async fn what_a_node_was_telling_webhooks_when_it_ended_is_free_when_it_starts() {
+async fn webhook_claims_of_a_node_are_free_when_it_starts_again() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;

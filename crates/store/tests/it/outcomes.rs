@@ -216,6 +216,6 @@ async fn retry_comes_back_with_the_address_of_its_last_attempt(fixture: Fixture)
         let claimed = fixture.claim_due().await;
         assert_eq!((claimed[0].message_id, claimed[0].source_id), (id, source));
         fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
-        assert_eq!(fixture.claim_due().await[0].source_id, source, "also when it was given back");
+        assert_eq!(fixture.claim_due().await[0].source_id, source, "also when it was released");
     }
 }

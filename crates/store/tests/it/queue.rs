@@ -188,7 +188,7 @@ async fn impossible_outcome_writes_nothing(fixture: Fixture) {
     let before = fixture.row_counts().await;
     assert!(!fixture.finish(fixture.outcome(id, Status::Bounced)).await, "Pending cannot become Bounced");
     assert_eq!(fixture.row_counts().await, before);
-    assert_eq!(fixture.claim_due().await[0].message_id, id, "it is given back");
+    assert_eq!(fixture.claim_due().await[0].message_id, id, "it is released");
 }
 
 async fn outcomes_of_a_batch_are_settled_one_by_one(fixture: Fixture) {
@@ -312,7 +312,7 @@ async fn abandoned_outcome_leaves_the_message_in_order(fixture: Fixture) {
         let id = MessageId(fixture.query_int("SELECT message_id FROM queue").await);
         let finish = fixture.store.finish(vec![fixture.outcome(id, Status::SoftFail)]);
         let _ = tokio::time::timeout(Duration::from_micros(patience_us), finish).await;
-        // What a worker that ends does; and then somebody else claims it, before or after the outcome is written.
+        // As a worker that ends; then somebody else claims the message, before or after the outcome is written.
         fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
         fixture.clock.advance(Duration::from_mins(1));
         let claimed = claim_soon(&fixture).await;
@@ -355,7 +355,7 @@ async fn servers_without_room_are_skipped_until_they_have_some(fixture: Fixture)
     let first = claim(2, Vec::new()).await;
     assert_eq!(first, of(full).take(2).collect::<Vec<_>>());
     assert_eq!(claim(100, vec![full]).await, of(other).collect::<Vec<_>>());
-    // What comes back, and what comes new, waits with the rest.
+    // Released and new messages wait with the rest.
     fixture.store.release(vec![(full, first[0])]).await.expect("the store works");
     let new = fixture.accept(fixture.send_due_in(full, 1)).await[0];
     assert!(claim(100, vec![full]).await.is_empty());

@@ -23,7 +23,7 @@ on_both_engines!(
     settled_message_is_not_waiting,
     holds_end_when_their_time_is_over,
     cancel_and_finish_side_by_side_have_one_winner,
-    changes_of_the_queue_tell_of_messages_that_are_queued_again,
+    queue_changes_report_messages_that_are_queued_again,
 );
 
 async fn scheduled(fixture: &Fixture, seconds: u64, address: &str) -> MessageId {
@@ -317,7 +317,7 @@ async fn cancel_and_finish_side_by_side_have_one_winner(fixture: Fixture) {
     }
 }
 
-async fn changes_of_the_queue_tell_of_messages_that_are_queued_again(fixture: Fixture) {
+async fn queue_changes_report_messages_that_are_queued_again(fixture: Fixture) {
     let (first, second) = (fixture.claimed_message().await, held(&fixture).await);
     let (mut setup, mut changes) = (fixture.store.changes(), fixture.store.queue_changes());
     setup.mark_unchanged();

@@ -11,9 +11,9 @@ use crate::webhooks;
 
 on_both_engines!(
     old_messages_go_with_everything_about_them,
-    what_is_still_to_be_delivered_keeps_only_what_is_of_its_server,
+    queued_messages_keep_only_data_of_their_server,
     uncounted_events_stay_with_their_messages,
-    what_a_webhook_waits_for_stays_with_its_message,
+    pending_webhook_events_stay_with_their_message,
     late_event_that_a_webhook_waits_for_keeps_an_old_message,
     bodies_go_before_their_messages,
     a_server_may_keep_its_mail_for_a_shorter_time,
@@ -96,7 +96,7 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     ];
     assert_eq!(left, expected.into());
     assert_eq!(fixture.message(young[0]).await.status, Status::Sent);
-    // What happened is still counted.
+    // Past events are still counted.
     let totals = fixture
         .store
         .list_counters(fixture.server, (Grain::Day, Breakdown::Total), vec![(0, i64::MAX / 2_000_000)], 1_000)
@@ -117,7 +117,7 @@ async fn rows_of(fixture: &Fixture, server: ServerId) -> [i64; 5] {
     rows
 }
 
-async fn what_is_still_to_be_delivered_keeps_only_what_is_of_its_server(fixture: Fixture) {
+async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
     sent(&fixture, 2).await;
     fixture.clock.advance(Duration::from_hours(2));
     let held = fixture.claimed_message().await;
@@ -152,7 +152,7 @@ async fn uncounted_events_stay_with_their_messages(fixture: Fixture) {
     assert_eq!(rows_of(&fixture, fixture.server).await, [0; 5]);
 }
 
-async fn what_a_webhook_waits_for_stays_with_its_message(fixture: Fixture) {
+async fn pending_webhook_events_stay_with_their_message(fixture: Fixture) {
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;
     let id = sent(&fixture, 1).await[0];
     sent_by(&fixture, fixture.other_server, 1).await;
@@ -315,7 +315,7 @@ async fn sends_whose_text_is_gone_are_not_looked_at_again(fixture: Fixture) {
     let first = steps().await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
     assert!(steps().await < first);
-    // What came since is.
+    // Bodies that came since are removed, too.
     sent(&fixture, 1).await;
     fixture.clock.advance(Duration::from_hours(3));
     steps().await;

@@ -15,7 +15,7 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     bounce_turns_a_sent_message_bounced_once,
     bounce_of_a_message_that_was_not_sent_changes_nothing,
-    complaint_leaves_the_status_and_is_told_once,
+    complaint_leaves_the_status_and_is_reported_once,
     notice_without_effect_is_kept_all_the_same,
     repeated_mail_is_kept_once_and_a_flood_has_an_end,
     effect_of_a_repetition_is_kept_with_its_mail,
@@ -166,7 +166,7 @@ async fn bounce_of_a_message_that_was_not_sent_changes_nothing(fixture: Fixture)
     assert_eq!(suppressed_for(&fixture).await, None);
 }
 
-async fn complaint_leaves_the_status_and_is_told_once(fixture: Fixture) {
+async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
     let id = sent_message(&fixture).await;
     assert_eq!(take(&fixture, mail(&fixture, id, "one@mx.example", Some(complaint(id)))).await, CHANGED);
     assert_eq!(take(&fixture, mail(&fixture, id, "two@mx.example", Some(complaint(id)))).await, KEPT);
@@ -245,7 +245,7 @@ async fn mail_about_nothing_of_ours_is_not_taken(fixture: Fixture) {
     let unknown = mail(&fixture, MessageId(4_711), "x@mx.example", None);
     let mut foreign = mail(&fixture, id, "x@mx.example", Some(bounce(&fixture, id)));
     foreign.info.server_id = fixture.other_server;
-    // What came back has no return path of its own.
+    // Returned mail has no return path of its own.
     let of_a_bounce = mail(&fixture, kept_as, "x@mx.example", Some(bounce(&fixture, id)));
     for new in [unknown, foreign, of_a_bounce] {
         assert!(matches!(fixture.store.take_return(new).await, Err(StoreError::NotFound)));

@@ -12,8 +12,8 @@ use crate::fixture::{Fixture, on_both_engines, simulator};
 on_both_engines!(
     scheduled_message_becomes_pending_when_it_is_due,
     scheduled_messages_count_against_the_hourly_limit_when_they_become_due,
-    a_message_that_became_due_late_is_given_back_to_the_hour_that_counted_it,
-    a_retried_message_is_given_back_to_the_hour_in_which_it_was_accepted,
+    a_message_that_became_due_late_is_uncounted_in_the_hour_that_counted_it,
+    a_retried_message_is_uncounted_in_the_hour_in_which_it_was_accepted,
     servers_take_turns_when_scheduled_messages_become_due,
     held_ones_do_not_end_the_turn,
     scheduled_message_that_is_retried_is_due_now,
@@ -51,7 +51,7 @@ async fn scheduled_message_becomes_pending_when_it_is_due(fixture: Fixture) {
     assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted]);
 }
 
-async fn a_message_that_became_due_late_is_given_back_to_the_hour_that_counted_it(fixture: Fixture) {
+async fn a_message_that_became_due_late_is_uncounted_in_the_hour_that_counted_it(fixture: Fixture) {
     let limit = Some(2);
     by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
     let to_next_hour = 3_600 - fixture.now().as_secs().unsigned_abs() % 3_600;
@@ -68,7 +68,7 @@ async fn a_message_that_became_due_late_is_given_back_to_the_hour_that_counted_i
     assert_eq!(fixture.query_int(counted).await, 0);
 }
 
-async fn a_retried_message_is_given_back_to_the_hour_in_which_it_was_accepted(fixture: Fixture) {
+async fn a_retried_message_is_uncounted_in_the_hour_in_which_it_was_accepted(fixture: Fixture) {
     let limit = Some(2);
     by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
     let send = NewSend { hourly_limit: limit, ..fixture.send_to(&["a@example.com"]) };

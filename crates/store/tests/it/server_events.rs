@@ -16,13 +16,13 @@ use crate::by_operator;
 use crate::fixture::{Fixture, on_both_engines, simulator};
 
 on_both_engines!(
-    holds_are_told_with_their_reason,
-    releases_and_ends_are_told_with_the_new_status,
-    hourly_limit_is_told_once_at_nine_tenths_and_once_when_it_is_used_up,
-    hourly_limit_is_told_once_by_sends_side_by_side,
-    events_of_a_server_that_are_told_side_by_side_have_their_own_numbers,
-    paused_warm_up_is_told_once_to_the_servers_that_send_from_there,
-    domain_is_told_of_when_it_becomes_verified,
+    holds_are_reported_with_their_reason,
+    releases_and_expired_holds_are_reported_with_the_new_status,
+    hourly_limit_is_reported_once_at_nine_tenths_and_once_when_used_up,
+    hourly_limit_is_reported_once_by_concurrent_sends,
+    concurrent_events_of_a_server_have_distinct_numbers,
+    paused_warm_up_is_reported_once_to_the_servers_that_send_from_there,
+    domain_is_reported_when_it_becomes_verified,
     settings_are_changed_all_or_none,
     ceilings_bound_a_servers_own_changes,
 );
@@ -52,7 +52,7 @@ fn limited(fixture: &Fixture, recipients: usize, limit: u32) -> NewSend {
     NewSend { hourly_limit: Some(limit), ..fixture.send_to(&addresses) }
 }
 
-async fn holds_are_told_with_their_reason(fixture: Fixture) {
+async fn holds_are_reported_with_their_reason(fixture: Fixture) {
     let new = NewSuppression {
         address: "ann@example.com".into(),
         reason: SuppressionReason::Complaint,
@@ -89,7 +89,7 @@ async fn holds_are_told_with_their_reason(fixture: Fixture) {
     assert_eq!((events[0].kind, events[0].data.as_str()), (EventKind::Accepted, "{}"));
 }
 
-async fn releases_and_ends_are_told_with_the_new_status(fixture: Fixture) {
+async fn releases_and_expired_holds_are_reported_with_the_new_status(fixture: Fixture) {
     let held = async || {
         let expiry = fixture.in_secs(60);
         let state = InitialState::Held { reason: HoldReason::Development, details: "held".into(), expiry };
@@ -109,7 +109,7 @@ async fn releases_and_ends_are_told_with_the_new_status(fixture: Fixture) {
     assert_eq!(last(&fixture, id).await, (EventKind::Cancelled, expected));
 }
 
-async fn hourly_limit_is_told_once_at_nine_tenths_and_once_when_it_is_used_up(fixture: Fixture) {
+async fn hourly_limit_is_reported_once_at_nine_tenths_and_once_when_used_up(fixture: Fixture) {
     let wants = [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded].into_iter().collect();
     let webhook = fixture.store.create_webhook(new_webhook(fixture.server, wants)).await.expect("works");
     let hour = "2026-11-15T00:00:00Z";
@@ -148,7 +148,7 @@ fn new_webhook(server_id: ServerId, events: EventSet) -> NewWebhook {
     }
 }
 
-async fn hourly_limit_is_told_once_by_sends_side_by_side(fixture: Fixture) {
+async fn hourly_limit_is_reported_once_by_concurrent_sends(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..40 {
         let mut send = limited(&fixture, 3, 50);
@@ -165,7 +165,7 @@ async fn hourly_limit_is_told_once_by_sends_side_by_side(fixture: Fixture) {
     assert_eq!(kinds, [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded]);
 }
 
-async fn events_of_a_server_that_are_told_side_by_side_have_their_own_numbers(fixture: Fixture) {
+async fn concurrent_events_of_a_server_have_distinct_numbers(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..40 {
         let (store, server) = (fixture.store.clone(), fixture.server);
@@ -176,7 +176,7 @@ async fn events_of_a_server_that_are_told_side_by_side_have_their_own_numbers(fi
     assert_eq!(of_server(&fixture, fixture.server).await.len(), 40);
 }
 
-async fn paused_warm_up_is_told_once_to_the_servers_that_send_from_there(fixture: Fixture) {
+async fn paused_warm_up_is_reported_once_to_the_servers_that_send_from_there(fixture: Fixture) {
     let store = &fixture.store;
     let pool = store.create_pool("fresh".into(), false).await.expect("the name is free");
     let source = store
@@ -207,7 +207,7 @@ async fn paused_warm_up_is_told_once_to_the_servers_that_send_from_there(fixture
     assert!(!store.pause_warmup(pause).await.expect("the store works"), "it is over");
 }
 
-async fn domain_is_told_of_when_it_becomes_verified(fixture: Fixture) {
+async fn domain_is_reported_when_it_becomes_verified(fixture: Fixture) {
     let store = &fixture.store;
     let id = store.create_domain(fixture.new_domain("shop.example")).await.expect("the name is free").id;
     let set = async |verified_at| {

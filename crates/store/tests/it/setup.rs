@@ -21,7 +21,7 @@ on_both_engines!(
     revoked_credential_keeps_the_first_moment,
     last_use_never_goes_back,
     settings_are_set_replaced_and_removed,
-    what_is_not_there_is_not_found,
+    missing_objects_are_not_found,
     a_deleted_server_keeps_nothing_once_it_cannot_be_restored,
     the_service_server_is_nobody_elses,
 );
@@ -89,7 +89,7 @@ async fn names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not
     let filter = AccountFilter { name: Some("Shop".into()), ..AccountFilter::default() };
     let found = store.list_accounts_page(filter, None, 10).await.expect("the store works");
     assert_eq!(found.iter().map(|account| account.id).collect::<Vec<_>>(), [fixture.account, ids[0]]);
-    // What it has already, the operator may keep.
+    // The operator may keep the name that the account already has.
     assert!(rename(SetBy::Operator, "Shop").await.is_ok());
     assert!(matches!(store.create_account("Shop".into()).await, Err(StoreError::Conflict)));
 }
@@ -314,7 +314,7 @@ async fn settings_are_set_replaced_and_removed(fixture: Fixture) {
     assert_eq!(store.find_setting("maintenance").await.expect("the store works"), None);
 }
 
-async fn what_is_not_there_is_not_found(fixture: Fixture) {
+async fn missing_objects_are_not_found(fixture: Fixture) {
     let store = &fixture.store;
     let unknown_account =
         NewServer { account_id: AccountId(99), name: "x".into(), mode: ServerMode::Live, pool_id: None };

@@ -14,7 +14,7 @@ on_both_engines!(
     suppressions_are_found_listed_and_removed,
     many_are_added_and_removed_at_once_each_with_its_result,
     lists_are_newest_first_by_pages_and_filters,
-    those_that_are_over_are_removed_in_time,
+    expired_suppressions_are_removed_in_time,
 );
 
 fn new(address: &str, reason: SuppressionReason, expires_at: Option<Timestamp>) -> NewSuppression {
@@ -203,7 +203,7 @@ async fn lists_are_newest_first_by_pages_and_filters(fixture: Fixture) {
     assert!(other.expect("the store works").is_empty());
 }
 
-async fn those_that_are_over_are_removed_in_time(fixture: Fixture) {
+async fn expired_suppressions_are_removed_in_time(fixture: Fixture) {
     for seconds in 1..=3 {
         suppress(&fixture, &format!("{seconds}@example.com"), Some(fixture.in_secs(seconds))).await;
     }

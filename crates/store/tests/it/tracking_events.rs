@@ -10,9 +10,9 @@ use crate::by_operator;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
-    first_ones_are_told_apart_by_person_and_bot,
+    first_events_of_people_and_bots_are_distinguished,
     a_click_within_a_second_of_delivery_is_a_bots,
-    unsubscribing_is_told_once,
+    unsubscribing_is_reported_once,
     unsubscribing_counts_again_after_the_address_was_let_in,
     unsubscribing_counts_when_the_message_is_gone,
     hits_of_one_message_are_numbered_in_a_row,
@@ -62,7 +62,7 @@ async fn event_data(fixture: &Fixture, id: MessageId, seq: usize) -> Vec<Value> 
     events[seq - 1..].iter().map(|event| serde_json::from_str(&event.data).expect("JSON")).collect()
 }
 
-async fn first_ones_are_told_apart_by_person_and_bot(fixture: Fixture) {
+async fn first_events_of_people_and_bots_are_distinguished(fixture: Fixture) {
     let id = sent_message(&fixture).await;
     let at = |seconds| fixture.in_secs(seconds);
     let opened = |seconds, is_bot| NewTrackingEvent {
@@ -106,7 +106,7 @@ async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
     assert_eq!(bots, [true, false, true, false]);
 }
 
-async fn unsubscribing_is_told_once(fixture: Fixture) {
+async fn unsubscribing_is_reported_once(fixture: Fixture) {
     let id = sent_message(&fixture).await;
     for seconds in [1, 2] {
         let kind = unsubscribe("Ann@example.com");

@@ -15,16 +15,16 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     events_come_to_the_webhooks_that_want_them,
     hits_come_to_the_webhooks_that_want_them,
-    what_was_told_is_not_told_again_and_what_failed_comes_later,
+    posted_events_are_not_repeated_and_failed_ones_are_retried_later,
     attempts_are_logged_newest_first,
-    events_are_told_again_on_demand,
-    what_is_replayed_while_it_is_told_is_told_again,
-    what_was_claimed_and_not_tried_is_given_back,
-    disabled_webhook_is_told_nothing_and_others_hear_of_it,
+    events_are_posted_again_on_demand,
+    an_event_replayed_during_its_post_is_posted_again,
+    claimed_events_that_were_not_tried_are_released,
+    disabled_webhook_gets_no_events_and_others_are_notified,
     success_counts_whatever_failed_beside_it,
     success_in_the_last_moment_saves_a_webhook,
-    what_a_format_has_no_words_for_is_dropped_and_no_failure,
-    webhook_enabled_again_begins_anew,
+    events_that_a_format_cannot_express_are_dropped_without_a_failure,
+    webhook_enabled_again_starts_over,
     deleted_webhook_leaves_nothing_behind,
     rotated_secret_stays_good_for_a_while,
     webhooks_of_another_server_are_unknown,
@@ -110,7 +110,7 @@ async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     assert_eq!((kinds(&works), works[0].event.seq), (vec![EventKind::Clicked], 4));
 }
 
-async fn what_was_told_is_not_told_again_and_what_failed_comes_later(fixture: Fixture) {
+async fn posted_events_are_not_repeated_and_failed_ones_are_retried_later(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
     let id = fixture.claimed_message().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
@@ -191,7 +191,7 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
     assert_eq!(found.expect("it is there").failing_since, Some(now));
 }
 
-async fn events_are_told_again_on_demand(fixture: Fixture) {
+async fn events_are_posted_again_on_demand(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
     let from = fixture.clock.now();
     let id = fixture.claimed_message().await;
@@ -218,7 +218,7 @@ async fn events_are_told_again_on_demand(fixture: Fixture) {
     assert!(matches!(unknown, Err(StoreError::NotFound)));
 }
 
-async fn what_is_replayed_while_it_is_told_is_told_again(fixture: Fixture) {
+async fn an_event_replayed_during_its_post_is_posted_again(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
     fixture.claimed_message().await;
     let works = claim(&fixture, &webhook).await;
@@ -226,7 +226,7 @@ async fn what_is_replayed_while_it_is_told_is_told_again(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(1));
     let replay = Replay::Event(works[0].event.id);
     fixture.store.replay_webhook(fixture.server, webhook.id, replay).await.expect("the store works");
-    // Whoever tells it looks for more meanwhile; depending on the engine the replay comes now or after the outcome.
+    // The posting worker claims more meanwhile; depending on the engine the replay comes now or after the outcome.
     let held = vec![works[0].event.id];
     let more = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, held).await;
     let mut again = more.expect("the store works");
@@ -239,7 +239,7 @@ async fn what_is_replayed_while_it_is_told_is_told_again(fixture: Fixture) {
     assert!(claim(&fixture, &webhook).await.is_empty());
 }
 
-async fn what_was_claimed_and_not_tried_is_given_back(fixture: Fixture) {
+async fn claimed_events_that_were_not_tried_are_released(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
     fixture.claimed_message().await;
     let works = claim(&fixture, &webhook).await;
@@ -249,7 +249,7 @@ async fn what_was_claimed_and_not_tried_is_given_back(fixture: Fixture) {
     assert_eq!(claim(&fixture, &webhook).await.len(), works.len());
 }
 
-async fn disabled_webhook_is_told_nothing_and_others_hear_of_it(fixture: Fixture) {
+async fn disabled_webhook_gets_no_events_and_others_are_notified(fixture: Fixture) {
     let (dead, other) = (create(&fixture, EventSet::ALL).await, create(&fixture, EventSet::ALL).await);
     fixture.claimed_message().await;
     let disabled = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into(), None).await;
@@ -290,7 +290,7 @@ async fn success_counts_whatever_failed_beside_it(fixture: Fixture) {
     let works = claim(&fixture, &webhook).await;
     let at = |secs| fixture.in_secs(secs);
     let retry = WebhookNext::RetryAt(at(0));
-    // What failed began first and is stored last: it hung.
+    // The failed post began first and is stored last: it hung.
     let batch = [(&works[0], at(2), WebhookNext::Done), (&works[1], at(1), retry)];
     let found = settle(&fixture, &webhook, &batch).await;
     assert_eq!((found.failing_since, found.last_success_at), (None, Some(at(2))));
@@ -314,7 +314,7 @@ async fn success_in_the_last_moment_saves_a_webhook(fixture: Fixture) {
     assert!(disable(failed_at).await.expect("the store works"));
 }
 
-async fn what_a_format_has_no_words_for_is_dropped_and_no_failure(fixture: Fixture) {
+async fn events_that_a_format_cannot_express_are_dropped_without_a_failure(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
     fixture.claimed_message().await;
     let works = claim(&fixture, &webhook).await;
@@ -325,7 +325,7 @@ async fn what_a_format_has_no_words_for_is_dropped_and_no_failure(fixture: Fixtu
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 0);
 }
 
-async fn webhook_enabled_again_begins_anew(fixture: Fixture) {
+async fn webhook_enabled_again_starts_over(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
     fixture.claimed_message().await;
     let event = claim(&fixture, &webhook).await[0].event.id;

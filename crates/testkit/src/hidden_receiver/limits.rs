@@ -107,7 +107,7 @@ impl HiddenLimits {
         )
     }
 
-    /// Most messages that it accepts from one source address in a time range after the start.
+    /// Maximum number of messages that it accepts from one source address in a time range after the start.
     pub fn capacity(&self, from: Duration, to: Duration) -> f64 {
         let mut borders = vec![from, to];
         borders.extend(self.rate_steps.iter().map(|(at, _)| *at).filter(|at| (from..to).contains(at)));

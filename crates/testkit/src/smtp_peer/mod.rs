@@ -122,7 +122,7 @@ impl SmtpPeer {
         self.look(|record| record.connections.clone())
     }
 
-    /// Most connections open at the same time.
+    /// Maximum number of connections open at the same time.
     pub fn open_connections_max(&self) -> usize {
         self.look(|record| record.open_max)
     }

@@ -31,7 +31,7 @@ use parsed::ParsedMessage;
 use read_marks::ReadMarks;
 use search::Search;
 
-/// Most calls that read messages at the same time: each may read all messages.
+/// Maximum number of calls that read messages at the same time: each may read all messages.
 const CALLS_MAX: usize = 4;
 
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! Read marks of messages by id, and figures of the run. In memory, like the inbox.
+//! Read marks of messages, the number of deleted messages, and the uptime. In memory, like the inbox.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl ReadMarks {
         groups.iter().filter(|group| !read.contains(&group.id())).count()
     }
 
-    /// Forgets the marks of deleted messages.
+    /// Removes the marks of deleted messages, and counts them.
     pub(super) fn note_deleted(&self, groups: &[Group]) {
         let mut read = self.shared.read.lock();
         for group in groups {

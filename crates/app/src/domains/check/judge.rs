@@ -13,7 +13,7 @@ pub fn judge(expected: &ExpectedRecords, answers: &DnsAnswers) -> Vec<RecordChec
     judge_all(expected, &View::new(answers))
 }
 
-/// Judges every record as far as the answers allow; the view records the missing ones.
+/// Judges every record as far as the answers allow; `view` collects the questions that have no answer yet.
 pub(super) fn judge_all(expected: &ExpectedRecords, view: &View<'_>) -> Vec<RecordCheck> {
     let judged = expected.records.iter().map(|record| {
         let check = match &record.rule {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Purpose of a record. The first five are records of a sending domain, the others of the installation.
+/// Purpose of a record. Sending domains have only the first five; the installation has records of nearly all purposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {

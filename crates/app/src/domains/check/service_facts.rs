@@ -34,7 +34,7 @@ impl Service {
         let mut service = Self { unknown: None, ..Self::without_dns(config) };
         view.want(&service.spf_name(), RecordType::Txt);
         match seen_from_outside(view, config)? {
-            Ok(Seen { sources, unseen }) => (service.sources, service.unseen) = (sources, unseen),
+            Ok(VisibleSources { sources, unseen }) => (service.sources, service.unseen) = (sources, unseen),
             Err(reason) => return Ok(Err(reason)),
         }
         service.is_spf_name_usable = match allows_all(view, &service, &service.spf_name())? {
@@ -47,15 +47,18 @@ impl Service {
 }
 
 #[derive(Default)]
-struct Seen {
+struct VisibleSources {
     sources: Vec<SendingAddress>,
     unseen: Vec<SendingAddress>,
 }
 
 /// Source addresses as receivers see them. Behind address translation, that is the address of the HELO name. Where the
 /// operating system chooses, it is any address of the host name.
-fn seen_from_outside(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Seen, String>, NotAskedYet> {
-    let mut seen = Seen::default();
+fn seen_from_outside(
+    view: &View<'_>,
+    config: &ServiceConfig,
+) -> Result<Result<VisibleSources, String>, NotAskedYet> {
+    let mut seen = VisibleSources::default();
     let mut names = Vec::new();
     if config.uses_host {
         view.want(config.host.as_str(), RecordType::Aaaa);

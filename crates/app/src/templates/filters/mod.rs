@@ -15,7 +15,7 @@ use minijinja::{Environment, Value};
 use super::language::InputKind;
 pub(super) use locale_format::LocaleFormat;
 
-/// Ours: name, what it takes.
+/// Our own filters: name, and kind of input.
 const OWN: [(&str, InputKind); 14] = [
     ("escape", InputKind::Any),
     ("e", InputKind::Any),

@@ -105,7 +105,7 @@ fn at_path(context: &Context, value: Value, path: &str) -> Result<Value, Error> 
     })
 }
 
-/// As Python cuts, forwards.
+/// Slices as Python does, but only forwards.
 fn slice(
     state: &State<'_, '_>,
     value: &Value,

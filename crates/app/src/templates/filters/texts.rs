@@ -48,7 +48,7 @@ fn escape(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(Value::from_safe_string(out.finish(&context)?))
 }
 
-/// A text as it goes into one that is not escaped any more.
+/// A value as part of a text that is not escaped any more.
 pub(super) fn as_markup<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<Cow<'v, str>, Error> {
     let text = written(value)?;
     if value.is_safe() || !matches!(state.auto_escape(), AutoEscape::Html) {

@@ -22,7 +22,7 @@ pub(crate) struct Lowered {
     pub(crate) lookups: Vec<Lookup>,
 }
 
-/// Most errors reported for one text.
+/// Maximum number of errors reported for one text.
 const MISTAKES_MAX: usize = 20;
 
 pub(super) type Checked<T> = Result<T, (SourcePosition, String)>;

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_passes() {
+    fn valid_styles_pass() {
         for source in [
             "<p>}</p><style>p { color: {{ colour }} } /* it's } */ .a\\{ { content: \"}\\\"\" }</style>",
             "<style>@media print { p { background: url(http://x/it's.png) } }</style>{ not css",

@@ -5,7 +5,7 @@ use css_inline::CSSInliner;
 use super::nesting::{Syntax, nesting};
 use super::protect::protect;
 
-/// What happens to the `<style>` elements.
+/// Treatment of the `<style>` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Styles {
     /// Only rules that cannot be inlined stay, such as `@media`.

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nested_is_counted_and_what_is_odd_is_left_alone() {
+    fn nested_elements_are_counted_and_odd_ones_ignored() {
         let elements = |text: &str| nesting(text, Syntax::Html).ok().map(|nesting| nesting.elements);
         assert_eq!(
             elements(

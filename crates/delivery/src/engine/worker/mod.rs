@@ -18,7 +18,7 @@ use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::prepare::Work;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
-use crate::schedule::{Asking, Entry, Greylisted, Job, Left, Next};
+use crate::schedule::{EndedWhile, Entry, Greylisted, Job, Next, WorkRequest};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// Pause after the store failed to return a message.
@@ -31,10 +31,10 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
     let mut guard = ConnectionGuard {
         shared: Arc::clone(&shared),
         path,
-        left: Left::Working,
+        left: EndedWhile::Working,
         was_connected: Arc::clone(&was_connected),
     };
-    let connecting = Some(Connecting::ordered(&shared, path, attempt));
+    let connecting = Some(Connecting::requested(&shared, path, attempt));
     let mut worker = Worker { shared, path, connecting, open: None, was_connected };
     guard.left = worker.run().await;
     if let Some(open) = worker.open.take() {
@@ -46,7 +46,7 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
 struct ConnectionGuard {
     shared: Arc<EngineShared>,
     path: usize,
-    left: Left,
+    left: EndedWhile,
     was_connected: Arc<AtomicBool>,
 }
 
@@ -63,7 +63,7 @@ struct Worker {
     /// Present until a connection exists.
     connecting: Option<Connecting>,
     open: Option<Open>,
-    /// The schedule knows that this task has, or had, a connection.
+    /// Whether this task has, or had, a connection; the schedule knows of it.
     was_connected: Arc<AtomicBool>,
 }
 
@@ -83,44 +83,48 @@ enum After {
 }
 
 impl Worker {
-    async fn run(&mut self) -> Left {
-        let mut asking = Asking::First;
+    async fn run(&mut self) -> EndedWhile {
+        let mut request = WorkRequest::First;
         loop {
             if self.is_used_up() {
-                return if asking == Asking::AfterWait { Left::Woken } else { Left::Working };
+                return if request == WorkRequest::AfterWait {
+                    EndedWhile::Woken
+                } else {
+                    EndedWhile::Working
+                };
             }
-            match self.shared.next(self.path, asking) {
-                Next::Close => return Left::Working,
+            match self.shared.next(self.path, request) {
+                Next::Close => return EndedWhile::Working,
                 Next::Wait => {
                     if !self.wait().await {
-                        return Left::Waiting;
+                        return EndedWhile::Waiting;
                     }
-                    asking = Asking::AfterWait;
+                    request = WorkRequest::AfterWait;
                 }
                 Next::Job(job) => {
                     let key = job.entry.key();
-                    self.shared.note_in_flight(key, &job.route.base_site);
+                    self.shared.note_being_sent(key, &job.route.base_site);
                     let after = self.deliver(*job).await;
                     if let After::Leave = after {
-                        return Left::Working;
+                        return EndedWhile::Working;
                     }
-                    asking = Asking::Again;
+                    request = WorkRequest::Again;
                 }
             }
         }
     }
 
-    /// Waits for work; `false` if it is not worth waiting.
+    /// Waits for work; `false` if the task should end instead.
     async fn wait(&mut self) -> bool {
         let Some(open) = &mut self.open else { return false };
         let waker = self.shared.waker(self.path);
         tokio::select! {
             permit = waker.acquire() => {
-                // Consumed, so that the next permit wakes the next one.
+                // Consumed, so that each permit wakes only one connection.
                 permit.map(tokio::sync::SemaphorePermit::forget).is_ok()
             }
             () = self.shared.stopped() => false,
-            () = open.connection.listen_at_rest() => {
+            () = open.connection.wait_while_idle() => {
                 self.open = None;
                 false
             }
@@ -136,7 +140,7 @@ impl Worker {
         }
         if needs_another_route(&job, &work) {
             self.return_quota(&job);
-            if let Some(entry) = self.take_off_the_wire(job.entry).await {
+            if let Some(entry) = self.unbegin(job.entry).await {
                 let entry = Entry { work: Some(work), ..entry };
                 self.shared.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
             }
@@ -146,7 +150,7 @@ impl Worker {
         if self.open.is_none() {
             let attempt =
                 self.connecting.take().unwrap_or_else(|| Connecting::again(&self.shared, self.path));
-            // Hosts that do not answer may take minutes; an expiry is recorded before.
+            // Hosts that do not answer may take minutes; an expiry must be recorded before that.
             let Some(connected) = within(self.time_left(&job), Box::pin(attempt.connect(&job))).await else {
                 self.expire(&job, &work, started_at).await;
                 return After::Leave;
@@ -161,7 +165,7 @@ impl Worker {
                 Connected::Failed(failure) => {
                     return self.handle_connect_failure(job, work, *failure, started_at).await;
                 }
-                Connected::MadeWay => {
+                Connected::Aborted => {
                     self.put_back(job).await;
                     return After::Leave;
                 }
@@ -200,7 +204,7 @@ impl Worker {
                         job.entry.work = Some(work);
                     }
                 }
-                // Actions of simulator recipients have no consequences for them.
+                // Suppressions do not apply to simulator recipients.
                 Ok(Begun::Suppressed(message, _)) if job.route.is_exempt => {
                     job.entry.begun = true;
                     job.entry.work = Some(shared.preparer.take_loaded(*message));
@@ -210,15 +214,15 @@ impl Worker {
                     return None;
                 }
                 Ok(Begun::Gone) => {
-                    shared.no_longer_in_flight(job.entry.key());
+                    shared.no_longer_being_sent(job.entry.key());
                     self.return_quota(&job);
                     return None;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "reading a message failed; retrying");
-                    shared.no_longer_in_flight(job.entry.key());
+                    shared.no_longer_being_sent(job.entry.key());
                     self.return_quota(&job);
-                    shared.give_back_later(job.entry.key());
+                    shared.release_later(job.entry.key());
                     tokio::time::sleep(STORE_PAUSE).await;
                     return None;
                 }
@@ -231,7 +235,8 @@ impl Worker {
         Some((job, work))
     }
 
-    /// Greylisting before the message came from the queue. If it cannot be read, this retry teaches nothing.
+    /// Greylisting of earlier attempts, read from the delivery records. If they cannot be read, this retry teaches
+    /// nothing.
     async fn recall_greylisting(&self, entry: &Entry) -> Option<Greylisted> {
         let shared = &self.shared;
         let (server, id) = entry.key();
@@ -253,7 +258,7 @@ impl Worker {
 
     async fn put_back(&self, job: Job) {
         self.return_quota(&job);
-        if let Some(entry) = self.take_off_the_wire(job.entry).await {
+        if let Some(entry) = self.unbegin(job.entry).await {
             self.shared.with(|schedule, now| schedule.put_back(job.lane, entry, now));
         }
     }
@@ -267,22 +272,22 @@ impl Worker {
 
     async fn postpone(&self, job: Job, send_at: Timestamp) {
         self.return_quota(&job);
-        let Some(entry) = self.take_off_the_wire(job.entry).await else { return };
+        let Some(entry) = self.unbegin(job.entry).await else { return };
         if let Err(error) = self.shared.store.postpone(entry.server_id, entry.message_id, send_at).await {
             tracing::warn!(%error, message.id = %entry.message_id, "rescheduling a message failed; it will be claimed again");
-            self.shared.give_back_later(entry.key());
+            self.shared.release_later(entry.key());
         }
     }
 
     /// Tells the store that a message waits again, so that it can be cancelled or expire meanwhile. `None` if the store
     /// cannot be reached: then the claim is released as soon as possible.
-    async fn take_off_the_wire(&self, mut entry: Entry) -> Option<Entry> {
+    async fn unbegin(&self, mut entry: Entry) -> Option<Entry> {
         let (server_id, message_id) = entry.key();
         let result = self.shared.store.unbegin(server_id, message_id).await;
-        self.shared.no_longer_in_flight(entry.key());
+        self.shared.no_longer_being_sent(entry.key());
         if let Err(error) = result {
             tracing::warn!(%error, message.id = %message_id, "returning a message to the schedule failed; it will be claimed again");
-            self.shared.give_back_later(entry.key());
+            self.shared.release_later(entry.key());
             return None;
         }
         entry.begun = false;
@@ -310,14 +315,14 @@ impl Worker {
         Settlement { outcome: Arc::new(outcome), flight: None, source: job.counted_source(), retry: None }
     }
 
-    /// Whether the connection has carried enough messages. It then ends, so that others who wait for the same site can
-    /// have one.
+    /// Whether the connection is closed, too old, or has carried enough messages. Then this task ends, so that others
+    /// who wait for the same site can connect.
     fn is_used_up(&self) -> bool {
         let now = self.shared.clock.now();
         self.open.as_ref().is_some_and(|open| {
             open.connection.closed().is_some()
                 || open.carried >= open.rules.messages_per_connection_max
-                // The clock went back, so its age is unknown.
+                // The clock went back, so the connection's age is unknown.
                 || open.since > now
                 || now.since(open.since)
                     >= self.shared.settings.connection_lifetime.min(open.rules.connection_age_max)
@@ -334,7 +339,7 @@ impl Worker {
         started_at: Timestamp,
     ) -> After {
         if failure.was_stopped {
-            self.give_back(&job).await;
+            self.release(&job).await;
             return After::Leave;
         }
         let failed = FailedConnection {
@@ -356,12 +361,12 @@ impl Worker {
     }
 
     /// Releases a message that was not tried because the service is stopping.
-    async fn give_back(&self, job: &Job) {
-        self.shared.no_longer_in_flight(job.entry.key());
+    async fn release(&self, job: &Job) {
+        self.shared.no_longer_being_sent(job.entry.key());
         self.return_quota(job);
         if let Err(error) = self.shared.store.release(vec![job.entry.key()]).await {
             tracing::warn!(%error, "releasing a claim failed; retrying");
-            self.shared.give_back_later(job.entry.key());
+            self.shared.release_later(job.entry.key());
         }
     }
 }

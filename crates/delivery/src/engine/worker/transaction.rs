@@ -17,8 +17,9 @@ use crate::prepare::{PrepareError, Prepared, Signing, Work};
 use crate::route::RouteKind;
 use crate::schedule::{Entry, Job, Reaction, Shortage};
 
-/// While connections are scarce, a host gets this time for a reply in the middle of a message. Then the message makes way for
-/// others, once; not if it is a message in the share of silent sites.
+/// While connections are scarce, a host gets this time for a reply in the middle of a message. Then the message is
+/// aborted without a failed attempt, so that others get the connection. A message that was aborted before, or is in the
+/// share of silent sites, gets the longer `busy_greeting_timeout`.
 const BUSY_REPLY: Duration = Duration::from_secs(3);
 /// Pause after the store could not return the message.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
@@ -67,7 +68,7 @@ impl Worker {
                     return After::Leave;
                 }
                 Err(failure) if failure.was_stopped => {
-                    self.give_back(&job).await;
+                    self.release(&job).await;
                     return After::Leave;
                 }
                 Err(failure) => return self.unreachable(&job, &work, failure, started_at).await,
@@ -76,11 +77,11 @@ impl Worker {
         let time_left = self.time_left(&job);
         let Some(open) = &mut self.open else { return After::Leave };
         let usual = shared.settings.busy_greeting_timeout;
-        let is_hurried = !job.is_site_silent && !job.entry.was_hurried;
-        let busy_reply = if is_hurried { BUSY_REPLY.min(usual) } else { usual };
-        // A site that answers makes way only if the node has no connection left, not for silent sites.
-        let gives_way_to = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
-        let sent = open.connection.send(message, &mut flight, busy_reply, gives_way_to, time_left).await;
+        let may_abort = !job.is_site_silent && !job.entry.was_aborted;
+        let busy_reply = if may_abort { BUSY_REPLY.min(usual) } else { usual };
+        // Messages to a site that answers are aborted only if the node has no connection left, not for silent sites.
+        let abort_shortage = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
+        let sent = open.connection.send(message, &mut flight, busy_reply, abort_shortage, time_left).await;
         let connection = &mut open.connection;
         let ending = match sent {
             Ok(outcome) => ending_of(outcome, connection).await,
@@ -108,11 +109,11 @@ impl Worker {
         match &ending {
             Some(Ending::Accepted(reply)) => {
                 let reply = (reply, Phase::Final);
-                flight.answered(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
+                flight.replied(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
             }
             Some(Ending::Refused { reply, phase }) => {
                 let reply = (reply, *phase);
-                flight.answered(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
+                flight.replied(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
             }
             _ => {}
         }
@@ -120,24 +121,24 @@ impl Worker {
             if connection.journal_failed() {
                 shared.pause_for_journal();
             }
-            self.give_back(&job).await;
+            self.release(&job).await;
             return After::Leave;
         };
-        let makes_way = connection.why_given_up_early().is_some() && is_hurried;
-        if makes_way && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
-            // Nothing of it was accepted. It waits for a turn among the silent sites, where it gets more time.
+        let was_aborted = connection.why_given_up_early().is_some() && may_abort;
+        if was_aborted && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
+            // The message was not accepted. It waits for a turn among the silent sites, where its host gets more time.
             shared.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
             self.open = None;
             drop(flight);
-            let entry = Entry { was_hurried: true, ..job.entry };
+            let entry = Entry { was_aborted: true, ..job.entry };
             self.put_back(Job { entry, ..job }).await;
             return After::Leave;
         }
-        let Reaction { come_again_after, conclusion } =
+        let Reaction { retry_after, conclusion } =
             shared.with(|schedule, now| report_ending(schedule, self.path, &job, &ending, now));
         if let Some(who) = waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
-                // It was refused, so the receiver keeps nothing of it.
+                // The message was refused, so the receiver keeps no copy.
                 shared.journal.settled([key]);
             }
             let open = self.open.take();
@@ -155,29 +156,29 @@ impl Worker {
         let transcript = connection.describe_message(open.carried - 1);
         let flight = flight.is_marked.then_some(key);
         let attempt = self.attempt(&job, &work, &peer, is_encrypted, started_at, transcript, flight);
-        let settlement = shared.judge(&Attempt { come_again_after, conclusion, dkim, ..attempt }, ending);
+        let settlement = shared.judge(&Attempt { retry_after, conclusion, dkim, ..attempt }, ending);
         shared.settle(settlement).await;
         if let Some(open) = &mut self.open
-            && !open.connection.settle_down().await
+            && !open.connection.wait_until_ready().await
         {
             self.open = None;
         }
         After::Continue
     }
 
-    /// The message cannot be read now. It leaves the head of its lane meanwhile, so that the others need not wait.
+    /// The message cannot be read now. Its claim is released after a pause, so that the rest of its lane need not wait.
     fn read_again_later(&self, job: &Job, error: &StoreError) {
         tracing::warn!(message.id = %job.entry.message_id, %error, "reading a message failed; retrying soon");
         let shared = Arc::clone(&self.shared);
         let key = job.entry.key();
-        shared.no_longer_in_flight(key);
+        shared.no_longer_being_sent(key);
         self.return_quota(job);
         self.shared.spawn(async move {
             tokio::select! {
                 () = tokio::time::sleep(UNREADABLE_PAUSE) => {}
                 () = shared.stopped() => {}
             }
-            shared.give_back_later(key);
+            shared.release_later(key);
         });
     }
 
@@ -262,7 +263,7 @@ impl Worker {
             ended_at: None,
             transcript,
             flight,
-            come_again_after: None,
+            retry_after: None,
             conclusion: None,
             dkim: None,
         }
@@ -272,7 +273,7 @@ impl Worker {
 /// The ending of the message, after waiting for the end of a connection that is closing. `None` if it was not tried.
 async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Ending> {
     if outcome.verdict == Verdict::Interrupted {
-        connection.settle_down().await;
+        connection.wait_until_ready().await;
     }
     let ending = Ending::of(outcome, connection.closed(), connection.tls_problem());
     match (ending, connection.why_given_up_early()) {

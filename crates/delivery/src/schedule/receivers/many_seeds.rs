@@ -1,5 +1,5 @@
 //! Hundreds of small random worlds. Whatever the receivers do, every message is sent exactly once, mail to a healthy
-//! receiver does not wait for the others, and at a limited receiver a small sender does not wait for another's backlog.
+//! receiver does not wait for the others, and at a limited receiver a small server does not wait for another's backlog.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use super::seeds;
 use super::world::{Message, START, World};
 
 const SEEDS: u64 = 200;
-/// The sender with a backlog; those with higher numbers send little.
+/// The server with a backlog; those with higher numbers send little.
 const GREEDY: i64 = 1;
 const DOMAINS_OF_EACH: usize = 3;
 /// Longest wait of mail to the healthy receiver.
 const HEALTHY_WAIT_MAX: Duration = Duration::from_secs(20);
-/// Messages of the backlog that a receiver may take before one of a small sender that it never refused: those in the
+/// Messages of the backlog that a receiver may take before one of a small server that it never refused: those in the
 /// hands of connections, and one in each turn.
 const TURNS_MAX: usize = 60;
 /// Everything is sent by then, however long receivers greylist and block.

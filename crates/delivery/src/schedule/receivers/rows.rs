@@ -17,7 +17,7 @@ const LARGE: &str = "aspmx.l.google.com";
 /// Behind it each domain has a host of its own.
 const HOSTS_OF_DOMAINS: &str = "mail.protection.outlook.com";
 
-/// What a row measured with one seed; what it does not measure is `None`.
+/// Measurements of a row with one seed; `None` for values that the row does not measure.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Measured {
     /// Of the receiver's capacity, in percent.
@@ -69,7 +69,7 @@ fn world(limits: HiddenLimits, host: &str, seed: u64) -> World {
     World::new(vec![HiddenReceiver::new(limits, START)], host, seed)
 }
 
-/// Three senders with a backlog for a few domains of the receiver.
+/// Three servers with a backlog for a few domains of the receiver.
 fn backlog(world: &mut World, count: usize) {
     for id in 0..count {
         world.add_at(Duration::ZERO, 1 + id as i64 % 3, &format!("domain{}.example", id % 7));
@@ -117,7 +117,7 @@ fn faults(world: &World) -> f64 {
     (twice + lost) as f64
 }
 
-/// A rate that nobody tells us, for `length` minutes.
+/// A rate that the receiver does not publish, for `length` minutes.
 pub(super) fn rate_limit(per_minute: f64, length: u64, seed: u64) -> Measured {
     let mut world = world(HiddenLimits { rate: Some(rate(per_minute, seed)), ..limits(seed) }, UNKNOWN, seed);
     backlog(&mut world, (per_minute * (length as f64 + 1.5)) as usize);
@@ -328,7 +328,7 @@ pub(super) fn block(seed: u64) -> Measured {
     }
 }
 
-/// Thirty domains at one provider, each with a host of its own; four senders.
+/// Thirty domains at one provider, each with a host of its own; four servers.
 fn provider_of_domains(limits: HiddenLimits, seed: u64) -> World {
     let mut world = world(limits, UNKNOWN, seed);
     for number in 0..30 {

@@ -1,5 +1,5 @@
 //! A simulated engine around a schedule: connection tasks are records, receivers are testkit's, time jumps from event to
-//! event. What follows an answer is decided by the same functions as in the real engine: `attempt::report` and
+//! event. The consequences of a reply are decided by the same functions as in the real engine: `attempt::report` and
 //! `attempt::settle`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::warm_up::WarmUpPlan;
-use crate::schedule::{Action, Asking, Entry, Job, LaneKey, Left, Next, Reaction, Schedule};
+use crate::schedule::{Action, EndedWhile, Entry, Job, LaneKey, Next, Reaction, Schedule, WorkRequest};
 
 pub(super) const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -43,16 +43,16 @@ pub(super) struct World {
     next_event: usize,
 }
 
-/// What became of a message.
+/// A message and its history.
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) server: i64,
     pub(super) domain: String,
     pub(super) added_at: Timestamp,
     pub(super) sent_at: Option<Timestamp>,
-    /// Times it was taken; more than one is a fault.
+    /// Number of times it was accepted; more than one is a fault.
     pub(super) taken: u32,
-    /// Times a host was asked to take it.
+    /// Number of times it was offered to a host.
     pub(super) offered: u32,
     /// Number of its temporary failures.
     pub(super) delayed: u32,
@@ -78,9 +78,9 @@ struct Task {
 
 enum Event {
     Add(usize),
-    Ask(usize, Asking),
+    Ask(usize, WorkRequest),
     Connected(usize, Box<Job>),
-    Answered(usize, Box<Job>, Result<(), Refusal>),
+    Replied(usize, Box<Job>, Result<(), Refusal>),
     IdleEnd(usize, usize),
     Resolved(usize, LaneKey),
 }
@@ -180,7 +180,7 @@ impl World {
     pub(super) fn held(&self) -> usize {
         let with_tasks = self.agenda.values().filter(|event| match event {
             Event::Connected(..) | Event::Add(_) => true,
-            Event::Answered(_, _, answer) => answer.is_err(),
+            Event::Replied(_, _, reply) => reply.is_err(),
             _ => false,
         });
         self.schedule.entries() + with_tasks.count()
@@ -231,7 +231,7 @@ impl World {
     fn perform_actions(&mut self) {
         for action in self.schedule.take_actions() {
             match action {
-                Action::GiveWay { .. } => {}
+                Action::AbortAttempt { .. } => {}
                 Action::Resolve { lane, key, .. } => {
                     self.plan_in(Duration::from_millis(5), Event::Resolved(lane, key));
                 }
@@ -251,7 +251,7 @@ impl World {
                         waits: 0,
                     };
                     self.tasks.insert(id, task);
-                    self.plan_in(Duration::from_micros(100), Event::Ask(id, Asking::First));
+                    self.plan_in(Duration::from_micros(100), Event::Ask(id, WorkRequest::First));
                 }
                 Action::Wake { path } => {
                     let mut idle: Vec<usize> = self
@@ -265,7 +265,7 @@ impl World {
                         self.tasks.get_mut(id).unwrap().is_idle = false;
                         // A timer of the real engine is about so late.
                         let late = Duration::from_micros(self.rng.random_range(100..1_500));
-                        self.plan_in(late, Event::Ask(*id, Asking::AfterWait));
+                        self.plan_in(late, Event::Ask(*id, WorkRequest::AfterWait));
                     }
                 }
             }
@@ -284,30 +284,31 @@ impl World {
                 let route = self.route(&key);
                 self.schedule.resolved(lane, route, self.now);
             }
-            Event::Ask(id, asking) => self.ask(id, asking),
+            Event::Ask(id, request) => self.ask(id, request),
             Event::Connected(id, job) => self.connected(id, job),
-            Event::Answered(id, job, answer) => self.answered(id, *job, answer),
+            Event::Replied(id, job, reply) => self.replied(id, *job, reply),
             Event::IdleEnd(id, waits) => {
                 if self.tasks.get(&id).is_some_and(|task| task.is_idle && task.waits == waits) {
-                    self.close(id, Left::Waiting);
+                    self.close(id, EndedWhile::Waiting);
                 }
             }
         }
     }
 
-    fn ask(&mut self, id: usize, asking: Asking) {
+    fn ask(&mut self, id: usize, request: WorkRequest) {
         let task = &self.tasks[&id];
         if let Some(rules) = &task.rules
             && task.connection.is_some()
             && (task.carried >= rules.messages_per_connection_max
                 || self.now.since(task.opened_at) >= rules.connection_age_max)
         {
-            let left = if asking == Asking::AfterWait { Left::Woken } else { Left::Working };
+            let left =
+                if request == WorkRequest::AfterWait { EndedWhile::Woken } else { EndedWhile::Working };
             return self.close(id, left);
         }
         let (path, has_connection) = (task.path, task.connection.is_some());
-        match self.schedule.next(path, asking, self.now) {
-            Next::Close => self.close(id, Left::Working),
+        match self.schedule.next(path, request, self.now) {
+            Next::Close => self.close(id, EndedWhile::Working),
             Next::Wait if has_connection => {
                 let task = self.tasks.get_mut(&id).unwrap();
                 task.is_idle = true;
@@ -315,7 +316,7 @@ impl World {
                 let (idle_max, waits) = (Duration::from_secs(30), task.waits);
                 self.plan_in(idle_max, Event::IdleEnd(id, waits));
             }
-            Next::Wait => self.close(id, Left::Waiting),
+            Next::Wait => self.close(id, EndedWhile::Waiting),
             Next::Job(job) if has_connection => self.offer(id, job),
             Next::Job(job) => {
                 let receiver = self.receiver_of(job.lane.domain.as_str());
@@ -352,17 +353,17 @@ impl World {
             (format!("news@sender{}.example", message.server), recipient(number, message));
         let offered = Offered { id: number, sender: &sender, recipient: &recipient };
         let receiver = &mut self.receivers[task.receiver];
-        let answer = receiver.message(task.connection.unwrap(), offered, self.now);
+        let reply = receiver.message(task.connection.unwrap(), offered, self.now);
         let whole = receiver.limits().message_time;
-        if answer.is_ok() {
+        if reply.is_ok() {
             message.taken += 1;
         }
-        let is_early = answer.as_ref().is_err_and(|refusal| refusal.at != RefusedAt::EndOfData);
+        let is_early = reply.as_ref().is_err_and(|refusal| refusal.at != RefusedAt::EndOfData);
         let time = self.jittered(if is_early { whole / 4 } else { whole });
-        self.plan_in(time, Event::Answered(id, job, answer));
+        self.plan_in(time, Event::Replied(id, job, reply));
     }
 
-    fn close(&mut self, id: usize, left: Left) {
+    fn close(&mut self, id: usize, left: EndedWhile) {
         self.disconnect(id);
         let task = self.tasks.remove(&id).unwrap();
         self.schedule.closed(task.path, left, task.was_connected, self.now);
@@ -417,13 +418,13 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
         greylisted: None,
         announce_at: None,
         was_tried_elsewhere: false,
-        was_hurried: false,
+        was_aborted: false,
         begun: false,
         work: None,
     }
 }
 
-/// What follows an answer: the functions of the real engine decide, without its store and its sockets.
+/// Consequences of a reply: the functions of the real engine decide, without its store and its sockets.
 impl World {
     fn not_connected(&mut self, id: usize, job: Job, refusal: &Refusal) {
         let task = &self.tasks[&id];
@@ -446,13 +447,13 @@ impl World {
             let ending = Ending::Unreachable { problem, class, reply, was_tried: true };
             self.settle(&job, ending, Reaction::default());
         }
-        self.close(id, Left::Working);
+        self.close(id, EndedWhile::Working);
     }
 
-    fn answered(&mut self, id: usize, job: Job, answer: Result<(), Refusal>) {
+    fn replied(&mut self, id: usize, job: Job, reply: Result<(), Refusal>) {
         let (path, was_used) = (self.tasks[&id].path, self.tasks[&id].carried > 0);
-        let is_closed = answer.as_ref().is_err_and(|refusal| refusal.closes);
-        let ending = match answer {
+        let is_closed = reply.as_ref().is_err_and(|refusal| refusal.closes);
+        let ending = match reply {
             Ok(()) => Ending::Accepted(smtp_reply("250 2.0.0 taken")),
             Err(refusal) => Ending::Refused { reply: smtp_reply(&refusal.reply), phase: phase(refusal.at) },
         };
@@ -469,8 +470,8 @@ impl World {
             self.settle(&job, ending, reaction);
         }
         match waits {
-            Some(WaitsAgain::TaskEnds) => self.close(id, Left::Working),
-            Some(WaitsAgain::TaskContinues) | None => self.ask(id, Asking::Again),
+            Some(WaitsAgain::TaskEnds) => self.close(id, EndedWhile::Working),
+            Some(WaitsAgain::TaskContinues) | None => self.ask(id, WorkRequest::Again),
         }
     }
 
@@ -490,7 +491,7 @@ impl World {
             ended_at: None,
             transcript: String::new(),
             flight: None,
-            come_again_after: reaction.come_again_after,
+            retry_after: reaction.retry_after,
             conclusion: reaction.conclusion,
             dkim: None,
         };

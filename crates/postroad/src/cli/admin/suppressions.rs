@@ -47,7 +47,7 @@ pub(crate) enum SuppressionCommand {
         /// Only suppressions with this reason
         #[arg(long, value_parser = parse_reason)]
         reason: Option<SuppressionReason>,
-        /// Most suppressions to list
+        /// Maximum number of suppressions to list
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },

@@ -81,9 +81,9 @@ fn sums(timeseries: &Value) -> Vec<(&Value, [u64; 13])> {
         .collect()
 }
 
-both_engines!(what_readers_do_is_what_the_numbers_say);
+both_engines!(numbers_agree_with_what_readers_did);
 
-async fn what_readers_do_is_what_the_numbers_say(world: World) {
+async fn numbers_agree_with_what_readers_did(world: World) {
     let read = delivered(&world, &newsletter("reader@example.net")).await;
     let scanned = delivered(&world, &newsletter("scanned@example.net")).await;
     let bounced = sent(&world, "gone@example.net").await;

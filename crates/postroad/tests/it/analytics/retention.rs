@@ -64,7 +64,7 @@ async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engi
     assert_eq!(gone["code"], "MessageNotFound");
     assert_eq!(world.call("/api/v1/events/list", &json!({})).await["data"]["items"], json!([]));
     assert_eq!(until_counted(&world, "sent", 1).await["accepted"], 1);
-    // What is still to be sent stays, whatever a server has set, and so does what is of another one.
+    // Messages that are still to be sent stay, whatever a server has set; so do messages of another server.
     let scheduled = world.accepted_id(&good_but(json!({ "send_at": tomorrow }))).await;
     let last = world.accepted_id(&good_but(json!({"to": ["last@example.com"]}))).await;
     world.until_status(last, "Sent").await;

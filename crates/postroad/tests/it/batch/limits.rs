@@ -18,7 +18,7 @@ both_engines!(
     a_batch_has_500_messages_at_most,
     a_batch_has_50_mib_at_most,
     large_messages_of_a_batch_are_stored_whole,
-    what_little_makes_much_of_is_refused,
+    small_requests_with_large_results_are_refused,
     templates_of_a_batch_share_an_amount_of_work
 );
 
@@ -112,7 +112,7 @@ async fn large_messages_of_a_batch_are_stored_whole(world: World) {
     }
 }
 
-async fn what_little_makes_much_of_is_refused(world: World) {
+async fn small_requests_with_large_results_are_refused(world: World) {
     // A small request whose messages would be a gigabyte.
     let batch = json!({
         "mode": "atomic",
@@ -162,6 +162,6 @@ async fn single_sends_of_another_server_go_on_beside_batches() {
     let longest = longest_of(40).await;
     let statuses = batches.join_all().await;
     assert!(statuses.iter().all(|status| matches!(status, Ok(200))), "{statuses:?}");
-    // Who waited for all the batches before it would take longer; a debug build on a busy machine is slow.
+    // A send that waited for all earlier batches would take longer; a debug build on a busy machine is slow.
     assert!(longest < Duration::from_secs(3), "a single send took {longest:?}");
 }

@@ -57,10 +57,10 @@ fn assert_errors(results: &[Value]) {
 both_engines!(
     the_good_ones_of_500_messages_are_accepted,
     an_atomic_batch_with_a_bad_message_accepts_none,
-    unknown_names_are_told_once_with_their_number,
+    unknown_names_are_reported_once_with_their_number,
     a_batch_is_repeated_by_its_key_byte_for_byte,
     a_messages_own_fields_win,
-    what_is_no_batch_is_told_with_its_place
+    text_that_is_no_batch_is_reported_with_its_pointer
 );
 
 async fn the_good_ones_of_500_messages_are_accepted(world: World) {
@@ -118,7 +118,7 @@ async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
     assert_eq!(caught(&world).await, 494);
 }
 
-async fn unknown_names_are_told_once_with_their_number(world: World) {
+async fn unknown_names_are_reported_once_with_their_number(world: World) {
     let mut batch = batch_to((0..60).map(|number| format!("r{number}@example.net")));
     for at in 0..60 {
         batch["messages"][at][format!("odd{}", at % 30)] = json!(1);
@@ -183,7 +183,7 @@ async fn a_messages_own_fields_win(world: World) {
     assert_eq!(all["plain_body"].as_str().unwrap().trim_end(), "For all");
 }
 
-async fn what_is_no_batch_is_told_with_its_place(world: World) {
+async fn text_that_is_no_batch_is_reported_with_its_pointer(world: World) {
     let message = json!({"to": ["a@example.net"]});
     for (body, pointer, message) in [
         (json!({}), "/messages", "`messages` parameter is required but is missing"),

@@ -226,7 +226,7 @@ async fn dane_wins_over_mta_sts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_timeline_tells_of_the_records() {
+async fn the_timeline_shows_the_records() {
     let outside = signed();
     let certificate = TestCertificate::self_signed(&["whoever.example"]);
     let _peer = site(&outside, "good.example", (3, 1, 1), &certificate, &certificate);

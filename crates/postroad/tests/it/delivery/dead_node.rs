@@ -6,7 +6,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use super::outside::{Outside, to};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_dead_node_had_begun_is_announced_and_sent_again_with_the_same_bytes() {
+async fn messages_begun_by_a_dead_node_are_reported_and_sent_again_with_the_same_bytes() {
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new().on(Stage::Message, Answer::stall()));
     let database = Database::create();

@@ -23,9 +23,9 @@ struct Receiver {
     limits: HiddenLimits,
     /// Of its capacity until its last message, in percent. Loose: the machine may be busy with other tests.
     share_min: f64,
-    /// How often it refuses something of this load.
+    /// Number of times the receiver refuses a message of this load.
     refusals: RangeInclusive<usize>,
-    /// How often a message may be delayed: only those that it refused are, never those that were not offered.
+    /// Number of times a message may be delayed: only those that it refused are, never those that were not offered.
     delays: RangeInclusive<usize>,
 }
 
@@ -251,7 +251,7 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
     }
 }
 
-/// How often a message was delayed; each time it was offered and refused, and then it was delivered once.
+/// Number of times a message was delayed; each time it was offered and refused, and then it was delivered once.
 async fn delays_before_delivery(store: &Store, server: ServerId, id: MessageId) -> usize {
     let events = store.list_events(server, id).await.expect("the store can be read");
     let [accepted, delayed @ .., delivered] = &events[..] else { panic!("{events:?}") };

@@ -115,7 +115,7 @@ async fn every_message_is_sent_and_duplicates_are_only_those_of_lost_replies(eng
             let seen = first.entry(&message.rcpt_to[0]).or_insert(&message.bytes);
             assert_eq!(*seen, &*message.bytes, "a second copy has the same bytes");
         }
-        // Who goes on over the same connection has seen the reply: no other copy comes after that.
+        // A client that continues on the same connection has seen the reply: no other copy comes after that.
         let mut has_gone_on: HashSet<u32> = HashSet::new();
         let mut later_copies: HashSet<&str> = HashSet::new();
         for message in record.messages.iter().rev() {

@@ -58,7 +58,7 @@ async fn a_servers_rate_paces_its_mail_and_refuses_nothing() {
     let other = outside.site("other.example", Script::new());
     let world = outside.start(Engine::Sqlite, &[]);
     world.admin(&["server", "set-rate", "dev", "10/s"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     send_many(&world, &world.key, "shop.example", 15).await;
     send_many(&world, &world.key, "other.example", 15).await;
     peer.wait_until(|record| record.messages.len() == 15).await;
@@ -73,7 +73,7 @@ async fn a_servers_rate_paces_its_mail_and_refuses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unknown_messages_are_told_apart() {
+async fn unknown_messages_are_distinguished() {
     let outside = Outside::new();
     let world = outside.start(Engine::Sqlite, &[]);
     for order in ["retry", "cancel"] {

@@ -53,13 +53,13 @@ async fn a_servers_pool_is_where_its_mail_leaves(engine: Engine) {
     let world = outside.start(engine, &[]);
     world.admin(&["pool", "create", "everybody", "--shared"]);
     add_address(&world, "everybody", FIRST, &[]);
-    world.have_changes_heeded();
+    world.apply_changes();
     let shared = world.accepted_id(&to("ann@shop.example")).await;
     assert_eq!(world.until_status(shared, "Sent").await[0]["source_ip"], FIRST);
     world.admin(&["pool", "create", "own"]);
     add_address(&world, "own", SECOND, &[]);
     world.admin(&["server", "set-pool", "dev", "own"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     let own = world.accepted_id(&to("bob@shop.example")).await;
     assert_eq!(world.until_status(own, "Sent").await[0]["source_ip"], SECOND);
     let counts = by_source(&peer);
@@ -75,7 +75,7 @@ async fn a_warming_address_sends_its_quota_and_the_shared_pool_the_rest(engine: 
     world.admin(&["pool", "create", "fresh"]);
     add_address(&world, "fresh", SECOND, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     send_many(&world, &world.key, "shop.example", 20).await;
     peer.wait_until(|record| record.messages.len() == 20).await;
     let counts = by_source(&peer);
@@ -98,7 +98,7 @@ async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
     world.admin(&["pool", "create", "fresh"]);
     add_address(&world, "fresh", SECOND, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     send_many(&world, &world.key, "big.example", 8).await;
     big.wait_until(|record| record.messages.len() == 8).await;
     // The store knows what was sent today.
@@ -132,7 +132,7 @@ async fn numbers_by_pool_name_the_pool_that_was_used(engine: Engine) {
     world.admin(&["pool", "create", "fresh"]);
     add_address(&world, "fresh", SECOND, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     send_many(&world, &world.key, "shop.example", 20).await;
     peer.wait_until(|record| record.messages.len() == 20).await;
     until_counted(&world, "sent", 20).await;
@@ -142,9 +142,9 @@ async fn numbers_by_pool_name_the_pool_that_was_used(engine: Engine) {
     assert_eq!(sent, [(&json!("everybody"), &json!(15)), (&json!("fresh"), &json!(5))], "{top:#}");
 }
 
-both_engines!(a_warm_up_that_bounces_is_paused_and_told);
+both_engines!(a_warm_up_that_bounces_is_paused_and_reported);
 
-async fn a_warm_up_that_bounces_is_paused_and_told(engine: Engine) {
+async fn a_warm_up_that_bounces_is_paused_and_reported(engine: Engine) {
     let outside = Outside::new();
     let gone = Answer::reply("550 5.1.1 no such user here");
     let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, gone));
@@ -152,7 +152,7 @@ async fn a_warm_up_that_bounces_is_paused_and_told(engine: Engine) {
     world.admin(&["pool", "create", "fresh"]);
     add_address(&world, "fresh", FIRST, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     send_many(&world, &world.key, "shop.example", 60).await;
     world.until_logged("warm-up paused").await;
     let paused = world.admin(&["pool", "list"])[0]["addresses"][0].clone();
@@ -180,7 +180,7 @@ async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine
     world.admin(&["pool", "create", "fresh"]);
     add_address(&world, "fresh", FIRST, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     let state = || world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
     send_many(&world, &world.key, "shop.example", 52).await;
     peer.wait_until(|record| record.messages.len() == 52).await;
@@ -188,14 +188,14 @@ async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine
         let id = world.accepted_id(&to(&format!("gone-{number}@shop.example"))).await;
         world.until_status(id, "HardFail").await;
     }
-    world.have_changes_heeded();
+    world.apply_changes();
     assert_eq!(state(), "running", "four of 56 are more than 4 %, but too few to tell");
     let id = world.accepted_id(&to("gone-5@shop.example")).await;
     world.until_status(id, "HardFail").await;
     world.until_logged("warm-up paused").await;
     assert_eq!(state(), "paused");
     world.admin(&["pool", "warm-up", FIRST, "resume"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     assert_eq!(state(), "running", "the counts before the resume do not pause it again");
     let id = world.accepted_id(&to("ann@shop.example")).await;
     assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], FIRST);
@@ -268,7 +268,7 @@ async fn a_greylisted_message_comes_again_from_the_same_address(engine: Engine) 
     for number in 1..=4 {
         add_address(&world, "everybody", &format!("127.0.1.{number}"), &[]);
     }
-    world.have_changes_heeded();
+    world.apply_changes();
     let mut ids = Vec::new();
     for number in 0..40 {
         ids.push(world.accepted_id(&to(&format!("p{number}@shop.example"))).await);
@@ -298,7 +298,7 @@ async fn single_messages_to_many_domains_leave_from_all_addresses() {
     for number in 1..=4 {
         add_address(&world, "everybody", &format!("127.0.1.{number}"), &[]);
     }
-    world.have_changes_heeded();
+    world.apply_changes();
     for number in 0..60 {
         // Each is a site of its own.
         let domain = format!("d{number}.example");
@@ -326,7 +326,7 @@ async fn addresses_share_the_mail_by_weight() {
     world.admin(&["pool", "create", "everybody", "--shared"]);
     add_address(&world, "everybody", FIRST, &["--weight", "1"]);
     add_address(&world, "everybody", SECOND, &["--weight", "3"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     send_many(&world, &world.key, "shop.example", 400).await;
     peer.wait_until(|record| record.messages.len() == 400).await;
     let counts = by_source(&peer);

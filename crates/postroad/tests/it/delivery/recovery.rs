@@ -1,7 +1,7 @@
 //! Outcomes recovered from the flight journal after a kill are recorded like any others, with all their
 //! consequences.
 
-use postroad_delivery::journal::{Answered, FlightKey, Journal};
+use postroad_delivery::journal::{FinalReply, FlightKey, Journal};
 use postroad_model::{Clock, MessageId, SourceId, SystemClock};
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn leave_reply_without_tls(
     let (journal, left) = Journal::open(&world.data_dir().join("flights")).unwrap();
     assert_eq!(left, []);
     let key = FlightKey { server_id, message_id: MessageId(id), attempt };
-    let answered = Answered {
+    let answered = FinalReply {
         accepted: reply.0 < 300,
         at: SystemClock.now(),
         code: reply.0,
@@ -52,7 +52,7 @@ async fn leave_reply_without_tls(
         provider: None,
     };
     journal.finishing(key).unwrap();
-    journal.answered(key, &answered).unwrap();
+    journal.replied(key, &answered).unwrap();
 }
 
 both_engines!(
@@ -85,7 +85,7 @@ async fn a_refusal_found_in_the_journal_suppresses_and_counts(engine: Engine) {
     world.admin(&["pool", "create", "own"]);
     world.admin(&["pool", "add-address", "own", "127.0.1.1", "--helo", "out.example"]);
     world.admin(&["server", "set-pool", "dev", "own"]);
-    world.have_changes_heeded();
+    world.apply_changes();
     let id = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(id, "SoftFail").await;
     leave_reply(&mut world, id, 1, (550, "5.1.1 no such user"), Some("127.0.1.1")).await;

@@ -121,7 +121,7 @@ async fn broken_tls_falls_back_to_plain() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusal_after_broken_tls_tells_why_it_went_without() {
+async fn refusal_after_broken_tls_names_why_tls_was_not_used() {
     let outside = Outside::new();
     let script = Script::new().with_tls(PeerTls::Garbage);
     let _peer =

@@ -118,7 +118,7 @@ async fn a_wrong_certificate_gets_no_password() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_tls_the_password_stays_here() {
-    // Whoever has a password demands TLS, whatever the setting says.
+    // With a password TLS is required, whatever the setting says.
     for (tls, class) in [("off", "auth_failure"), ("opportunistic", "protocol")] {
         let smart = SmartHost::start(tls, with_auth(), None);
         let id = smart.send().await;

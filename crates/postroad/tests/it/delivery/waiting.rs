@@ -23,7 +23,7 @@ both_engines!(
     a_message_expires_while_its_receiver_takes_its_time,
     a_scheduled_message_reads_pending_when_it_is_due,
     mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart,
-    what_cannot_be_delivered_is_given_up,
+    undeliverable_messages_are_given_up,
     retries_of_a_released_message_count_from_its_release,
     scheduled_mail_leaves_when_it_is_due
 );
@@ -195,7 +195,7 @@ async fn mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart(en
     assert_eq!(peer.messages().len(), 1);
 }
 
-async fn what_cannot_be_delivered_is_given_up(engine: Engine) {
+async fn undeliverable_messages_are_given_up(engine: Engine) {
     let outside = Outside::new();
     let deferral = Answer::reply("451 4.3.0 Never now");
     let peer = outside.site("never.example", Script::new().on(Stage::Message, deferral));

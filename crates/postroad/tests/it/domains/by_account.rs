@@ -56,7 +56,7 @@ async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine)
     assert_eq!(rotated["dkim"][1]["state"], "pending");
     let reports = done(&world, by, "domains/reports", &json!({"name": "acme.example"})).await;
     assert_eq!(reports["dmarc"]["reports"], 0);
-    // Whoever names a server sees what it may use, and changes what is its own.
+    // A call that names a server sees all domains that it may use, and changes only the server's own.
     let through = json!({"name": "acme.example", "server": shop});
     assert_eq!(done(&world, by, "domains/get", &through).await["owner"], "account");
     for action in ["delete", "rotate_dkim"] {

@@ -44,7 +44,7 @@ async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
     let (world, dns) = start_with(engine, &OFTEN);
     let catcher = WebhookCatcher::start();
     world.webhooks("create", &json!({"url": catcher.url("/in")})).await;
-    let is_told =
+    let is_reported =
         |kind: &'static str| move |posts: &[Received]| posts.iter().any(|post| post.json()["type"] == kind);
     let patience = Duration::from_secs(30);
     let created = world.domains("create", &json!({"name": "shop.example"})).await;
@@ -53,7 +53,7 @@ async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
     assert_eq!((&missing["verified"], &missing["failing_since"]), (&json!(false), &Value::Null));
 
     publish(&dns, &created);
-    catcher.wait_until("/in", patience, is_told("domain.verified"));
+    catcher.wait_until("/in", patience, is_reported("domain.verified"));
     let verified = world.known("shop.example").await;
     assert_eq!((&verified["verified"], &verified["verified_by"]), (&json!(true), &json!("dns")));
     let (_, mail_from) = world.sent_from("hello@shop.example", "bob@example.net").await;
@@ -82,7 +82,7 @@ async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
         dns.clear_failures(name);
     }
     dns.remove("_dmarc.shop.example");
-    let posts = catcher.wait_until("/in", patience, is_told("domain.failing"));
+    let posts = catcher.wait_until("/in", patience, is_reported("domain.failing"));
     let event = posts.iter().map(Received::json).find(|post| post["type"] == "domain.failing").unwrap();
     assert_eq!(event["data"]["domain"]["name"], "shop.example", "{event:#}");
     let failing = world.known("shop.example").await;

@@ -9,7 +9,7 @@ use crate::world::{Engine, World, both_engines};
 both_engines!(
     domains_are_managed_on_the_command_line,
     records_lead_to_the_name_that_the_operator_sets,
-    what_a_command_without_a_running_server_changes_is_told_by_the_next_one,
+    changes_by_a_command_without_a_running_server_are_reported_by_the_next_server,
     records_are_printed_as_a_zone_file_that_verifies_them
 );
 
@@ -66,7 +66,7 @@ async fn records_lead_to_the_name_that_the_operator_sets(engine: Engine) {
     assert!(!success && error.contains("not a name"), "{error}");
 }
 
-async fn what_a_command_without_a_running_server_changes_is_told_by_the_next_one(engine: Engine) {
+async fn changes_by_a_command_without_a_running_server_are_reported_by_the_next_server(engine: Engine) {
     let (mut world, dns) = start(engine);
     let created = world.domains("create", &json!({"name": "shop.example"})).await;
     publish(&dns, &created);

@@ -13,7 +13,7 @@ both_engines!(
     a_server_has_no_more_domains_than_the_operator_allows,
     the_limit_holds_for_calls_at_the_same_moment,
     an_accounts_checks_leave_room_for_other_accounts,
-    a_check_tells_when_the_next_one_is_run
+    a_check_reports_when_the_next_one_runs
 );
 
 async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
@@ -25,7 +25,7 @@ async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
         (&answer["data"]["code"], &answer["data"]["message"]),
         (&json!("TooManyDomains"), &json!(message))
     );
-    // What exists is said first.
+    // An existing domain is reported before the limit.
     assert_eq!(world.refused_domains("create", &json!({"name": "one.example"})).await, "DomainExists");
     world.domains("delete", &json!({"name": "one.example"})).await;
     world.domains("create", &json!({"name": "two.example"})).await;
@@ -75,7 +75,7 @@ async fn an_accounts_checks_leave_room_for_other_accounts(engine: Engine) {
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
-async fn a_check_tells_when_the_next_one_is_run(engine: Engine) {
+async fn a_check_reports_when_the_next_one_runs(engine: Engine) {
     let (world, _dns) = start(engine);
     world.domains("create", &json!({"name": "one.example"})).await;
     for _ in 0..2 {

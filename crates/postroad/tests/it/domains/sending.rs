@@ -98,8 +98,8 @@ async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment
         (&event["domain"]["name"], &event["records"][1]["status"]),
         (&json!("shop.example"), &json!("missing"))
     );
-    let is_told = |posts: &[Received]| posts.iter().any(|post| post.json()["event"] == "DomainDNSError");
-    let posts = catcher.wait_until("/in", Duration::from_secs(30), is_told);
+    let is_reported = |posts: &[Received]| posts.iter().any(|post| post.json()["event"] == "DomainDNSError");
+    let posts = catcher.wait_until("/in", Duration::from_secs(30), is_reported);
     let post = posts.iter().map(Received::json).find(|post| post["event"] == "DomainDNSError").unwrap();
     assert_eq!(post["payload"]["domain"], "shop.example", "{post:#}");
     assert_eq!(post["payload"]["dkim_status"], "Missing", "{post:#}");

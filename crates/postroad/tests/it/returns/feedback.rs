@@ -70,7 +70,7 @@ both_engines!(
     each_receivers_form_suppresses_its_own_recipient_only,
     a_message_id_of_ours_suppresses_the_one_recipient_it_was_for,
     forged_complaints_suppress_nobody,
-    what_is_no_complaint_is_refused_at_an_address_for_complaints
+    other_mail_is_refused_at_an_address_for_complaints
 );
 
 async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
@@ -157,7 +157,7 @@ async fn forged_complaints_suppress_nobody(world: World) {
     let (head, body) = unsigned.split_once("\r\n\r\n").unwrap();
     let wrong_path = format!("{wrong_id}@rp.{}", host(&victim));
     for original in [
-        // Who the message was for and what it said are known to others.
+        // Others know the recipient and the content of the message.
         unsigned.clone(),
         format!("X-Postroad-Id: {wrong_id}\r\n{unsigned}"),
         format!("Return-Path: <{wrong_path}>\r\n{unsigned}"),
@@ -178,7 +178,7 @@ async fn forged_complaints_suppress_nobody(world: World) {
     assert_eq!(next_status(&world, "attacker@example.net").await, "Held");
 }
 
-async fn what_is_no_complaint_is_refused_at_an_address_for_complaints(world: World) {
+async fn other_mail_is_refused_at_an_address_for_complaints(world: World) {
     let known = received(&world, "jo@example.com").await;
     let fbl = format!("fbl@{}", host(&known));
     let letter = "From: a@b.example\r\nTo: fbl\r\nSubject: Hello\r\n\r\nIs anybody there?\r\n";

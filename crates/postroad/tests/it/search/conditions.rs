@@ -7,7 +7,7 @@ use crate::world::{World, both_engines, good_but};
 
 both_engines!(
     messages_are_found_by_every_condition,
-    mistakes_in_a_search_are_told_with_their_place,
+    mistakes_in_a_search_are_reported_with_their_position,
     another_servers_messages_are_not_found
 );
 
@@ -99,7 +99,7 @@ async fn messages_are_found_by_every_condition(world: World) {
     assert!(item["timestamp"].as_str().unwrap().ends_with('Z'));
 }
 
-async fn mistakes_in_a_search_are_told_with_their_place(world: World) {
+async fn mistakes_in_a_search_are_reported_with_their_position(world: World) {
     let long = "x".repeat(1_001);
     for (request, pointer, words) in [
         (

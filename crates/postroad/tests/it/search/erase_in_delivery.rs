@@ -1,4 +1,4 @@
-//! messages/erase while a message is being handed over: the job waits for its end.
+//! messages/erase while a message is being sent: the job waits until that is over.
 
 use std::time::Duration;
 

@@ -55,15 +55,15 @@ pub(super) fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
 }
 
 both_engines!(
-    a_timeline_tells_of_dns_conversations_and_waits,
-    a_timeline_tells_of_opens_clicks_bounces_and_webhooks,
+    a_timeline_shows_dns_conversations_and_waits,
+    a_timeline_shows_opens_clicks_bounces_and_webhooks,
     a_waiting_message_says_why_it_waits,
     the_causes_of_waits_that_are_over_stay_in_the_timeline,
     trace_finds_messages_by_id_token_and_message_id,
     a_foreign_timeline_is_an_unknown_one
 );
 
-async fn a_timeline_tells_of_dns_conversations_and_waits(engine: Engine) {
+async fn a_timeline_shows_dns_conversations_and_waits(engine: Engine) {
     let outside = Outside::new();
     let certificate = PeerTls::With(TestCertificate::for_names(&["mx.shop.example"]));
     let later = Answer::reply("451 4.2.0 Come back later");
@@ -92,7 +92,7 @@ async fn a_timeline_tells_of_dns_conversations_and_waits(engine: Engine) {
     assert!(items.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
 }
 
-async fn a_timeline_tells_of_opens_clicks_bounces_and_webhooks(engine: Engine) {
+async fn a_timeline_shows_opens_clicks_bounces_and_webhooks(engine: Engine) {
     let world = World::start(engine);
     let hooks = WebhookCatcher::start();
     let hook = json!({"url": hooks.url("/hook"), "events": ["message.opened", "message.clicked", "message.bounced"]});

@@ -13,11 +13,11 @@ use crate::delivery::outside::{Outside, to};
 use crate::world::{DELIVERIES, Engine, MESSAGE, SEND, World, both_engines, good_but};
 
 both_engines!(
-    a_timeline_tells_of_the_connections_in_use,
+    a_timeline_shows_the_connections_in_use,
     a_reply_that_quotes_a_message_is_shown_to_its_server_only
 );
 
-async fn a_timeline_tells_of_the_connections_in_use(engine: Engine) {
+async fn a_timeline_shows_the_connections_in_use(engine: Engine) {
     let outside = Outside::new();
     let slow = Answer::reply("250 2.0.0 finally").after(Duration::from_secs(3));
     let peer = outside.site("slow.example", Script::new().first(1, Stage::Message, slow));
@@ -97,7 +97,7 @@ async fn a_reply_that_quotes_a_message_is_shown_to_its_server_only(engine: Engin
         })
         .await;
     };
-    // Three refusals in a row, of two servers: the domain gets test messages only, for all servers.
+    // Three refusals in a row, of two servers: the domain gets probes only, for all servers.
     let ben = send_as_second("ben@shared.example").await;
     until_status(&key, ben, "SoftFail").await;
     for address in ["jane@shared.example", "jane.second@shared.example"] {

@@ -15,7 +15,7 @@ both_engines!(
     many_come_with_a_result_each,
     a_thousand_at_once_are_taken_and_one_more_is_not,
     lists_are_newest_first_and_filtered,
-    mistakes_are_told_by_field_and_change_nothing,
+    mistakes_are_reported_by_field_and_change_nothing,
     a_key_sees_its_server_only_and_reading_keys_change_nothing
 );
 
@@ -160,7 +160,7 @@ async fn lists_are_newest_first_and_filtered(world: World) {
     );
 }
 
-async fn mistakes_are_told_by_field_and_change_nothing(world: World) {
+async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
     let missing = [("/address", "`address` parameter is required but is missing")];
     for path in [ADD, GET, REMOVE] {
         assert_invalid(&world.call(path, &json!({})).await, &missing);

@@ -11,8 +11,8 @@ const COLUMNS: &str = "address,reason,details,origin_message_id,created_at,expir
 both_engines!(
     a_list_with_a_header_is_taken_line_by_line,
     ten_thousand_bare_addresses_are_taken_and_go_out_by_pages,
-    what_goes_out_comes_in_again_unchanged,
-    what_is_no_list_is_refused
+    exported_lists_are_imported_unchanged,
+    text_that_is_no_list_is_refused
 );
 
 async fn a_list_with_a_header_is_taken_line_by_line(world: World) {
@@ -72,7 +72,7 @@ async fn ten_thousand_bare_addresses_are_taken_and_go_out_by_pages(world: World)
     );
 }
 
-async fn what_goes_out_comes_in_again_unchanged(world: World) {
+async fn exported_lists_are_imported_unchanged(world: World) {
     done(&world, ADD, &json!({"items": [
             {"address": "=1+2@example.com", "reason": "hard_bounce", "details": "=HYPERLINK(\"x\"), 550", "origin_message_id": 12},
             {"address": "\"a,b\"@example.com", "reason": "unsubscribe", "expires_at": "2099-01-01T00:00:00Z"},
@@ -92,7 +92,7 @@ async fn what_goes_out_comes_in_again_unchanged(world: World) {
     assert_eq!(without_times(there["data"]["csv"].as_str().unwrap()), without_times(text));
 }
 
-async fn what_is_no_list_is_refused(world: World) {
+async fn text_that_is_no_list_is_refused(world: World) {
     assert_invalid(
         &world.call(IMPORT, &json!({})).await,
         &[("/csv", "`csv` parameter is required but is missing")],

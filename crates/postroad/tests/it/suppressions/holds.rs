@@ -14,9 +14,9 @@ async fn send(world: &World, address: &str) -> i64 {
 
 both_engines!(
     any_spelling_of_a_suppressed_address_is_held_until_it_is_removed,
-    a_hold_is_told_with_what_suppressed_the_address,
+    a_hold_is_reported_with_the_reason_of_the_suppression,
     a_suppression_that_is_over_holds_nothing,
-    retry_does_not_release_what_a_standing_suppression_would_hold_again,
+    retry_does_not_release_messages_to_suppressed_addresses,
     an_address_suppressed_after_the_accept_is_not_written_to,
     test_mode_and_simulated_recipients_are_not_looked_up
 );
@@ -42,7 +42,7 @@ async fn any_spelling_of_a_suppressed_address_is_held_until_it_is_removed(world:
     world.until_status(next, "Sent").await;
 }
 
-async fn a_hold_is_told_with_what_suppressed_the_address(world: World) {
+async fn a_hold_is_reported_with_the_reason_of_the_suppression(world: World) {
     let mut world = world;
     done(&world, ADD, &json!({"address": "ann@example.com", "reason": "complaint"})).await;
     let since = done(&world, GET, &json!({"address": "ann@example.com"})).await["created_at"].clone();
@@ -74,7 +74,7 @@ async fn a_suppression_that_is_over_holds_nothing(world: World) {
     world.until_status(next, "Sent").await;
 }
 
-async fn retry_does_not_release_what_a_standing_suppression_would_hold_again(world: World) {
+async fn retry_does_not_release_messages_to_suppressed_addresses(world: World) {
     add(&world, "ann@example.com").await;
     let id = send(&world, "ann@example.com").await;
     world.until_status(id, "Held").await;

@@ -16,9 +16,9 @@ use crate::world::{Engine, World, both_engines, good_but};
 const HTML: &str = "<html><body><p  CLASS=x>Hi</p><a href='https://example.com/a?b=1&amp;c=2'>A</a> \
                     <a href=\"mailto:a@example.com\">M</a></body></html>";
 
-both_engines!(a_click_leads_on_and_both_are_told);
+both_engines!(a_click_redirects_and_opens_and_clicks_are_reported);
 
-async fn a_click_leads_on_and_both_are_told(world: World) {
+async fn a_click_redirects_and_opens_and_clicks_are_reported(world: World) {
     let mut world = world;
     let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
     assert!(
@@ -42,7 +42,7 @@ async fn a_click_leads_on_and_both_are_told(world: World) {
     assert_eq!((&click["ip_address"], &click["user_agent"]), (&json!("127.0.0.1"), &json!(FIREFOX.1)));
     assert!(click["timestamp"].as_str().unwrap().ends_with('Z'));
     assert_eq!(activity["loads"][0]["bot"], false);
-    // What was stored is the sender's own.
+    // The stored message is the sender's own, without tracked links.
     let stored = world.expanded(got.id).await["raw_message"].as_str().unwrap().to_owned();
     let stored = BASE64_STANDARD.decode(stored).unwrap();
     assert!(!String::from_utf8_lossy(&stored).contains("/c/"));

@@ -44,7 +44,7 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_is_written_when_the_service_stops() {
+async fn waiting_events_are_written_when_the_service_stops() {
     let mut world = World::start(Engine::Sqlite);
     let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
     read_on().await;

@@ -44,7 +44,7 @@ async fn message_beats_domain_beats_server(world: World) {
     assert_eq!(set["tracking"], json!({"opens": null, "clicks": false, "host": null}));
     assert_eq!(counted(&world, "e@example.net", Value::Null).await, (1, 0));
     assert_eq!(counted(&world, "f@example.net", json!({"clicks": true})).await, (1, 1));
-    // What is not given stays; what is given as default is the server's.
+    // Options that are not given stay; `default` means the server's setting.
     world.admin(&["domain", "set-tracking", "example.test", "--opens", "off", "--clicks", "default"]);
     assert_eq!(counted(&world, "g@example.net", Value::Null).await, (0, 1));
     world.admin(&["server", "set-tracking", "dev", "--clicks", "off", "--exclude-host", ""]);

@@ -7,7 +7,7 @@ use crate::world::{Engine, World, both_engines, good};
 
 both_engines!(
     a_webhook_lives_from_create_to_delete,
-    what_cannot_be_is_refused_by_its_field,
+    impossible_values_are_refused_by_their_field,
     another_servers_webhook_is_an_unknown_one,
     a_sample_is_posted_at_once_and_an_event_again
 );
@@ -42,7 +42,7 @@ async fn a_webhook_lives_from_create_to_delete(world: World) {
     }
 }
 
-async fn what_cannot_be_is_refused_by_its_field(world: World) {
+async fn impossible_values_are_refused_by_their_field(world: World) {
     for (body, pointer) in [
         (json!({}), "/url"),
         (json!({ "url": "ftp://example.com/" }), "/url"),

@@ -7,9 +7,12 @@ use crate::world::{Engine, World, both_engines, good_but};
 
 const PAUSE: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s");
 
-both_engines!(what_was_not_told_before_a_crash_is_told_after_it, a_post_under_way_in_the_crash_is_made_again);
+both_engines!(
+    events_not_posted_before_a_crash_are_posted_after_it,
+    a_post_under_way_in_the_crash_is_made_again
+);
 
-async fn what_was_not_told_before_a_crash_is_told_after_it(engine: Engine) {
+async fn events_not_posted_before_a_crash_are_posted_after_it(engine: Engine) {
     let mut world = World::start_with(engine, &[PAUSE]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/in", CatcherAnswer::Status(500));

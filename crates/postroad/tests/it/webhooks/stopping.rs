@@ -11,7 +11,7 @@ use crate::world::{Engine, World, both_engines, good_but};
 
 const MESSAGES: usize = 60;
 
-both_engines!(a_stop_waits_for_the_post_under_way, what_hangs_at_a_stop_is_told_after_it);
+both_engines!(a_stop_waits_for_the_post_under_way, a_post_that_hangs_at_a_stop_is_repeated_after_it);
 
 async fn a_stop_waits_for_the_post_under_way(engine: Engine) {
     let mut world = World::start(engine);
@@ -29,7 +29,7 @@ async fn a_stop_waits_for_the_post_under_way(engine: Engine) {
     assert_ne!(first.header("webhook-id"), second.header("webhook-id"), "the first is not posted again");
 }
 
-async fn what_hangs_at_a_stop_is_told_after_it(engine: Engine) {
+async fn a_post_that_hangs_at_a_stop_is_repeated_after_it(engine: Engine) {
     let mut world = World::start(engine);
     let catcher = WebhookCatcher::start();
     catcher.answer_next("/in", [CatcherAnswer::Hang]);
@@ -44,7 +44,7 @@ async fn what_hangs_at_a_stop_is_told_after_it(engine: Engine) {
 
 /// The receiver gets every event exactly once, whichever node accepted the message, delivered it and posted the event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_nodes_tell_each_event_once() {
+async fn two_nodes_post_each_event_once() {
     let database = Database::create();
     let url = database.url().to_owned();
     let first = World::start_on(Some(&url), Some(database), &[]);
@@ -67,7 +67,7 @@ async fn two_nodes_tell_each_event_once() {
 
 /// Posts that a stopped node could not finish are repeated at once by another node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_hangs_at_a_stop_is_told_by_another_node() {
+async fn a_post_that_hangs_at_a_stop_is_repeated_by_another_node() {
     let database = Database::create();
     let url = database.url().to_owned();
     let mut first = World::start_on(Some(&url), Some(database), &[]);

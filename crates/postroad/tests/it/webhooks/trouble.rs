@@ -10,9 +10,9 @@ use crate::world::{Engine, World, both_engines, good};
 
 both_engines!(
     a_failed_post_is_made_again_with_the_same_bytes,
-    who_asks_for_rest_gets_it_for_all_events,
-    what_happens_while_a_post_hangs_is_told_at_once,
-    gone_disables_and_is_told_to_the_others,
+    retry_after_pauses_all_events_of_an_endpoint,
+    events_during_a_hanging_post_are_posted_at_once,
+    gone_disables_the_webhook_and_the_others_are_notified,
     without_a_success_for_too_long_it_is_disabled,
     one_that_hangs_pours_or_sends_elsewhere_delays_no_other
 );
@@ -32,7 +32,7 @@ async fn a_failed_post_is_made_again_with_the_same_bytes(engine: Engine) {
     assert!(attempts[2]["next_attempt_at"].is_string() && attempts[0]["next_attempt_at"].is_null());
 }
 
-async fn who_asks_for_rest_gets_it_for_all_events(engine: Engine) {
+async fn retry_after_pauses_all_events_of_an_endpoint(engine: Engine) {
     let world = World::start_with(engine, &[QUICK]);
     let catcher = WebhookCatcher::start();
     let asking = vec![("retry-after".to_owned(), "2".to_owned())];
@@ -46,7 +46,7 @@ async fn who_asks_for_rest_gets_it_for_all_events(engine: Engine) {
     assert!(rest >= Duration::from_millis(1_900), "{rest:?}");
 }
 
-async fn what_happens_while_a_post_hangs_is_told_at_once(engine: Engine) {
+async fn events_during_a_hanging_post_are_posted_at_once(engine: Engine) {
     let world = World::start_with(engine, &[QUICK]);
     let catcher = WebhookCatcher::start();
     let good_twice = [CatcherAnswer::Status(200), CatcherAnswer::Status(200)];
@@ -62,7 +62,7 @@ async fn what_happens_while_a_post_hangs_is_told_at_once(engine: Engine) {
     assert!(posted_after < Duration::from_secs(8), "{posted_after:?}");
 }
 
-async fn gone_disables_and_is_told_to_the_others(engine: Engine) {
+async fn gone_disables_the_webhook_and_the_others_are_notified(engine: Engine) {
     let world = World::start_with(engine, &[QUICK]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/gone", CatcherAnswer::Status(410));

@@ -69,7 +69,7 @@ fn mail_waits_for_auth_and_auth_is_once() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused_and_asks_nobody() {
+fn invalid_input_is_refused_without_asking_the_driver() {
     // Not base64; no NULs; another authorization id; no user; four fields; not UTF-8; empty.
     for response in ["!", "a2V5", "eAB5AHo=", "AABzZWNyZXQ=", "AGEAYgBj", "AP8A/w==", "="] {
         play_greeted(&format!("C: AUTH PLAIN {response}\nS: 501 5.5.2 The authentication cannot be decoded"));

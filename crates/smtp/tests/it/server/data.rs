@@ -85,7 +85,7 @@ fn with_limits(limits: ServerLimits) -> ServerConfig {
 }
 
 #[test]
-fn what_is_too_large_is_swallowed_to_its_end() {
+fn a_message_that_is_too_large_is_discarded_to_its_end() {
     let limits = ServerLimits { message_bytes_max: 6, ..ServerLimits::default() };
     play_data(
         with_limits(limits),

@@ -30,7 +30,7 @@ fn order_is_kept() {
 }
 
 #[test]
-fn senders_of_every_kind_are_told() {
+fn senders_of_every_kind_are_reported() {
     for (path, told) in [
         ("<>", "<>"),
         ("<a@example.org>", "<a@example.org>"),
@@ -82,7 +82,7 @@ fn utf8_has_to_be_announced() {
 }
 
 #[test]
-fn too_large_is_told_at_mail() {
+fn too_large_is_refused_at_mail() {
     play_greeted("C: MAIL FROM:<a@example.org> SIZE=26214401\nS: 552 5.3.4 The message is too large");
     play_greeted("C: MAIL FROM:<a@example.org> SIZE=26214400\nE: mail <a@example.org>");
 }

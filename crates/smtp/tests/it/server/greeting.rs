@@ -53,7 +53,7 @@ fn nothing_is_offered_that_is_not_configured() {
 }
 
 #[test]
-fn tls_begins_the_session_anew() {
+fn tls_restarts_the_session() {
     let session = play(
         submission(),
         "C: EHLO client.example

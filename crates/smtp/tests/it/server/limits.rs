@@ -92,7 +92,7 @@ fn long_lines_are_refused_and_not_kept() {
 }
 
 #[test]
-fn what_is_read_ahead_of_a_decision_is_bounded() {
+fn input_read_ahead_of_a_decision_is_bounded() {
     let mut session = play(config(), "C: HELO x\nS: 250 mx.example.net\nC: MAIL FROM:<>\nE: mail <>");
     assert!(!session.wants_input());
     let megabyte = b"NOOP\r\n".repeat(174_762);

@@ -150,7 +150,7 @@ async fn claim_that_could_not_begin_during_a_change_is_free_when_nothing_was_cha
     let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
     assert!(!queue.may_begin().await, "the change may end it");
     change.commit().await.expect("the store works");
-    assert_eq!(queue.claim().await, [DUE_AT], "whoever was told that it is gone does not come back");
+    assert_eq!(queue.claim().await, [DUE_AT], "a caller that got `Gone` does not come back");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// How often a log in use is tried again, and the pause before that.
+/// Number of times a log in use is tried again, and the pause before each.
 const TRIES_MAX: usize = 60;
 const PAUSE: Duration = Duration::from_millis(250);
 /// How many milliseconds truncating the log waits for readers; nobody can write meanwhile.

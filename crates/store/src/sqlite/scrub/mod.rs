@@ -26,7 +26,7 @@ use crate::sql::Sql;
 
 /// Pages that one operation of the writer overwrites.
 const PAGES_AT_ONCE: usize = 16;
-/// How often the file is read: pages change in between, and overwritten texts are searched again.
+/// Maximum number of times the file is read: pages change in between, and overwritten texts are searched again.
 const ROUNDS_MAX: usize = 8;
 
 impl Engine {
@@ -44,18 +44,18 @@ impl Engine {
             }
             let mut rest = plan.overwrites.into_iter();
             loop {
-                let some: Vec<Overwrite> = rest.by_ref().take(PAGES_AT_ONCE).collect();
-                if some.is_empty() {
+                let chunk: Vec<Overwrite> = rest.by_ref().take(PAGES_AT_ONCE).collect();
+                if chunk.is_empty() {
                     break;
                 }
-                self.overwrite(some).await?;
+                self.overwrite(chunk).await?;
             }
         }
         Err(StoreError::Unavailable("the pages of the database change faster than they are read".into()))
     }
 
-    async fn overwrite(&self, some: Vec<Overwrite>) -> Result<(), StoreError> {
-        let job: Job<_> = Box::new(move |sql| Box::pin(async move { overwrite_unchanged(sql, &some) }));
+    async fn overwrite(&self, chunk: Vec<Overwrite>) -> Result<(), StoreError> {
+        let job: Job<_> = Box::new(move |sql| Box::pin(async move { overwrite_unchanged(sql, &chunk) }));
         self.write(job).await
     }
 
@@ -86,11 +86,11 @@ fn look(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
 }
 
 /// Overwrites the parts, inside the writer's transaction. Pages that changed since they were read are left for the next round.
-fn overwrite_unchanged(sql: &Sql<'_>, some: &[Overwrite]) -> Result<(), StoreError> {
+fn overwrite_unchanged(sql: &Sql<'_>, overwrites: &[Overwrite]) -> Result<(), StoreError> {
     let Sql::Sqlite(connection) = sql else { return Ok(()) };
     let connection = connection.lock();
     let mut last_guard = None;
-    for overwrite in some {
+    for overwrite in overwrites {
         if let Some(guard) = overwrite.guard
             && last_guard != Some(guard)
         {

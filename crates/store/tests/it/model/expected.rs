@@ -61,7 +61,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn give_back(&mut self) {
+    fn release(&mut self) {
         (self.claimed, self.begun) = (false, false);
     }
 }
@@ -221,7 +221,7 @@ impl Expected {
     fn settle(&mut self, number: usize, outcome: &Outcome) -> bool {
         let entry = self.queue.iter_mut().find(|entry| entry.message == number && entry.claimed);
         let Some(entry) = entry else { return false };
-        entry.give_back();
+        entry.release();
         let (message, delivery) = (&mut self.messages[number], &outcome.delivery);
         if !message.status.can_become(delivery.status) {
             return false;
@@ -312,7 +312,7 @@ impl Expected {
             return Retried::Suppressed { reason: SuppressionReason::Manual, since: *since };
         }
         if let Some(entry) = self.queue.iter_mut().find(|entry| entry.message == number) {
-            entry.give_back();
+            entry.release();
             entry.due_at = now;
             message.next_attempt_at = Some(now);
             return Retried::Now;
@@ -351,13 +351,13 @@ impl Expected {
 
     pub(super) fn release(&mut self, numbers: &[usize]) {
         for entry in self.queue.iter_mut().filter(|entry| numbers.contains(&entry.message)) {
-            entry.give_back();
+            entry.release();
         }
     }
 
     pub(super) fn forget_claims(&mut self) {
         for entry in &mut self.queue {
-            entry.give_back();
+            entry.release();
         }
     }
 

@@ -303,7 +303,7 @@ impl Run {
     async fn reopen(mut self) -> Self {
         self.fixture = self.fixture.reopen().await;
         self.fixture.store.reap().await.expect("the store works");
-        // What had been begun waits for the node's word.
+        // Begun messages wait until the node releases them.
         self.fixture.store.release_previous().await.expect("the store works");
         self.expected.forget_claims();
         self

@@ -23,21 +23,21 @@ pub(in super::super) fn cost(
     sender: Sender<'_>,
     record: &SpfRecord,
 ) -> Result<Cost, NotAskedYet> {
-    let mut walk = Walk { view, sender, counted: 0, names: vec![sender.domain.to_ascii_lowercase()] };
+    let mut walk = CostCounter { view, sender, counted: 0, names: vec![sender.domain.to_ascii_lowercase()] };
     let mut terms = walk.costs(sender.domain, record)?;
     let lookups = terms.iter().map(|(_, lookups)| lookups).sum();
     terms.sort_by_key(|(_, lookups)| std::cmp::Reverse(*lookups));
     Ok(Cost { lookups, terms })
 }
 
-struct Walk<'a> {
+struct CostCounter<'a> {
     view: &'a View<'a>,
     sender: Sender<'a>,
     counted: usize,
     names: Vec<String>,
 }
 
-impl Walk<'_> {
+impl CostCounter<'_> {
     fn costs(&mut self, domain: &str, record: &SpfRecord) -> Result<Vec<(String, usize)>, NotAskedYet> {
         let mut terms = Vec::new();
         // Visit every term before reporting a missing answer, so that the questions are asked together.

@@ -10,7 +10,7 @@ use super::record::{Qualifier, SpfRecord, Term, TermKind, is_spf};
 use crate::domains::check::answers::{Answer, NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 
-/// Most DNS lookups of an SPF record (RFC 7208 4.6.4).
+/// Maximum number of DNS lookups of an SPF record (RFC 7208 4.6.4).
 pub(in super::super) const LOOKUPS_MAX: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_rfc_come_out() {
+    fn rfc_examples_pass() {
         // RFC 7208 7.4, with `postmaster` for `strong-bad`.
         for (spec, expected) in [
             ("%{s}.x.example", "postmaster@email.example.com.x.example"),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_domain_is_refused() {
+    fn text_that_is_no_domain_is_refused() {
         for bad in [
             "",
             "%",

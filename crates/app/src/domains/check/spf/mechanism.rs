@@ -9,7 +9,7 @@ use crate::domains::check::answers::{Answer, NotAskedYet};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::reverse_name::reverse_name;
 
-/// Most lookups without records (RFC 7208 4.6.4).
+/// Maximum number of lookups without records (RFC 7208 4.6.4).
 const VOID_LOOKUPS_MAX: usize = 2;
 const MAIL_HOSTS_MAX: usize = 10;
 const POINTERS_MAX: usize = 10;

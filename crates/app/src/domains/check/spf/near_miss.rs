@@ -22,8 +22,8 @@ pub(super) fn judge(
     domain: &DomainName,
     answer: &Answer,
 ) -> Result<RecordCheck, NotAskedYet> {
-    let meant = |text: &&[u8]| after_version(&String::from_utf8_lossy(text)).is_some();
-    let texts: Vec<&[u8]> = answer.texts().filter(meant).collect();
+    let is_near_miss = |text: &&[u8]| after_version(&String::from_utf8_lossy(text)).is_some();
+    let texts: Vec<&[u8]> = answer.texts().filter(is_near_miss).collect();
     if texts.is_empty() {
         let is_ours = |answer: &Answer| answer.texts().any(is_spf);
         return missing(view, record, domain, Vec::new(), is_ours);

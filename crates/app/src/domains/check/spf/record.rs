@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spf_records_are_told_from_other_texts() {
+    fn spf_records_are_distinguished_from_other_texts() {
         for text in ["v=spf1", "v=spf1 -all", "V=SPF1 mx"] {
             assert!(is_spf(text.as_bytes()), "{text}");
         }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_mean_anything_is_dropped_and_named() {
+    fn ambiguous_terms_are_dropped_and_named() {
         check("ip4:192.0.2 mx foo -all", "mx -all", "ip4:192.0.2 foo");
         check("a:x.example,foo ip4:192.0.2.1/33 - all", "all", "a:x.example,foo ip4:192.0.2.1/33 -");
     }

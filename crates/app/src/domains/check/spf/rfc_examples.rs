@@ -77,7 +77,7 @@ fn reason(zone: &[(&str, RecordType, &str)], record: &str) -> PermReason {
 }
 
 #[test]
-fn the_simple_examples_come_out() {
+fn simple_rfc_examples_pass() {
     for (record, passing, refused) in [
         ("v=spf1 +all", "1.2.3.4", ""),
         ("v=spf1 a -all", "192.0.2.10 192.0.2.11", "192.0.2.65"),

@@ -31,7 +31,7 @@ pub(super) fn suggest(
     domain: &str,
     records: &[SpfRecord],
 ) -> Result<Suggestion, NotAskedYet> {
-    let mut theirs = Theirs::of(records);
+    let mut theirs = ExistingRecords::of(records);
     if !service.is_spf_name_usable {
         theirs.left_out.terms.push(format!("include:{}", service.spf_name()));
     }
@@ -63,7 +63,7 @@ pub(super) fn suggest(
 }
 
 /// The parts kept of the existing records.
-struct Theirs {
+struct ExistingRecords {
     /// The records without invalid terms.
     records: Vec<SpfRecord>,
     left_out: LeftOut,
@@ -71,7 +71,7 @@ struct Theirs {
     dropped: Vec<String>,
 }
 
-impl Theirs {
+impl ExistingRecords {
     fn of(records: &[SpfRecord]) -> Self {
         let (records, dropped): (Vec<_>, Vec<_>) = records.iter().map(with_repaired_terms).unzip();
         let dropped: Vec<String> = dropped.into_iter().flatten().collect();

@@ -14,35 +14,35 @@ use crate::route::Route;
 
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
-/// Evidence that stops a whole site: refusals of several senders' mail by this many domains, or of one sender's mail by
-/// the second number of domains, if nobody else has mail for the site.
+/// Evidence that stops a whole site: refusals by `SITE_DOMAINS` domains of mail of `SITE_SERVERS` servers, or by
+/// `SITE_DOMAINS_OF_ONE_SERVER` domains of one server's mail, if no other server has mail for the site.
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
 /// Evidence that applies to a whole provider: this many sites, or this many recipient domains that refused the address
-/// for its reputation; in both cases for mail of several senders.
+/// for its reputation; in both cases for mail of at least `SITE_SERVERS` servers.
 const PROVIDER_SITES: usize = 3;
 const PROVIDER_DOMAINS: usize = 6;
-/// Evidence that applies to a whole provider although it is from one sender: refusals by this many domains, if nobody
-/// else has mail for the provider.
+/// Evidence that applies to a whole provider although it is from one server: refusals by this many domains, if no other
+/// server has mail for the provider.
 const PROVIDER_DOMAINS_OF_ONE_SERVER: usize = 12;
-/// "Too fast" in answer to the recipients of this many domains, with nothing accepted in between, is about the site.
-const HURRIED_DOMAINS: usize = 2;
-/// Refusals in a row that close an address at a site whose domain accepts another address of the pool.
+/// "Too fast" in reply to recipients of this many domains, with nothing accepted in between, applies to the site.
+const TOO_FAST_DOMAINS: usize = 2;
+/// Refusals in a row that stop a source address at a site, if the domain accepts mail from another address of the pool.
 const ADDRESS_REFUSALS: u32 = 2;
-/// An acceptance from another address of the pool counts for this time.
-const OTHER_ADDRESS_FOR: Duration = Duration::from_hours(1);
+/// How long an acceptance from another address of the pool counts.
+const OTHER_ADDRESS_ACCEPTED_WITHIN: Duration = Duration::from_hours(1);
 /// The next greylisted message waits this much longer than the wait that was enough.
 const GREYLIST_MARGIN: f64 = 1.02;
 
-/// A refusal of a message or of a connection.
+/// A reply that refuses a message or a connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct RefusalReply<'a> {
     /// Lane of the message that was refused.
     pub(crate) lane: &'a LaneKey,
     pub(crate) server: ServerId,
     pub(crate) greylisted: Option<Greylisted>,
-    /// The command that was answered.
+    /// The command that was refused.
     pub(crate) phase: ReplyPhase,
     /// Effect on other messages.
     pub(crate) signal: Option<Signal>,
@@ -53,8 +53,8 @@ pub(crate) struct Answer<'a> {
 /// Consequences of a refusal.
 #[derive(Debug, Default)]
 pub(crate) struct Reaction {
-    /// This receiver's known greylisting time, if it was greylisting.
-    pub(crate) come_again_after: Option<Duration>,
+    /// Remaining wait, if the receiver was greylisting and its time is known.
+    pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, without its words, so that anyone may read it.
     pub(crate) conclusion: Option<String>,
 }
@@ -71,21 +71,21 @@ impl Schedule {
             return self.pump(queue, now);
         }
         let source_site = &mut self.source_sites[source_site_id];
-        let was_held = source_site.rate.is_held();
+        let was_paused = source_site.rate.is_paused();
         source_site.rate.accepted(now);
         source_site.refusing_domains.clear();
-        source_site.hurried_domains.clear();
+        source_site.too_fast_domains.clear();
         source_site.domains.note(&lane.domain);
-        let stood = source_site.standstill.accepted();
-        if stood {
+        let was_stopped = source_site.standstill.end();
+        if was_stopped {
             source_site.rate.begin_slowly(now);
         }
         let pace = self.pace(source, &route);
-        let mut provider_stood = false;
-        if pace.is_wider {
-            provider_stood = pace.standstill.accepted() || pace.rate.is_held();
+        let mut provider_was_stopped = false;
+        if pace.has_several_sites {
+            provider_was_stopped = pace.standstill.end() || pace.rate.is_paused();
             pace.rate.accepted(now);
-            pace.hurried_sites.clear();
+            pace.too_fast_sites.clear();
             pace.refusing_sites.clear();
             pace.refusing_domains.clear();
         }
@@ -95,31 +95,31 @@ impl Schedule {
         {
             self.lanes[*lane].accepted_from = Some((source, now));
         }
-        if provider_stood {
+        if provider_was_stopped {
             self.pump_provider(&route.provider, now);
-        } else if stood || was_held {
+        } else if was_stopped || was_paused {
             self.pump_source_site(source_site_id, now);
         } else {
             self.pump(queue, now);
         }
     }
 
-    /// A message was refused. Call it even without an effect on others, so that a test message gets its answer.
-    pub(crate) fn refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> Reaction {
+    /// A message was refused. Call it even without an effect on others, so that a probe gets its reply.
+    pub(crate) fn refused(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) -> Reaction {
         let source_site_id = self.paths[path_id].source_site;
         self.note_reply(path_id, now);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return Reaction::default();
         }
-        let is_about_domain = answer.signal == Some(Signal::TooFast) && self.is_about_domain(path_id, answer);
-        let provider_stood = self.provider_answered(path_id, &route, answer.signal, now);
+        let is_about_domain = reply.signal == Some(Signal::TooFast) && self.is_about_domain(path_id, reply);
+        let provider_was_stopped = self.provider_replied(path_id, &route, reply.signal, now);
         let source_site = &mut self.source_sites[source_site_id];
-        source_site.domains.note(&answer.lane.domain);
-        let mut come_again_after = None;
-        match answer.signal {
-            Some(Signal::TooFast) if is_about_domain => self.domain_is_too_fast(path_id, answer, now),
-            Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
+        source_site.domains.note(&reply.lane.domain);
+        let mut retry_after = None;
+        match reply.signal {
+            Some(Signal::TooFast) if is_about_domain => self.domain_is_too_fast(path_id, reply, now),
+            Some(Signal::TooFast) => self.too_fast(path_id, reply, now),
             Some(Signal::TooManyConnections) => {
                 let others = source_site.open.saturating_sub(1);
                 source_site.connection_limit.refused(others, now);
@@ -128,11 +128,11 @@ impl Schedule {
             }
             Some(Signal::Reputation | Signal::Content | Signal::RecipientPolicy) => {
                 source_site.rate.passed(now);
-                self.unwelcome(path_id, answer, now);
+                self.refused_by_policy(path_id, reply, now);
             }
             Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None => {
-                if answer.signal == Some(Signal::Greylisted) {
-                    come_again_after = match answer.greylisted {
+                if reply.signal == Some(Signal::Greylisted) {
+                    retry_after = match reply.greylisted {
                         None => source_site.greylist.pause(&self.pauses),
                         Some(greylisted) => {
                             source_site.evidence_at = Some(now);
@@ -145,21 +145,21 @@ impl Schedule {
                     };
                 }
                 source_site.rate.passed(now);
-                source_site.standstill.accepted();
-                self.clear_trouble(answer.lane, answer.server, now);
+                source_site.standstill.end();
+                self.clear_trouble(reply.lane, reply.server, now);
             }
         }
-        if provider_stood {
+        if provider_was_stopped {
             self.pump_provider(&route.provider, now);
         }
         self.pump_source_site(source_site_id, now);
-        let conclusion = self.conclusion(path_id, answer, is_about_domain, now);
-        Reaction { come_again_after, conclusion }
+        let conclusion = self.conclusion(path_id, reply, is_about_domain, now);
+        Reaction { retry_after, conclusion }
     }
 
-    /// A message was refused, but not as too fast, so a test message for the whole provider may have its answer. Returns
-    /// whether the provider was stopped until now.
-    fn provider_answered(
+    /// A message was refused. Unless it was too fast, the reply may end a pause or standstill of the whole provider.
+    /// Returns whether it did.
+    fn provider_replied(
         &mut self,
         path_id: usize,
         route: &Route,
@@ -167,63 +167,64 @@ impl Schedule {
         now: Timestamp,
     ) -> bool {
         let pace = self.pace(self.paths[path_id].source, route);
-        if !pace.is_wider || signal == Some(Signal::TooFast) {
+        if !pace.has_several_sites || signal == Some(Signal::TooFast) {
             return false;
         }
-        let was_held = pace.rate.is_held();
+        let was_paused = pace.rate.is_paused();
         pace.rate.passed(now);
         let is_neutral = matches!(signal, Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None);
-        let stood = is_neutral && pace.standstill.accepted();
-        stood || (was_held && !pace.rate.is_held())
+        let was_stopped = is_neutral && pace.standstill.end();
+        was_stopped || (was_paused && !pace.rate.is_paused())
     }
 
-    /// Whether "too fast" is about the recipient's domain, as far as one reply can say. Before RCPT it is about us. Where
-    /// all mail goes to one domain, the site's rate is the domain's.
-    fn is_about_domain(&self, path_id: usize, answer: Answer<'_>) -> bool {
+    /// Whether "too fast" is about the recipient's domain, as far as one reply can say. Before RCPT it is about our
+    /// address. If all mail of the site goes to one domain, it is about the site.
+    fn is_about_domain(&self, path_id: usize, reply: RefusalReply<'_>) -> bool {
         let source_site = &self.source_sites[self.paths[path_id].source_site];
-        let names_it = || answer.reason.names_domain(answer.lane.domain.as_str());
+        let names_it = || reply.reason.names_domain(reply.lane.domain.as_str());
         source_site.domains.are_several()
-            && match answer.phase {
+            && match reply.phase {
                 ReplyPhase::Greeting | ReplyPhase::MailFrom => false,
-                ReplyPhase::Recipient => !source_site.rate.is_held() || names_it(),
+                ReplyPhase::Recipient => !source_site.rate.is_paused() || names_it(),
                 ReplyPhase::Data => names_it(),
             }
     }
 
-    /// The domain is slowed first. If others of the site are refused as well, and nothing is accepted, it is the site.
-    fn domain_is_too_fast(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+    /// Slows the domain first. If other domains of the site are refused as well, and nothing is accepted, slows the
+    /// site.
+    fn domain_is_too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        let domains = &mut source_site.hurried_domains;
-        domains.add(hash_of(&answer.lane.domain), answer.server, now);
-        if domains.parts() >= HURRIED_DOMAINS {
+        let domains = &mut source_site.too_fast_domains;
+        domains.add(hash_of(&reply.lane.domain), reply.server, now);
+        if domains.parts() >= TOO_FAST_DOMAINS {
             domains.clear();
-            return self.too_fast(path_id, answer, now);
+            return self.too_fast(path_id, reply, now);
         }
         source_site.rate.passed(now);
-        source_site.standstill.accepted();
-        self.domain_refused(answer, now);
+        source_site.standstill.end();
+        self.domain_refused(reply, now);
     }
 
-    fn domain_refused(&mut self, answer: Answer<'_>, now: Timestamp) {
-        if let Some(lane) = self.lane_ids.get(answer.lane) {
+    fn domain_refused(&mut self, reply: RefusalReply<'_>, now: Timestamp) {
+        if let Some(lane) = self.lane_ids.get(reply.lane) {
             let trouble = &mut self.lanes[*lane].trouble;
             self.troubled_lanes += usize::from(trouble.is_clear());
-            trouble.refused(answer.server, DOMAIN_REFUSALS, answer.reason, now);
+            trouble.refused(reply.server, DOMAIN_REFUSALS, reply.reason, now);
         }
     }
 
-    /// Sentence on what this refusal has led to, without words of the receiver, which may quote other messages.
+    /// Sentence about the consequence of this refusal, without the receiver's text, which may quote other messages.
     fn conclusion(
         &mut self,
         path_id: usize,
-        answer: Answer<'_>,
+        reply: RefusalReply<'_>,
         is_about_domain: bool,
         now: Timestamp,
     ) -> Option<String> {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        let slowed = match answer.signal? {
+        let slowed = match reply.signal? {
             Signal::TooFast if !is_about_domain => {
                 let per_minute = source_site.rate.per_minute(now)?;
                 let site = &route.base_site;
@@ -232,11 +233,11 @@ impl Schedule {
                 ));
             }
             Signal::TooFast | Signal::Reputation | Signal::Content | Signal::RecipientPolicy => {
-                let of_site = source_site.standstill.is_standing().then(|| route.base_site.to_string());
+                let of_site = source_site.standstill.is_stopped().then(|| route.base_site.to_string());
                 let pace = self.pace(source, &route);
-                let of_provider = pace.standstill.is_standing().then(|| route.provider.to_string());
-                let lane = self.lane_ids.get(answer.lane).map(|lane| &self.lanes[*lane]);
-                let of_domain = lane.filter(|lane| lane.trouble.is_standing(answer.server));
+                let of_provider = pace.standstill.is_stopped().then(|| route.provider.to_string());
+                let lane = self.lane_ids.get(reply.lane).map(|lane| &self.lanes[*lane]);
+                let of_domain = lane.filter(|lane| lane.trouble.is_stopped(reply.server));
                 of_provider
                     .or(of_site)
                     .map(|receiver| format!("{receiver} from this address"))
@@ -247,7 +248,7 @@ impl Schedule {
         Some(format!("mail to {slowed} is stopped, and one message at a time tries again"))
     }
 
-    /// A greylisted message was accepted. Others that wait longer than necessary become due earlier.
+    /// A greylisted message was accepted. Other messages that would wait longer than necessary become due earlier.
     pub(crate) fn greylisting_over(&mut self, path_id: usize, greylisted: Greylisted, now: Timestamp) {
         let Some(wait) = greylisted.planned_wait(now) else { return };
         let path = &self.paths[path_id];
@@ -263,30 +264,35 @@ impl Schedule {
         };
         let lanes = &self.lanes;
         self.timeline.bring_forward(|lane, entry| {
-            let is_here = lanes[lane].queue() == Some(queue);
-            let is_from_here = entry.source.is_none_or(|kept| kept == source);
-            let greylisted = entry.greylisted.filter(|_| is_here && is_from_here)?;
+            let is_at_site = lanes[lane].queue() == Some(queue);
+            let may_use_source = entry.source.is_none_or(|kept| kept == source);
+            let greylisted = entry.greylisted.filter(|_| is_at_site && may_use_source)?;
             Some(greylisted.first.plus(lasts.mul_f64(GREYLIST_MARGIN)))
         });
     }
 
     /// The greeting refused the connection. Returns whether the message just waits, because it was not offered.
-    pub(crate) fn connection_refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> bool {
+    pub(crate) fn connection_refused(
+        &mut self,
+        path_id: usize,
+        reply: RefusalReply<'_>,
+        now: Timestamp,
+    ) -> bool {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return false;
         }
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        match answer.signal {
+        match reply.signal {
             Some(Signal::TooManyConnections | Signal::ConnectionUsedUp) => {
                 source_site.connection_limit.refused(source_site.open, now);
                 source_site.evidence_at = Some(now);
             }
-            Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
+            Some(Signal::TooFast) => self.too_fast(path_id, reply, now),
             // A refusal before any recipient was named is about the whole site.
             Some(Signal::Reputation) => {
-                if source_site.standstill.refused(1, answer.reason, now) {
-                    self.site_stands_still(path_id, answer, now);
+                if source_site.standstill.refused(1, reply.reason, now) {
+                    self.note_stopped_site(path_id, reply, now);
                 }
             }
             Some(Signal::Content | Signal::RecipientPolicy | Signal::Greylisted) | None => return false,
@@ -294,58 +300,58 @@ impl Schedule {
         true
     }
 
-    fn too_fast(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+    fn too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let (source_site, source) = (self.paths[path_id].source_site, self.paths[path_id].source);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        self.source_sites[source_site].rate.signal(answer.reason, now);
+        self.source_sites[source_site].rate.signal(reply.reason, now);
         self.source_sites[source_site].evidence_at = Some(now);
-        self.source_sites[source_site].standstill.accepted();
+        self.source_sites[source_site].standstill.end();
         let pace = self.pace(source, &route);
-        if pace.is_wider {
-            pace.hurried_sites.add(hash_of(&route.base_site), answer.server, now);
-            if is_of_provider(&pace.hurried_sites) {
-                pace.rate.signal(answer.reason, now);
-                pace.hurried_sites.clear();
+        if pace.has_several_sites {
+            pace.too_fast_sites.add(hash_of(&route.base_site), reply.server, now);
+            if applies_to_provider(&pace.too_fast_sites) {
+                pace.rate.signal(reply.reason, now);
+                pace.too_fast_sites.clear();
             }
         }
     }
 
-    /// Refused because of our reputation or our content: first it applies only to the domain.
-    fn unwelcome(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+    /// Refused for reputation, content or policy. Stops the domain first; wider scopes only on more evidence.
+    fn refused_by_policy(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let is_address =
-            answer.signal == Some(Signal::Reputation) && self.is_about_address(path_id, answer, now);
+            reply.signal == Some(Signal::Reputation) && self.is_about_address(path_id, reply, now);
         if !is_address {
-            self.domain_refused(answer, now);
+            self.domain_refused(reply, now);
         }
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        if is_address && source_site.standstill.refused(ADDRESS_REFUSALS, answer.reason, now) {
-            self.site_stands_still(path_id, answer, now);
+        if is_address && source_site.standstill.refused(ADDRESS_REFUSALS, reply.reason, now) {
+            self.note_stopped_site(path_id, reply, now);
         }
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         let domains = &mut source_site.refusing_domains;
-        domains.add(hash_of(&answer.lane.domain), answer.server, now);
+        domains.add(hash_of(&reply.lane.domain), reply.server, now);
         let by_several = domains.servers() >= SITE_SERVERS && domains.parts() >= SITE_DOMAINS;
-        let by_one = answer.signal == Some(Signal::Reputation)
+        let by_one = reply.signal == Some(Signal::Reputation)
             && domains.parts() >= SITE_DOMAINS_OF_ONE_SERVER
             && !source_site.paths.iter().any(|path| {
                 let queue = &self.queues[self.paths[*path].queue];
-                queue.waiting.waiting() > queue.waiting.waiting_of(answer.server)
+                queue.waiting.waiting() > queue.waiting.waiting_of(reply.server)
             });
-        let is_standing = source_site.standstill.is_standing() && !is_address;
-        if (by_several || by_one || is_standing) && source_site.standstill.refused(1, answer.reason, now) {
-            self.site_stands_still(path_id, answer, now);
+        let is_stopped = source_site.standstill.is_stopped() && !is_address;
+        if (by_several || by_one || is_stopped) && source_site.standstill.refused(1, reply.reason, now) {
+            self.note_stopped_site(path_id, reply, now);
         }
-        if answer.signal == Some(Signal::Reputation) {
-            self.provider_is_unwelcoming(path_id, answer, now);
+        if reply.signal == Some(Signal::Reputation) {
+            self.provider_refused_by_policy(path_id, reply, now);
         }
     }
 
     /// Whether the domain lately accepted mail from another address of the pool that can send now.
-    fn is_about_address(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> bool {
-        let lane = self.lane_ids.get(answer.lane).map(|lane| &self.lanes[*lane]);
+    fn is_about_address(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) -> bool {
+        let lane = self.lane_ids.get(reply.lane).map(|lane| &self.lanes[*lane]);
         let Some((other, at)) = lane.and_then(|lane| lane.accepted_from) else { return false };
         let path = &self.paths[path_id];
-        if other == path.source || now.since(at) > OTHER_ADDRESS_FOR {
+        if other == path.source || now.since(at) > OTHER_ADDRESS_ACCEPTED_WITHIN {
             return false;
         }
         let paths = &self.queues[path.queue].paths;
@@ -357,22 +363,23 @@ impl Schedule {
         })
     }
 
-    /// Many domains of a provider have their own site, which says nothing about other domains. If several of them
-    /// refuse the address for several senders, and none accepts anything in between, it applies to the provider.
-    fn provider_is_unwelcoming(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+    /// Many domains of a provider have their own site, so refusals by one say nothing about the others. If several of
+    /// them refuse the address for several servers, and none accepts anything in between, the refusal applies to the
+    /// provider.
+    fn provider_refused_by_policy(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let pace = self.pace(source, &route);
-        if !pace.is_wider {
+        if !pace.has_several_sites {
             return;
         }
         let domains = &mut pace.refusing_domains;
-        domains.add(hash_of(&answer.lane.domain), answer.server, now);
+        domains.add(hash_of(&reply.lane.domain), reply.server, now);
         let by_several = domains.parts() >= PROVIDER_DOMAINS && domains.servers() >= SITE_SERVERS;
         let by_one = domains.parts() >= PROVIDER_DOMAINS_OF_ONE_SERVER;
-        let is_standing = pace.standstill.is_standing();
-        if by_several || is_standing || (by_one && self.is_alone_at(&route.provider, answer.server)) {
-            self.pace(source, &route).standstill.refused(1, answer.reason, now);
+        let is_stopped = pace.standstill.is_stopped();
+        if by_several || is_stopped || (by_one && self.is_alone_at(&route.provider, reply.server)) {
+            self.pace(source, &route).standstill.refused(1, reply.reason, now);
         }
     }
 
@@ -382,14 +389,14 @@ impl Schedule {
         of_provider.all(|(_, queue)| queue.waiting.waiting() == queue.waiting.waiting_of(server))
     }
 
-    fn site_stands_still(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+    fn note_stopped_site(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let pace = self.pace(source, &route);
-        if pace.is_wider {
-            pace.refusing_sites.add(hash_of(&route.base_site), answer.server, now);
-            if is_of_provider(&pace.refusing_sites) {
-                pace.standstill.refused(1, answer.reason, now);
+        if pace.has_several_sites {
+            pace.refusing_sites.add(hash_of(&route.base_site), reply.server, now);
+            if applies_to_provider(&pace.refusing_sites) {
+                pace.standstill.refused(1, reply.reason, now);
             }
         }
     }
@@ -401,9 +408,9 @@ impl Schedule {
         let Some(lane_id) = self.lane_ids.get(key).copied() else { return };
         let trouble = &mut self.lanes[lane_id].trouble;
         let was_clear = trouble.is_clear();
-        let stood = trouble.accepted(server);
+        let was_stopped = trouble.end(server);
         self.troubled_lanes -= usize::from(!was_clear && trouble.is_clear());
-        if stood {
+        if was_stopped {
             self.wake_lane(lane_id, now);
         }
     }
@@ -443,8 +450,8 @@ impl SeenDomains {
     }
 }
 
-/// Whether sites refused mail of several senders.
-fn is_of_provider(sites: &Evidence) -> bool {
+/// Whether so many sites refused mail of several servers that it applies to the provider.
+fn applies_to_provider(sites: &Evidence) -> bool {
     sites.parts() >= PROVIDER_SITES && sites.servers() >= SITE_SERVERS
 }
 
