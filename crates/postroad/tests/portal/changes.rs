@@ -83,7 +83,7 @@ async fn all_scheduled_messages_of_a_tag_get_another_time() {
         browser.click("form[action$='/reschedule'] button").await;
     };
     submit("sal").await;
-    browser.until_text("No scheduled message with the tag sal").await;
+    browser.until_text("No message with the tag sal can be rescheduled").await;
     submit("sale").await;
     browser.until_text("Rescheduled.").await;
     assert!(browser.page_text().await.contains("To be sent"));
