@@ -87,7 +87,7 @@ mod tests {
             let started = Instant::now();
             let _ = find_in(&text, "/o/");
             // Quadratic, this would be hours.
-            assert!(started.elapsed() < Duration::from_secs(5), "{half}: {:?}", started.elapsed());
+            assert!(started.elapsed() < Duration::from_mins(1), "{half}: {:?}", started.elapsed());
         }
     }
 }
