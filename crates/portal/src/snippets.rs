@@ -16,9 +16,9 @@ pub(crate) struct SnippetFacts<'a> {
     pub(crate) smtp: Option<&'a SmtpAccess>,
 }
 
-/// Stands for a key that is not shown again.
+/// Shown instead of a key, which is shown only once.
 pub(crate) const PLACEHOLDER_KEY: &str = "YOUR_API_KEY";
-/// Stands for the sender's domain while none is verified.
+/// Shown instead of the sender's domain while none is verified.
 pub(crate) const PLACEHOLDER_DOMAIN: &str = "your-domain.example";
 
 const CURL: &str = include_str!("snippets/curl.txt");
