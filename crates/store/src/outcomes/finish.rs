@@ -1,4 +1,4 @@
-//! Records outcomes: of messages that this node claimed, and of waiting messages, whoever has claimed them.
+//! Records outcomes of messages that this node claimed, and of waiting messages that any node may have claimed.
 
 use std::sync::Arc;
 
