@@ -49,6 +49,9 @@ struct Options {
     /// Leave out Postfix and Haraka
     #[arg(long)]
     no_peers: bool,
+    /// Another build of `postroad` to compare with, in the pipeline
+    #[arg(long, value_name = "PROGRAM")]
+    before: Option<PathBuf>,
     /// Messages of each run of the pipeline, in steps of 200
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     messages: usize,
@@ -137,7 +140,8 @@ async fn main() -> anyhow::Result<()> {
         install::ensure()?;
         Some(Cluster::start_durable().context("cannot start PostgreSQL")?)
     };
-    let systems = Systems::find(&programs, has_sink, !options.no_peers, cluster.as_ref())?;
+    let systems =
+        Systems::find(&programs, has_sink, !options.no_peers, options.before.as_deref(), cluster.as_ref())?;
     let (messages, rounds) = (options.messages.max(1).next_multiple_of(MESSAGES_STEP), options.rounds.max(1));
     let bench = Bench { programs, systems, cluster, messages, rounds };
 

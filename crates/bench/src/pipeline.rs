@@ -49,7 +49,7 @@ impl Work {
 
     /// Whether a system does this work: the peers support only SMTP, and need other programs for signing and passwords.
     fn is_done_by(self, kind: Kind) -> bool {
-        kind.is_ours() || matches!(self, Self::Smtp { dkim: false, .. })
+        !kind.is_peer() || matches!(self, Self::Smtp { dkim: false, .. })
     }
 }
 

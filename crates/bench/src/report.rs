@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 const PEER: &str = "postfix";
 /// Figure that ratios are computed from, if measured.
 const RATE: &str = "per_second";
+const CPU: &str = "cpu_s_per_1000";
+/// Last word in the name of another build that a system is compared with.
+const BEFORE: &str = " before";
 
 /// Named figures of one run, in display order; the names include the unit.
 pub(super) type Figures = Vec<(&'static str, f64)>;
@@ -51,6 +54,11 @@ impl Report {
                 if let Some(ratio) = work.ratio(runs) {
                     fields.insert("ratio_to_postfix".into(), json!(ratio));
                 }
+                for (field, figure) in [("rate_to_before", RATE), ("cpu_to_before", CPU)] {
+                    if let Some(ratio) = work.ratio_to_before(name, runs, figure) {
+                        fields.insert(field.into(), json!(ratio));
+                    }
+                }
                 Value::Object(fields)
             });
             json!({ "work": work.name, "systems": systems.collect::<Vec<_>>() })
@@ -77,6 +85,14 @@ impl Work {
         Some(rate(runs)? / rate(peer)?)
     }
 
+    /// Median of the ratios run by run: both builds alternate, so a machine that slows down slows both.
+    fn ratio_to_before(&self, system: &str, runs: &[Figures], figure: &str) -> Option<f64> {
+        let (_, before) = self.systems.iter().find(|(name, _)| name.strip_suffix(BEFORE) == Some(system))?;
+        let value = |run: &Figures| run.iter().find(|(name, _)| *name == figure).map(|(_, value)| *value);
+        let ratios = runs.iter().zip(before).filter_map(|(run, before)| Some(value(run)? / value(before)?));
+        median(ratios.collect())
+    }
+
     fn print(&self) {
         println!("\n{}", self.name);
         let Some((_, first)) = self.systems.first() else { return };
@@ -84,14 +100,20 @@ impl Work {
         let has_ratio = self.ratio(first).is_some();
         let heads = columns.iter().map(|name| format!(" {:>18}", name.replace('_', " ")));
         let last = if has_ratio { format!(" {:>10}", "× postfix") } else { String::new() };
-        println!("{:>22}{}{last}", "", heads.collect::<String>());
+        println!("{:>27}{}{last}", "", heads.collect::<String>());
         for (name, runs) in &self.systems {
             let values = medians(runs).into_iter().map(|(_, value)| {
                 let digits = if value.abs() < 10.0 { 2 } else { usize::from(value.abs() < 100.0) };
                 format!(" {value:>18.digits$}")
             });
             let last = self.ratio(runs).map_or_else(String::new, |ratio| format!(" {ratio:>10.1}"));
-            println!("{name:>22}{}{last}", values.collect::<String>());
+            println!("{name:>27}{}{last}", values.collect::<String>());
+        }
+        for (name, runs) in &self.systems {
+            let ratio = |figure| self.ratio_to_before(name, runs, figure);
+            if let (Some(rate), Some(cpu)) = (ratio(RATE), ratio(CPU)) {
+                println!("{name:>27} to before: rate × {rate:.3}, CPU × {cpu:.3}");
+            }
         }
     }
 }
@@ -104,14 +126,17 @@ fn rate(runs: &[Figures]) -> Option<f64> {
 fn medians(runs: &[Figures]) -> Figures {
     let Some(first) = runs.first() else { return Vec::new() };
     let of = |name: &'static str| {
-        let mut values: Vec<f64> = runs
+        let values = runs
             .iter()
-            .filter_map(|run| run.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
-            .collect();
-        values.sort_by(f64::total_cmp);
-        (name, values[values.len() / 2])
+            .filter_map(|run| run.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
+        Some((name, median(values.collect())?))
     };
-    first.iter().map(|(name, _)| of(name)).collect()
+    first.iter().filter_map(|(name, _)| of(name)).collect()
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 fn position_or_push<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> usize {
@@ -137,5 +162,20 @@ mod tests {
         assert_eq!(json["works"][0]["systems"][1]["ratio_to_postfix"], 4.0);
         assert_eq!(json["works"][0]["systems"][1]["runs"], 3);
         assert_eq!(json["works"][0]["systems"][0]["per_second"], 100.0);
+    }
+
+    #[test]
+    fn another_build_is_compared_run_by_run() {
+        let mut report = Report::new(1.0);
+        for (system, rates) in [("postroad", [100.0, 51.0, 200.0]), ("postroad before", [100.0, 50.0, 100.0])]
+        {
+            for per_second in rates {
+                report.add("smtp", system, vec![("per_second", per_second), ("cpu_s_per_1000", 0.5)]);
+            }
+        }
+        let json = report.to_json();
+        assert_eq!(json["works"][0]["systems"][0]["rate_to_before"], 1.02);
+        assert_eq!(json["works"][0]["systems"][0]["cpu_to_before"], 1.0);
+        assert_eq!(json["works"][0]["systems"][1].get("rate_to_before"), None);
     }
 }

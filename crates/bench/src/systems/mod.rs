@@ -22,6 +22,9 @@ const OWN_PORTS: u64 = 10_000;
 pub(super) enum Kind {
     Postroad,
     PostroadOnPostgres,
+    /// Another build of Postroad, to compare with (`--before`).
+    Before,
+    BeforeOnPostgres,
     Postfix,
     Haraka,
 }
@@ -31,13 +34,20 @@ impl Kind {
         match self {
             Self::Postroad => "postroad",
             Self::PostroadOnPostgres => "postroad on postgres",
+            Self::Before => "postroad before",
+            Self::BeforeOnPostgres => "postroad on postgres before",
             Self::Postfix => "postfix",
             Self::Haraka => "haraka",
         }
     }
 
+    /// This build of Postroad, on either engine.
     pub(super) fn is_ours(self) -> bool {
         matches!(self, Self::Postroad | Self::PostroadOnPostgres)
+    }
+
+    pub(super) fn is_peer(self) -> bool {
+        matches!(self, Self::Postfix | Self::Haraka)
     }
 }
 
@@ -67,6 +77,7 @@ pub(super) trait System {
 pub(super) struct Systems {
     kinds: Vec<Kind>,
     program: PathBuf,
+    before: Option<PathBuf>,
     haraka_home: Option<PathBuf>,
     cluster: Option<ClusterAddress>,
 }
@@ -82,9 +93,11 @@ impl Systems {
         programs: &Path,
         has_sink: bool,
         with_peers: bool,
+        before: Option<&Path>,
         cluster: Option<&Cluster>,
     ) -> anyhow::Result<Self> {
         let mut kinds = vec![Kind::Postroad];
+        kinds.extend(before.map(|_| Kind::Before));
         if has_sink {
             // smtp-source and smtp-sink belong to Postfix.
             postfix::ensure_installed()?;
@@ -97,7 +110,9 @@ impl Systems {
         let cluster =
             cluster.map(|cluster| ClusterAddress { url: cluster.url().to_owned(), pid: cluster.pid() });
         kinds.extend(cluster.is_some().then_some(Kind::PostroadOnPostgres));
-        Ok(Self { kinds, program: programs.join("postroad"), haraka_home, cluster })
+        kinds.extend((cluster.is_some() && before.is_some()).then_some(Kind::BeforeOnPostgres));
+        let before = before.map(Path::to_owned);
+        Ok(Self { kinds, program: programs.join("postroad"), before, haraka_home, cluster })
     }
 
     pub(super) fn kinds(&self) -> &[Kind] {
@@ -106,9 +121,12 @@ impl Systems {
 
     pub(super) fn start(&self, kind: Kind, setup: Setup) -> anyhow::Result<Box<dyn System>> {
         let cluster = self.cluster.as_ref().map(|cluster| (cluster.url.as_str(), cluster.pid));
+        let before = || self.before.as_deref().context("a program to compare with");
         Ok(match kind {
             Kind::Postroad => Box::new(Postroad::start(&self.program, setup, None)?),
             Kind::PostroadOnPostgres => Box::new(Postroad::start(&self.program, setup, cluster)?),
+            Kind::Before => Box::new(Postroad::start(before()?, setup, None)?),
+            Kind::BeforeOnPostgres => Box::new(Postroad::start(before()?, setup, cluster)?),
             Kind::Postfix => Box::new(postfix::Postfix::start(setup)?),
             Kind::Haraka => {
                 let home = self.haraka_home.as_ref().context("Haraka is installed")?;
