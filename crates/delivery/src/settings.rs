@@ -22,6 +22,8 @@ pub struct Settings {
     pub smart_host: Option<SmartHost>,
     pub allow_private_destinations: bool,
     pub retry: RetryPolicy,
+    /// Messages that wait for this long without an attempt are recorded as delayed.
+    pub delay_notice_after: Duration,
     /// Longest wait for a reply; caps the longer timeouts that RFC 5321 recommends.
     pub reply_timeout: Duration,
     /// Longest wait for the final reply to a message. A short timeout causes duplicates.

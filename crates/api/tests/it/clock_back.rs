@@ -94,6 +94,7 @@ async fn start_delivery(
         final_reply_timeout: Duration::from_mins(10),
         connect_timeout: Duration::from_secs(30),
         busy_greeting_timeout: Duration::from_secs(30),
+        delay_notice_after: Duration::from_mins(5),
         idle_timeout: Duration::from_secs(5),
         connection_lifetime: Duration::from_mins(5),
         connections_max: 10,

@@ -30,7 +30,8 @@ pub(crate) async fn run_late_records(shared: Arc<EngineShared>) {
 
 async fn record_late(shared: &Arc<EngineShared>) {
     let mut writes = JoinSet::new();
-    for late in shared.with(|schedule, now| schedule.take_late(AT_ONCE, now)) {
+    let after = shared.settings.delay_notice_after;
+    for late in shared.with(|schedule, now| schedule.take_late(AT_ONCE, after, now)) {
         if shared.is_stopping() {
             shared.release_entries(vec![late.entry]).await;
             continue;

@@ -79,6 +79,11 @@ impl RateEstimate {
         Some((curve.goal, self.reason()))
     }
 
+    /// When the receiver last replied that sending is too fast, in this process.
+    pub fn refused_at(&self) -> Option<Timestamp> {
+        self.signal_at
+    }
+
     /// The receiver's reply.
     pub fn reason(&self) -> Reason {
         self.reason.clone().unwrap_or_default()

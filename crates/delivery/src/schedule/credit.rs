@@ -134,17 +134,14 @@ impl Schedule {
     }
 
     pub(super) fn pace(&mut self, source: SourceId, route: &Route) -> &mut Pace {
-        self.paces.entry((source, Arc::clone(&route.provider))).or_insert_with(|| Pace {
-            has_several_sites: route.provider != route.base_site,
-            limit: route.rules.messages_per_minute.map(Bucket::per_minute),
-            connections: 0,
-            taken_at: None,
-            openings: route.rules.connections_per_minute.map(|rate| Bucket::per_minute(f64::from(rate))),
-            rate: RateEstimate::default(),
-            standstill: Standstill::default(),
-            too_fast_sites: Evidence::default(),
-            refusing_sites: Evidence::default(),
-            refusing_domains: Evidence::default(),
+        self.paces.entry((source, Arc::clone(&route.provider))).or_insert_with(|| {
+            let address = self.sources.scope_address(source);
+            let note = self.pacing_notes.of_provider(address, &route.provider);
+            let mut pace = new_pace(route);
+            if let Some(note) = note.filter(|_| pace.has_several_sites) {
+                pace.adopt(note);
+            }
+            pace
         })
     }
 
@@ -226,4 +223,21 @@ fn rate_block(rate: &mut RateEstimate, receiver: impl Fn() -> String, now: Times
     let per_minute = rate.per_minute(now).unwrap_or_default().round() as u64;
     let why = Why::TooFast { receiver: receiver(), per_minute, reason: rate.reason() };
     Some(Block { until: Some(until), why })
+}
+
+/// The state of a source at a provider that it has not sent to lately.
+fn new_pace(route: &Route) -> Pace {
+    Pace {
+        has_several_sites: route.provider != route.base_site,
+        limit: route.rules.messages_per_minute.map(Bucket::per_minute),
+        connections: 0,
+        taken_at: None,
+        openings: route.rules.connections_per_minute.map(|rate| Bucket::per_minute(f64::from(rate))),
+        rate: RateEstimate::default(),
+        standstill: Standstill::default(),
+        too_fast_sites: Evidence::default(),
+        refusing_sites: Evidence::default(),
+        refusing_domains: Evidence::default(),
+        noted: None,
+    }
 }

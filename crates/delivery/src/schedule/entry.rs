@@ -78,3 +78,24 @@ pub(crate) struct LaneKey {
     /// Whether the message requires TLS with a valid certificate.
     pub(crate) require_tls: bool,
 }
+
+/// Which messages are late.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LateBound {
+    pub(super) now: Timestamp,
+    /// Messages that were due before this are late, unless a wait of theirs was recorded already.
+    due_before: Timestamp,
+}
+
+impl LateBound {
+    /// Waits shorter than `after` are not reported.
+    pub(super) fn new(after: Duration, now: Timestamp) -> Self {
+        Self { now, due_before: now.minus(after) }
+    }
+}
+
+impl Entry {
+    pub(super) fn is_late(&self, bound: LateBound) -> bool {
+        self.announce_at.map_or(self.due_at <= bound.due_before, |at| at <= bound.now)
+    }
+}

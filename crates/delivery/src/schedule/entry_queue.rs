@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use postroad_model::Timestamp;
 
-use super::entry::Entry;
+use super::entry::{Entry, LateBound};
 
 #[derive(Debug, Default)]
 pub(super) struct EntryQueue {
@@ -63,28 +63,28 @@ impl EntryQueue {
 
     /// Removes entries that have waited for long, at most `limit`. Examines all recorded waits only when one of them may
     /// be reported again.
-    pub(super) fn take_late(&mut self, limit: usize, now: Timestamp) -> Vec<Entry> {
+    pub(super) fn take_late(&mut self, limit: usize, bound: LateBound) -> Vec<Entry> {
         let mut late = Vec::new();
-        while late.len() < limit && self.entries.front().is_some_and(|entry| entry.is_late(now)) {
+        while late.len() < limit && self.entries.front().is_some_and(|entry| entry.is_late(bound)) {
             late.extend(self.entries.pop_front());
         }
         let recorded = self.entries.partition_point(|entry| entry.announce_at.is_some());
         let first_late = self.entries.range(recorded..).take(limit - late.len());
-        let count = first_late.take_while(|entry| entry.is_late(now)).count();
+        let count = first_late.take_while(|entry| entry.is_late(bound)).count();
         late.extend(self.entries.drain(recorded..recorded + count));
-        if self.announce_from.is_some_and(|from| from <= now) && late.len() < limit {
-            self.take_late_again(recorded, limit, &mut late, now);
+        if self.announce_from.is_some_and(|from| from <= bound.now) && late.len() < limit {
+            self.take_late_again(recorded, limit, &mut late, bound);
         }
         late
     }
 
     /// `take_late` for the first `recorded` entries, whose waits were recorded.
-    fn take_late_again(&mut self, recorded: usize, limit: usize, late: &mut Vec<Entry>, now: Timestamp) {
+    fn take_late_again(&mut self, recorded: usize, limit: usize, late: &mut Vec<Entry>, bound: LateBound) {
         // Moves entries that stay before entries that are taken.
         let (mut stay, mut go) = (0, 0);
         self.announce_from = None;
         for at in 0..recorded {
-            if self.entries[at].is_late(now) && late.len() + go < limit {
+            if self.entries[at].is_late(bound) && late.len() + go < limit {
                 go += 1;
                 continue;
             }
@@ -147,6 +147,10 @@ mod tests {
         }
     }
 
+    fn late_at(now: Timestamp) -> LateBound {
+        LateBound::new(Duration::from_mins(5), now)
+    }
+
     fn ids(entries: &[Entry]) -> Vec<i64> {
         entries.iter().map(|entry| entry.message_id.0).collect()
     }
@@ -159,11 +163,11 @@ mod tests {
         for (message, announce_at) in [(3, 400), (1, 300), (2, 64)] {
             queue.push(entry(message, minute(0), Some(minute(announce_at))));
         }
-        assert_eq!(ids(&queue.take_late(10, minute(63))), [0_i64; 0]);
-        assert_eq!(ids(&queue.take_late(10, minute(65))), [4, 2]);
-        assert_eq!(ids(&queue.take_late(10, minute(65))), [0_i64; 0]);
-        assert_eq!(ids(&queue.take_late(1, minute(500))), [1]);
-        assert_eq!(ids(&queue.take_late(10, minute(500))), [3, 5]);
+        assert_eq!(ids(&queue.take_late(10, late_at(minute(63)))), [0_i64; 0]);
+        assert_eq!(ids(&queue.take_late(10, late_at(minute(65)))), [4, 2]);
+        assert_eq!(ids(&queue.take_late(10, late_at(minute(65)))), [0_i64; 0]);
+        assert_eq!(ids(&queue.take_late(1, late_at(minute(500)))), [1]);
+        assert_eq!(ids(&queue.take_late(10, late_at(minute(500)))), [3, 5]);
         assert!(queue.is_empty());
     }
 }

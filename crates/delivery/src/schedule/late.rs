@@ -1,4 +1,4 @@
-//! Messages that have waited for more than five minutes without being offered. They get a delivery record with the
+//! Messages that have waited for long without being offered. They get a delivery record with the
 //! cause (`message.delayed`); messages that are too old fail, unless they wait for a limit of our own.
 
 use std::collections::HashMap;
@@ -7,11 +7,10 @@ use std::time::Duration;
 use postroad_model::{ServerId, Timestamp};
 
 use super::block::{Block, Why};
+use super::entry::LateBound;
 use super::lane::LaneRoute;
 use super::{Entry, LaneKey, Line, Schedule};
 
-/// Shorter waits are not reported.
-const LATE_AFTER: Duration = Duration::from_mins(5);
 /// Of the records that are written at a time, one lane of a server gets at most one in this many.
 const LANES_AT_ONCE: usize = 8;
 
@@ -23,17 +22,12 @@ pub(crate) struct Late {
     pub(crate) block: Block,
 }
 
-impl Entry {
-    pub(super) fn is_late(&self, now: Timestamp) -> bool {
-        self.announce_at.unwrap_or_else(|| self.due_at.plus(LATE_AFTER)) <= now
-    }
-}
-
 impl Schedule {
-    /// Removes messages that wait for the DNS, for a site or domain that accepts nothing, for connections, or for a rate or
+    /// Removes messages that have waited for at least `after`: for the DNS, for a site or domain that accepts nothing, for connections, or for a rate or
     /// a warm-up; at most `limit`. Lanes and sites take turns. Messages that an operator blocks, or that only wait for
     /// their turn, stay.
-    pub(crate) fn take_late(&mut self, limit: usize, now: Timestamp) -> Vec<Late> {
+    pub(crate) fn take_late(&mut self, limit: usize, after: Duration, now: Timestamp) -> Vec<Late> {
+        let bound = LateBound::new(after, now);
         let of_each = (limit / LANES_AT_ONCE).max(1);
         // In the first round each kind of wait gets a third, then all that is left.
         let mut share = limit.div_ceil(3);
@@ -41,9 +35,9 @@ impl Schedule {
         loop {
             let before = late.len();
             let end = |late: &[Late]| limit.min(late.len() + share);
-            self.take_late_of_dns(end(&late), of_each, &mut late, now);
-            self.take_late_of_addresses(end(&late), of_each, &mut late, now);
-            self.take_late_of_sites(end(&late), of_each, &mut late, now);
+            self.take_late_of_dns(end(&late), of_each, &mut late, bound);
+            self.take_late_of_addresses(end(&late), of_each, &mut late, bound);
+            self.take_late_of_sites(end(&late), of_each, &mut late, bound);
             if late.len() == before || late.len() >= limit {
                 return late;
             }
@@ -51,7 +45,8 @@ impl Schedule {
         }
     }
 
-    fn take_late_of_sites(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, now: Timestamp) {
+    fn take_late_of_sites(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, bound: LateBound) {
+        let now = bound.now;
         let of_servers = self.server_rates(now);
         let has_work = |queue: &super::Queue| queue.waiting.waiting() > 0 && !queue.route.is_exempt;
         let queues = self.queues.iter().filter(|(_, queue)| has_work(queue)).map(|(id, _)| id);
@@ -69,7 +64,7 @@ impl Schedule {
                     || of_servers.contains_key(&server)
                     || lanes[lane].trouble.is_stopped(server)
             };
-            let taken = self.queues[queue].waiting.take_late(limit - late.len(), of_each, is_blocked, now);
+            let taken = self.queues[queue].waiting.take_late(limit - late.len(), of_each, is_blocked, bound);
             if !taken.is_empty() {
                 self.last_late.0 = queue;
             }
@@ -88,15 +83,21 @@ impl Schedule {
     }
 
     /// Retries that wait for the address of their last attempt.
-    fn take_late_of_addresses(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, now: Timestamp) {
+    fn take_late_of_addresses(
+        &mut self,
+        limit: usize,
+        of_each: usize,
+        late: &mut Vec<Late>,
+        bound: LateBound,
+    ) {
         let has_kept = |path: &super::Path| path.kept.waiting() > 0;
         let paths: Vec<usize> =
             self.paths.iter().filter(|(_, path)| has_kept(path)).map(|(id, _)| id).collect();
         for path in paths {
-            let block = self.path_block(path, now).or_else(|| self.connections_block(path, now));
+            let block = self.path_block(path, bound.now).or_else(|| self.connections_block(path, bound.now));
             let block = block.filter(|block| is_reported(&block.why));
             let Some(block) = block.filter(|_| late.len() < limit) else { continue };
-            let taken = self.paths[path].kept.take_late(limit - late.len(), of_each, |_, _| true, now);
+            let taken = self.paths[path].kept.take_late(limit - late.len(), of_each, |_, _| true, bound);
             for (lane_id, entry) in taken {
                 self.count_out(lane_id, entry.server_id);
                 let lane = self.lanes[lane_id].key.clone();
@@ -106,7 +107,7 @@ impl Schedule {
     }
 
     /// Messages to domains without a DNS answer.
-    fn take_late_of_dns(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, now: Timestamp) {
+    fn take_late_of_dns(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, bound: LateBound) {
         let waiting = self.lanes.iter().filter(|(_, lane)| !lane.unrouted.is_empty()).map(|(id, _)| id);
         for id in in_turn(waiting.collect(), self.last_late.1) {
             if late.len() >= limit {
@@ -117,7 +118,7 @@ impl Schedule {
                 LaneRoute::Failed { until, reason } => (Some(*until), Some(reason.clone())),
                 _ => (None, None),
             };
-            for entry in lane.unrouted.take_late(of_each.min(limit - late.len()), now) {
+            for entry in lane.unrouted.take_late(of_each.min(limit - late.len()), bound) {
                 self.last_late.1 = id;
                 lane.entries -= 1;
                 self.memory.remove(entry.server_id);

@@ -193,6 +193,8 @@ struct Pace {
     refusing_sites: Evidence,
     /// Recipient domains that refused mail, at any of the provider's sites.
     refusing_domains: Evidence,
+    /// The estimate stored last, and when it was learned.
+    noted: Option<(pacing_notes::PacingEstimates, Timestamp)>,
 }
 
 /// Work for the engine, outside of the schedule.

@@ -1,7 +1,7 @@
 //! Estimates about receivers, kept while nothing is sent to them, across restarts and between nodes. Each has a maximum
 //! age.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,15 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 use postroad_store::PacingNote;
 
-use super::{Schedule, SourceSite, sources};
+use super::{Pace, Schedule, SourceSite, sources};
 use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate, Reader, Reason};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 const KEPT_MAX: usize = 50_000;
 /// Unchanged estimates that replies have confirmed are stored again after this time, so that they do not expire.
 const CONFIRM_AFTER: Duration = Duration::from_mins(30);
+/// Notes about a whole provider have its name behind this instead of a site; hosts have no colon in their names.
+const PROVIDER_PREFIX: &str = "provider:";
 
 #[derive(Debug, Default)]
 pub(super) struct PacingNotes {
@@ -81,6 +83,45 @@ impl SourceSite {
         }
     }
 
+    /// Takes over estimates of another node where this one has none of its own, unless it has learned something later.
+    fn adopt(&mut self, note: &PacingNote) {
+        let last = self.evidence_at.max(self.noted.map(|(_, at)| at));
+        if last.is_some_and(|last| last >= note.learned_at) {
+            return;
+        }
+        let other = Self::restored(note);
+        let before = self.estimates();
+        if !self.rate.is_limiting() {
+            self.rate = other.rate;
+        }
+        if self.connection_limit.known().is_none() {
+            self.connection_limit = other.connection_limit;
+        }
+        if self.greylist.known().is_none() {
+            self.greylist = other.greylist;
+        }
+        let after = self.estimates();
+        if after != before {
+            self.noted = Some((after, note.learned_at));
+        }
+    }
+
+    fn restored(note: &PacingNote) -> Self {
+        let mut source_site = Self::default();
+        // Rate and connection limit age from the time they were learned.
+        if let Some(rate) = restored_rate(note) {
+            source_site.rate = rate;
+        }
+        if let Some(limit) = note.connections {
+            source_site.connection_limit = ConnectionEstimate::restored(limit, note.learned_at);
+        }
+        if let Some(secs) = note.greylist_secs {
+            source_site.greylist = GreylistTime::restored(Duration::from_secs(u64::from(secs)));
+        }
+        source_site.noted = Some((source_site.estimates(), note.learned_at));
+        source_site
+    }
+
     /// One sentence for people; `None` if nothing is known.
     pub(super) fn learned(&self, reader: Reader) -> Option<String> {
         let mut parts = Vec::new();
@@ -103,11 +144,32 @@ impl Schedule {
     pub(crate) fn remember(&mut self, notes: Vec<PacingNote>, now: Timestamp) {
         let known = &mut self.pacing_notes.by_receiver;
         known.retain(|_, note| now.since(note.learned_at) < AGE_MAX);
+        let mut keys = HashSet::new();
         for note in notes {
             let key = (note.source, Arc::from(note.site.as_str()));
+            keys.insert((note.source, Arc::clone(&key.1)));
             known.insert(key, note);
         }
         forget_oldest(known, KEPT_MAX);
+        if !keys.is_empty() {
+            self.adopt_notes(&keys);
+        }
+    }
+
+    /// Applies notes to receivers that mail is being sent to.
+    fn adopt_notes(&mut self, keys: &HashSet<(IpAddr, Arc<str>)>) {
+        for ((source, site), id) in &self.source_site_ids {
+            let key = (self.sources.scope_address(*source), Arc::clone(site));
+            if let Some(note) = self.pacing_notes.by_receiver.get(&key).filter(|_| keys.contains(&key)) {
+                self.source_sites[*id].adopt(note);
+            }
+        }
+        for ((source, provider), pace) in &mut self.paces {
+            let key = (self.sources.scope_address(*source), provider_key(provider));
+            if let Some(note) = self.pacing_notes.by_receiver.get(&key).filter(|_| keys.contains(&key)) {
+                pace.adopt(note);
+            }
+        }
     }
 
     /// Estimates that are new, or confirmed by replies, since the last call. Forgets old ones.
@@ -128,10 +190,8 @@ impl Schedule {
                 continue;
             }
             source_site.noted = Some((estimates, learned_at));
-            let source =
-                self.sources.find(*source).map_or(sources::ANY_ADDRESS, |source| source.scope_address());
             notes.push(PacingNote {
-                source,
+                source: self.sources.scope_address(*source),
                 site: site.to_string(),
                 per_minute: estimates.per_minute,
                 connections: estimates.connections,
@@ -141,30 +201,77 @@ impl Schedule {
                 learned_at,
             });
         }
+        for ((source, provider), pace) in &mut self.paces {
+            let source = self.sources.scope_address(*source);
+            notes.extend(pace.take_note(source, provider, now));
+        }
         self.remember(notes.clone(), now);
         notes
     }
 
     /// The state of a source at a site, restored from a note if there is one.
     pub(super) fn remembered_source_site(&self, source: IpAddr, site: &Arc<str>) -> SourceSite {
-        let mut source_site = SourceSite::default();
-        let Some(note) = self.pacing_notes.by_receiver.get(&(source, Arc::clone(site))) else {
-            return source_site;
-        };
-        // Rate and connection limit age from the time they were learned.
-        if let Some(rate) = note.per_minute {
-            source_site.rate =
-                RateEstimate::restored(f64::from(rate), Reason::restored(&note.reason), note.learned_at);
-        }
-        if let Some(limit) = note.connections {
-            source_site.connection_limit = ConnectionEstimate::restored(limit, note.learned_at);
-        }
-        if let Some(secs) = note.greylist_secs {
-            source_site.greylist = GreylistTime::restored(Duration::from_secs(u64::from(secs)));
-        }
-        source_site.noted = Some((source_site.estimates(), note.learned_at));
-        source_site
+        let note = self.pacing_notes.by_receiver.get(&(source, Arc::clone(site)));
+        note.map_or_else(SourceSite::default, SourceSite::restored)
     }
+}
+
+impl PacingNotes {
+    /// The note about a whole provider.
+    pub(super) fn of_provider(&self, source: IpAddr, provider: &str) -> Option<&PacingNote> {
+        self.by_receiver.get(&(source, provider_key(provider)))
+    }
+}
+
+impl Pace {
+    /// Takes over the rate of another process or node, if this one has none of its own.
+    pub(super) fn adopt(&mut self, note: &PacingNote) {
+        let is_known = self.noted.is_some_and(|(_, at)| at >= note.learned_at);
+        if let Some(rate) = restored_rate(note).filter(|_| !is_known && !self.rate.is_limiting()) {
+            self.rate = rate;
+            self.noted = Some((self.estimates(), note.learned_at));
+        }
+    }
+
+    fn estimates(&self) -> PacingEstimates {
+        let per_minute = self.rate.known().map(|(rate, _)| rate.round() as u32);
+        PacingEstimates { per_minute, ..PacingEstimates::default() }
+    }
+
+    /// The note to store, if the rate is new or a refusal has confirmed it since the last one.
+    fn take_note(&mut self, source: IpAddr, provider: &str, now: Timestamp) -> Option<PacingNote> {
+        // Forgets a rate that is too old.
+        self.rate.per_minute(now);
+        let estimates = self.estimates();
+        let per_minute = estimates.per_minute.filter(|_| self.has_several_sites)?;
+        let learned_at = self.rate.refused_at().or(self.noted.map(|(_, at)| at)).unwrap_or(now);
+        if let Some((noted, at)) = self.noted
+            && noted.is_close_to(estimates)
+            && learned_at.since(at) < CONFIRM_AFTER
+        {
+            return None;
+        }
+        self.noted = Some((estimates, learned_at));
+        Some(PacingNote {
+            source,
+            site: format!("{PROVIDER_PREFIX}{provider}"),
+            per_minute: Some(per_minute),
+            connections: None,
+            greylist_secs: None,
+            // Words of a reply would outlive the message that they may quote.
+            reason: self.rate.reason().codes().to_owned(),
+            learned_at,
+        })
+    }
+}
+
+fn restored_rate(note: &PacingNote) -> Option<RateEstimate> {
+    let rate = f64::from(note.per_minute?);
+    Some(RateEstimate::restored(rate, Reason::restored(&note.reason), note.learned_at))
+}
+
+fn provider_key(provider: &str) -> Arc<str> {
+    format!("{PROVIDER_PREFIX}{provider}").into()
 }
 
 /// Keeps the `max` newest notes.
@@ -263,5 +370,40 @@ mod tests {
             "it may be another receiver by now"
         );
         assert_eq!(schedule.source_sites[id].learned(Reader::Operator), None);
+    }
+
+    fn note(site: &str, per_minute: u32, learned_at: Timestamp) -> PacingNote {
+        PacingNote {
+            source: sources::ANY_ADDRESS,
+            site: site.to_owned(),
+            per_minute: Some(per_minute),
+            connections: Some(3),
+            greylist_secs: None,
+            reason: "421".to_owned(),
+            learned_at,
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_sending_takes_over_what_another_has_learned_since() {
+        let start = Timestamp::from_micros(1_794_700_800_000_000);
+        let later = start.plus(Duration::from_mins(1));
+        let mut schedule =
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
+        let site: Arc<str> = "mx.one.example".into();
+        let id = schedule.source_sites.insert(SourceSite::default());
+        schedule.source_site_ids.insert((postroad_model::SourceId(0), Arc::clone(&site)), id);
+        schedule.source_sites[id].connection_limit.refused(5, start);
+        schedule.source_sites[id].evidence_at = Some(start);
+        let own_limit = schedule.source_sites[id].connection_limit.known();
+        schedule.remember(vec![note("mx.other.example", 90, later)], later);
+        assert!(!schedule.source_sites[id].rate.is_limiting(), "it is about another receiver");
+        schedule.remember(vec![note("mx.one.example", 90, start)], later);
+        assert!(!schedule.source_sites[id].rate.is_limiting(), "it is older than what this node knows");
+        schedule.remember(vec![note("mx.one.example", 90, later)], later);
+        let source_site = &mut schedule.source_sites[id];
+        assert_eq!(source_site.rate.per_minute(later).map(f64::round), Some(81.0));
+        assert_eq!(source_site.connection_limit.known(), own_limit, "its own estimate stays");
+        assert_eq!(schedule.take_pacing_notes(later), [], "it is not stored again as its own");
     }
 }

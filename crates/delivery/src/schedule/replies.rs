@@ -226,11 +226,26 @@ impl Schedule {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         let slowed = match reply.signal? {
             Signal::TooFast if !is_about_domain => {
-                let per_minute = source_site.rate.per_minute(now)?;
-                let site = &route.base_site;
+                let of_site = source_site.rate.per_minute(now);
+                let pace = self.pace(source, &route);
+                let of_provider = pace.rate.per_minute(now).filter(|_| pace.has_several_sites);
+                let (receiver, per_minute) = match of_provider {
+                    Some(per_minute) => (&route.provider, per_minute),
+                    None => (&route.base_site, of_site?),
+                };
                 return Some(format!(
-                    "mail to {site} from this address is slowed to about {per_minute:.0} messages a minute"
+                    "mail to {receiver} from this address is slowed to about {per_minute:.0} messages a minute"
                 ));
+            }
+            Signal::TooManyConnections => {
+                let limit = source_site.connection_limit.known()?;
+                let site = &route.base_site;
+                return Some(format!("mail to {site} from this address uses at most {limit} connections"));
+            }
+            Signal::Greylisted => {
+                let lasts = source_site.greylist.known()?;
+                let site = &route.base_site;
+                return Some(format!("{site} greylists messages for about {} s", lasts.as_secs()));
             }
             Signal::TooFast | Signal::Reputation | Signal::Content | Signal::RecipientPolicy => {
                 let of_site = source_site.standstill.is_stopped().then(|| route.base_site.to_string());
@@ -243,7 +258,7 @@ impl Schedule {
                     .map(|receiver| format!("{receiver} from this address"))
                     .or_else(|| of_domain.map(|lane| lane.key.domain.to_string()))?
             }
-            Signal::TooManyConnections | Signal::ConnectionUsedUp | Signal::Greylisted => return None,
+            Signal::ConnectionUsedUp => return None,
         };
         Some(format!("mail to {slowed} is stopped, and one message at a time tries again"))
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 
-use super::entry::Entry;
+use super::entry::{Entry, LateBound};
 use super::entry_queue::EntryQueue;
 
 /// Maximum number of turns that one message costs; a small one costs one.
@@ -202,7 +202,7 @@ impl SiteQueue {
         limit: usize,
         of_each: usize,
         is_blocked: impl Fn(usize, ServerId) -> bool,
-        now: Timestamp,
+        bound: LateBound,
     ) -> Vec<(usize, Entry)> {
         let mut taken = Vec::new();
         for (server, server_queue) in &mut self.servers {
@@ -210,7 +210,7 @@ impl SiteQueue {
                 if taken.len() >= limit || !is_blocked(*lane, *server) {
                     continue;
                 }
-                let late = queue.entries.take_late(of_each.min(limit - taken.len()), now);
+                let late = queue.entries.take_late(of_each.min(limit - taken.len()), bound);
                 server_queue.waiting -= late.len();
                 self.waiting -= late.len();
                 taken.extend(late.into_iter().map(|entry| (*lane, entry)));

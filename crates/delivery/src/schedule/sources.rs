@@ -186,6 +186,11 @@ impl Sources {
         self.pools.get(&pool).map_or("default", |pool| &pool.name)
     }
 
+    /// The address by which gates and notes name a source; that of no particular address if the source is unknown.
+    pub(super) fn scope_address(&self, source: SourceId) -> IpAddr {
+        self.find(source).map_or(ANY_ADDRESS, |source| source.scope_address())
+    }
+
     pub(super) fn find(&self, id: SourceId) -> Option<&Arc<Source>> {
         self.by_id.get(&id)
     }

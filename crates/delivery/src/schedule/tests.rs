@@ -21,6 +21,8 @@ use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 
 const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
+/// Waits shorter than this are not reported.
+const LATE_AFTER: Duration = Duration::from_mins(5);
 /// How long a message takes on the wire.
 const ON_THE_WIRE: Duration = Duration::from_millis(20);
 
@@ -600,21 +602,21 @@ fn messages_behind_a_dead_host_are_not_tried_and_reported_after_five_minutes() {
     world.run(Duration::from_mins(4));
     let (waiting, now) = (world.schedule.entries(), world.now);
     assert_eq!(waiting, 100, "those that failed with their connections, and those that wait");
-    assert!(world.schedule.take_late(1_000, now).is_empty(), "they have not waited for long");
+    assert!(world.schedule.take_late(1_000, LATE_AFTER, now).is_empty(), "they have not waited for long");
     world.run(Duration::from_mins(2));
     let now = world.now;
-    let late = world.schedule.take_late(50, now);
+    let late = world.schedule.take_late(50, LATE_AFTER, now);
     assert_eq!(late.len(), 50);
     assert!(late.iter().all(|late| late.entry.attempts == 0), "none of them was offered to anybody");
     assert!(late[0].block.why.to_string().contains("could not be reached (refused)"), "{late:?}");
     assert_eq!(world.schedule.entries(), 50);
-    let rest = world.schedule.take_late(1_000, now);
+    let rest = world.schedule.take_late(1_000, LATE_AFTER, now);
     assert!(rest.len() > 30, "{}", rest.len());
     for late in late.into_iter().chain(rest) {
         let entry = Entry { announce_at: Some(now.plus(Duration::from_mins(10))), ..late.entry };
         world.schedule.put_back(late.lane, entry, now);
     }
-    assert!(world.schedule.take_late(1_000, now).is_empty(), "they are not reported twice");
+    assert!(world.schedule.take_late(1_000, LATE_AFTER, now).is_empty(), "they are not reported twice");
     world.dead.clear();
     world.run(Duration::from_mins(10));
     assert_eq!(world.sent.len(), 100);
@@ -628,10 +630,10 @@ fn messages_that_wait_for_a_rate_are_reported_and_keep_their_order() {
     (0..20).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_mins(4));
     let now = world.now;
-    assert!(world.schedule.take_late(1_000, now).is_empty(), "they have not waited for long");
+    assert!(world.schedule.take_late(1_000, LATE_AFTER, now).is_empty(), "they have not waited for long");
     world.run(Duration::from_mins(2));
     let now = world.now;
-    let late = world.schedule.take_late(5, now);
+    let late = world.schedule.take_late(5, LATE_AFTER, now);
     assert_eq!(late.len(), 5);
     for late in late {
         let cause = late.block.why.to_string();
@@ -657,14 +659,14 @@ fn messages_without_a_dns_answer_wait_and_are_reported_after_five_minutes() {
         }
     }
     let now = world.now.plus(Duration::from_mins(4));
-    assert!(world.schedule.take_late(1_000, now).is_empty());
+    assert!(world.schedule.take_late(1_000, LATE_AFTER, now).is_empty());
     let now = world.now.plus(Duration::from_mins(5));
-    let late = world.schedule.take_late(2, now);
+    let late = world.schedule.take_late(2, LATE_AFTER, now);
     assert_eq!(late.len(), 2);
     let cause = late[0].block.why.to_string();
     assert_eq!(cause, "the DNS does not say where mail for silent.example goes (SERVFAIL)");
     assert!(!late[0].block.why.is_ours());
-    assert_eq!((world.schedule.take_late(1_000, now).len(), world.schedule.entries()), (1, 0));
+    assert_eq!((world.schedule.take_late(1_000, LATE_AFTER, now).len(), world.schedule.entries()), (1, 0));
 }
 
 #[test]
@@ -687,7 +689,7 @@ fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
         }
         world.schedule.tick(now);
         fail(&mut world, now);
-        for late in world.schedule.take_late(500, now) {
+        for late in world.schedule.take_late(500, LATE_AFTER, now) {
             late_messages.push((late.entry.message_id.0, now.since(START).as_secs() / 60));
             // As the engine does: it is reported again later, and waits meanwhile.
             let announce_at = Some(now.plus(Duration::from_hours(1)));
@@ -704,10 +706,10 @@ fn many_late_messages_of_one_domain_do_not_delay_the_record_of_another() {
     (0..2_000).for_each(|id| world.add(1, id, "many.example"));
     world.add(2, 2_000, "single.example");
     let now = world.now.plus(Duration::from_mins(6));
-    let late = world.schedule.take_late(500, now);
+    let late = world.schedule.take_late(500, LATE_AFTER, now);
     assert_eq!(late.len(), 500);
     assert!(late.iter().any(|late| late.entry.message_id.0 == 2_000));
-    let next = world.schedule.take_late(500, now);
+    let next = world.schedule.take_late(500, LATE_AFTER, now);
     assert_eq!(next.iter().map(|late| late.entry.message_id.0).min(), Some(499), "in order");
 }
 
@@ -717,9 +719,9 @@ fn messages_that_only_wait_for_a_connection_are_reported_after_five_minutes() {
     world.rules.connections_max = 1;
     (0..30).for_each(|id| world.add(1, id, "slow.example"));
     world.run(Duration::from_secs(299));
-    assert!(world.schedule.take_late(500, world.now).is_empty());
+    assert!(world.schedule.take_late(500, LATE_AFTER, world.now).is_empty());
     world.run(Duration::from_secs(1));
-    let late = world.schedule.take_late(500, world.now);
+    let late = world.schedule.take_late(500, LATE_AFTER, world.now);
     let ids: Vec<i64> = late.iter().map(|late| late.entry.message_id.0).collect();
     assert!(ids.contains(&10), "{ids:?}");
     let why = &late[0].block.why;
@@ -864,6 +866,53 @@ fn refusal_reports_the_conclusion_without_the_receivers_words() {
     let slowed = refuse(postroad_mail::Signal::TooFast).unwrap();
     let expected = "mail to mx.one.example from this address is slowed to about ";
     assert!(slowed.starts_with(expected) && slowed.ends_with(" messages a minute"), "{slowed}");
+    let narrowed = refuse(postroad_mail::Signal::TooManyConnections).unwrap();
+    assert!(narrowed.starts_with("mail to mx.one.example from this address uses at most "), "{narrowed}");
+}
+
+#[test]
+fn a_providers_rate_is_known_to_the_next_process() {
+    let mut world = World::new();
+    let provider = world.rules.name.clone();
+    let domains = ["one.example", "two.example", "three.example"];
+    for (id, domain) in domains.into_iter().enumerate() {
+        world.add(1, id as i64, domain);
+    }
+    world.run(Duration::from_secs(1));
+    let paths: Vec<usize> = world.schedule.paths.iter().map(|(id, _)| id).collect();
+    assert_eq!(paths.len(), 3);
+    let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
+    // Minutes of mail, so that the rate is measured.
+    for second in 0..90 {
+        world.now = world.now.plus(Duration::from_secs(1));
+        world.schedule.accepted(paths[second % 3], &lane, ServerId(1), world.now);
+    }
+    for (number, path) in paths.into_iter().enumerate() {
+        let server = ServerId(1 + number as i64 % 2);
+        let reason = &Reason::of_message("451 4.7.500 Server busy", server);
+        let signal = Some(postroad_mail::Signal::TooFast);
+        let reply = RefusalReply {
+            lane: &lane,
+            server,
+            greylisted: None,
+            phase: ReplyPhase::MailFrom,
+            signal,
+            reason,
+        };
+        let conclusion = world.schedule.refused(path, reply, world.now).conclusion.unwrap();
+        let names_provider =
+            conclusion.starts_with(&format!("mail to {provider} from this address is slowed"));
+        assert_eq!(names_provider, number == 2, "{conclusion}");
+    }
+    let notes = world.schedule.take_pacing_notes(world.now);
+    assert!(notes.iter().any(|note| note.site == format!("provider:{provider}")), "{notes:?}");
+    let mut next = World::new();
+    next.now = world.now;
+    next.schedule.remember(notes, next.now);
+    next.add(1, 9, "four.example");
+    next.run(Duration::from_millis(100));
+    let limited = next.schedule.paces.values().filter(|pace| pace.rate.is_limiting()).count();
+    assert_eq!(limited, 1, "the new site is sent to at the provider's rate");
 }
 
 fn source(id: i64, pool: i64, weight: u32) -> Source {
@@ -1100,7 +1149,7 @@ fn retries_that_wait_for_their_addresses_say_so() {
     let in_totals: usize = world.schedule.totals(world.now).paths.iter().map(|path| path.waiting).sum();
     assert!(in_totals >= 400 - world.sent.len(), "{in_totals}");
     world.run(Duration::from_mins(6));
-    let late = world.schedule.take_late(1_000, world.now);
+    let late = world.schedule.take_late(1_000, LATE_AFTER, world.now);
     let is_kept = |entry: &Entry| entry.source.is_some();
     assert!(late.iter().any(|late| is_kept(&late.entry)), "{late:?}");
     assert_eq!(late.len() + world.sent.len() + world.schedule.entries(), 400);

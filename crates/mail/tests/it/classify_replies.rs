@@ -1,11 +1,10 @@
 //! Replies as receivers of all kinds send them, and what follows from each for message, address and destination. The
 //! samples of the rule file say which rule fires; this says whether the answer is right.
 
-use postroad_mail::{Reply, ReplyPhase, classify, classify_in};
+use postroad_mail::{Reply, ReplyPhase, Verdict, classify, classify_in};
 
 /// The verdict in the words of the table: gone (permanent and hard), no (permanent), wait, slow (wait and throttle).
-fn outcome(reply: &str) -> (&'static str, &'static str) {
-    let verdict = classify(&Reply::parse(reply).unwrap_or_else(|problem| panic!("{reply}: {problem}")));
+fn outcome(verdict: &Verdict) -> (&'static str, &'static str) {
     let follows = match (verdict.permanent, verdict.hard, verdict.throttle) {
         (true, true, false) => "gone",
         (true, false, false) => "no",
@@ -16,18 +15,35 @@ fn outcome(reply: &str) -> (&'static str, &'static str) {
     (verdict.class.as_str(), follows)
 }
 
-/// One row a line: class, what follows, reply. `\n` in a reply is a line break.
+/// One row a line: class, what follows, reply. `\n` in a reply is a line break. The command is not known.
 #[track_caller]
 fn check(table: &str) {
+    check_with(table, &[None]);
+}
+
+/// The same whatever the reply answers: the greeting, MAIL, RCPT or the message.
+#[track_caller]
+fn check_in_all_phases(table: &str) {
+    let phases = ReplyPhase::ALL.map(Some);
+    check_with(table, &[&phases[..], &[None]].concat());
+}
+
+#[track_caller]
+fn check_with(table: &str, phases: &[Option<ReplyPhase>]) {
     let mut wrong = Vec::new();
     for row in table.lines().map(str::trim).filter(|row| !row.is_empty()) {
         let mut parts = row.splitn(3, ' ');
         let mut part = || parts.next().expect("class, what follows, reply").trim();
         let (class, follows, reply) = (part(), part(), part().replace("\\n", "\n"));
-        let (found, found_follows) = outcome(&reply);
-        if (found, found_follows) != (class, follows) {
-            let rule = classify(&Reply::parse(&reply).expect("a reply")).rule;
-            wrong.push(format!("{found} {found_follows} by {rule}, not {class} {follows}: {reply}"));
+        let reply = Reply::parse(&reply).unwrap_or_else(|problem| panic!("{reply}: {problem}"));
+        for phase in phases {
+            let verdict = phase.map_or_else(|| classify(&reply), |phase| classify_in(phase, &reply));
+            let (found, found_follows) = outcome(&verdict);
+            if (found, found_follows) != (class, follows) {
+                let (rule, at) = (verdict.rule, phase.map_or("any command", ReplyPhase::as_str));
+                wrong
+                    .push(format!("{found} {found_follows} by {rule} at {at}, not {class} {follows}: {row}"));
+            }
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
@@ -227,7 +243,7 @@ fn names_times_commands_and_the_rest() {
 
 #[test]
 fn a_rule_of_the_recipient_is_final_and_slows_nobody() {
-    check(
+    check_in_all_phases(
         r"
         policy no 550 5.7.1 TRANSPORT.RULES.RejectMessage; the message was rejected by organization policy
         policy no 554 5.7.1 <jo@example.com>: Recipient address rejected: Policy rejection
@@ -241,7 +257,7 @@ fn a_rule_of_the_recipient_is_final_and_slows_nobody() {
 
 #[test]
 fn refusals_that_every_attempt_would_meet_are_final_and_slow_nobody() {
-    check(
+    check_in_all_phases(
         r"
         content no 554 5.6.1 Eight bit data not allowed
         content no 550 5.6.7 Non-ASCII addresses not permitted
@@ -255,7 +271,7 @@ fn refusals_that_every_attempt_would_meet_are_final_and_slow_nobody() {
 
 #[test]
 fn limits_are_seen_whatever_they_are_called() {
-    check(
+    check_in_all_phases(
         r"
         rate_limited slow 451 Resources temporarily not available - Please try again later [#4.16.1].
         rate_limited slow 451 4.7.1 <jo@example.com>: hourly limit exceeded

@@ -25,6 +25,7 @@ pub(crate) struct Delivery {
     /// Empty for the default of the command.
     pub(crate) retry_schedule: Vec<Duration>,
     pub(crate) give_up_after: Duration,
+    pub(crate) delay_notice_after: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) busy_greeting_timeout: Duration,
     pub(crate) reply_timeout: Duration,
@@ -79,6 +80,7 @@ impl Delivery {
             catch_all: None,
             retry_schedule: Vec::new(),
             give_up_after: Duration::ZERO,
+            delay_notice_after: Duration::ZERO,
             connect_timeout: Duration::ZERO,
             busy_greeting_timeout: Duration::ZERO,
             reply_timeout: Duration::ZERO,
@@ -152,6 +154,7 @@ impl Config {
             }),
             allow_private_destinations: settings.allow_private_destinations,
             retry: RetryPolicy::new(pauses, settings.give_up_after),
+            delay_notice_after: settings.delay_notice_after,
             reply_timeout: settings.reply_timeout,
             final_reply_timeout: settings.final_reply_timeout,
             connect_timeout: settings.connect_timeout,

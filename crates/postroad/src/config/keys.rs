@@ -295,6 +295,12 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.delivery.give_up_after, given.duration()),
     },
     Key {
+        path: "delivery.delay_notice_after",
+        default: r#""5m""#,
+        doc: "Messages that wait this long without an attempt get a SoftFail delivery with the cause, and message.delayed.",
+        set: |config, given| put(&mut config.delivery.delay_notice_after, given.duration()),
+    },
+    Key {
         path: "delivery.connect_timeout",
         default: r#""30s""#,
         doc: "Longest wait for a connection to one address.",

@@ -30,7 +30,7 @@ pub(super) struct Measured {
     pub(super) p95: Option<f64>,
     /// The largest difference of an address's messages from its share, in percent of the share.
     pub(super) uneven: Option<f64>,
-    /// Messages with a temporary failure though they were never offered.
+    /// Temporary failures without an offer: the connection that was opened for the message failed.
     pub(super) unoffered: Option<f64>,
     /// Messages sent twice, or lost.
     pub(super) faults: f64,
@@ -51,8 +51,7 @@ fn rate(per_minute: f64, seed: u64) -> RateLimit {
     let places = [RefusedAt::MailFrom, RefusedAt::EndOfData, RefusedAt::Banner];
     let replies =
         ["421 4.7.28 Rate limit exceeded, slow down", "451 4.7.1 Too many messages, try again slower"];
-    let at = places[seed as usize % 3];
-    let reply = if at == RefusedAt::Banner { replies[0] } else { replies[(seed / 3) as usize % 2] };
+    let (at, reply) = (places[seed as usize % 3], replies[(seed / 3) as usize % 2]);
     RateLimit { per_minute, window: windows[(seed / 2) as usize % 4], at, reply: reply.to_owned() }
 }
 
@@ -109,12 +108,24 @@ fn unoffered(world: &World) -> f64 {
     world.messages.iter().map(|message| f64::from(message.delayed_unoffered)).sum()
 }
 
-/// Every message is sent once, has failed, or still waits here.
+/// Messages that were sent twice, lost or failed. Every other one was sent once or still waits.
 fn faults(world: &World) -> f64 {
+    let failed = world.messages.iter().filter(|message| message.failed).count();
+    twice_or_lost(world) + failed as f64
+}
+
+/// The same for receivers that reply with 5xx, where messages may fail.
+fn twice_or_lost(world: &World) -> f64 {
     let twice = world.messages.iter().filter(|message| message.taken > 1).count();
     let waiting = world.messages.iter().filter(|message| message.taken == 0 && !message.failed).count();
     let lost = waiting.saturating_sub(world.held());
     (twice + lost) as f64
+}
+
+/// Seconds from the end of a block until the first message is taken; infinite if none is.
+fn first_accepted_after(world: &World, end: Duration) -> f64 {
+    let times = world.receivers[0].accepted.iter().map(|(_, at)| at.since(START));
+    times.filter(|at| *at >= end).min().map_or(f64::INFINITY, |at| (at - end).as_secs_f64())
 }
 
 /// A rate that the receiver does not publish, for `length` minutes.
@@ -236,7 +247,11 @@ pub(super) fn refusing_domain(seed: u64) -> Measured {
         world.add_at(Duration::from_secs(id), 2 + id as i64 % 4, &domain);
     }
     world.run_until(minutes(25));
-    Measured { p95: Some(wait(&world, &[2, 3, 4, 5], 0.95)), faults: faults(&world), ..Measured::default() }
+    Measured {
+        p95: Some(wait(&world, &[2, 3, 4, 5], 0.95)),
+        faults: twice_or_lost(&world),
+        ..Measured::default()
+    }
 }
 
 /// One domain at a large receiver accepts no more for now; others send to other domains there.
@@ -271,7 +286,7 @@ pub(super) fn listed_address(seed: u64) -> Measured {
     Measured {
         refusals: Some(world.receivers[0].refused.len() as f64),
         p95: Some(wait(&world, &[1, 2, 3], 0.95)),
-        faults: faults(&world),
+        faults: twice_or_lost(&world),
         ..Measured::default()
     }
 }
@@ -287,16 +302,16 @@ pub(super) fn outage(reply: &str, seed: u64) -> Measured {
         world.add_at(Duration::from_secs(id), 1 + id as i64 % 2, &domain);
     }
     world.run_until(minutes(40));
-    let first = world.receivers[0].accepted.iter().map(|(_, at)| at.since(START)).find(|at| *at >= to);
     Measured {
-        p90: first.map(|at| at.saturating_sub(to).as_secs_f64()),
+        p90: Some(first_accepted_after(&world, to)),
+        unoffered: Some(unoffered(&world)),
         refusals: Some(refused_between(&world, from, to)),
         faults: faults(&world),
         ..Measured::default()
     }
 }
 
-/// The receiver blocks us for ten minutes. `share` is how long after its end the first message is taken, in seconds.
+/// The receiver blocks us for ten minutes. `p90` is how long after its end the first message is taken, in seconds.
 pub(super) fn block(seed: u64) -> Measured {
     let (from, to) = (minutes(2), minutes(12));
     let replies = [
@@ -318,12 +333,12 @@ pub(super) fn block(seed: u64) -> Measured {
         world.add_at(Duration::from_secs(id), 1 + id as i64 % 2, &domain);
     }
     world.run_until(minutes(40));
-    let first = world.receivers[0].accepted.iter().map(|(_, at)| at.since(START)).find(|at| *at >= to);
     Measured {
-        p90: first.map(|at| at.saturating_sub(to).as_secs_f64()),
+        p90: Some(first_accepted_after(&world, to)),
         p95: Some(wait(&world, &[2], 0.95)),
+        unoffered: Some(unoffered(&world)),
         refusals: Some(refused_between(&world, from, to)),
-        faults: faults(&world),
+        faults: twice_or_lost(&world),
         ..Measured::default()
     }
 }
@@ -342,7 +357,7 @@ fn provider_of_domains(limits: HiddenLimits, seed: u64) -> World {
     world
 }
 
-/// The whole provider blocks us for ten minutes, at every one of its domains.
+/// The whole provider blocks us for ten minutes, at every one of its domains. `p90` is as in `block`.
 pub(super) fn provider_block(seed: u64) -> Measured {
     let (from, to) = (minutes(2), minutes(12));
     let reply = "550 5.7.1 Unfortunately, messages from [192.0.2.25] weren't sent. Part of their network is on our block list (S3140)";
@@ -350,11 +365,11 @@ pub(super) fn provider_block(seed: u64) -> Measured {
     let blocks = vec![BlockedTime { from, to, at, reply: reply.to_owned() }];
     let mut world = provider_of_domains(HiddenLimits { blocks, ..limits(seed) }, seed);
     world.run_until(minutes(40));
-    let first = world.receivers[0].accepted.iter().map(|(_, at)| at.since(START)).find(|at| *at >= to);
     Measured {
-        p90: first.map(|at| at.saturating_sub(to).as_secs_f64()),
+        p90: Some(first_accepted_after(&world, to)),
+        unoffered: Some(unoffered(&world)),
         refusals: Some(refused_between(&world, from, to)),
-        faults: faults(&world),
+        faults: twice_or_lost(&world),
         ..Measured::default()
     }
 }
@@ -369,7 +384,11 @@ pub(super) fn refusing_domain_of_provider(seed: u64) -> Measured {
         world.add_at(Duration::from_secs(30 + id * 5), 5 + id as i64 % 3, "picky.example");
     }
     world.run_until(minutes(30));
-    Measured { p95: Some(wait(&world, &[1, 2, 3, 4], 0.95)), faults: faults(&world), ..Measured::default() }
+    Measured {
+        p95: Some(wait(&world, &[1, 2, 3, 4], 0.95)),
+        faults: twice_or_lost(&world),
+        ..Measured::default()
+    }
 }
 
 /// A receiver that takes twenty seconds for each message. `share` is of what ten connections can carry after the first three

@@ -36,11 +36,11 @@ fn all(length: u64) -> Vec<Row> {
             rows::connection_limit(most, RefusedAt::Banner, seed)
         }));
     }
-    let target = Measured { share: Some(90.0), unoffered: Some(0.0), ..Measured::default() };
+    let target = Measured { share: Some(95.0), unoffered: Some(0.0), ..Measured::default() };
     all.push(row("2 connections, refused at MAIL", target, |seed| {
         rows::connection_limit(2, RefusedAt::MailFrom, seed)
     }));
-    let target = Measured { share: Some(85.0), ..Measured::default() };
+    let target = Measured { share: Some(85.0), refusals: Some(20.0), ..Measured::default() };
     all.push(row("limit rises x 4", target, |seed| rows::step(300.0, 1_200.0, seed)));
     let target = Measured { share: Some(85.0), refusals: Some(20.0), ..Measured::default() };
     all.push(row("limit falls to a twelfth", target, |seed| rows::step(1_200.0, 100.0, seed)));
@@ -80,7 +80,9 @@ fn all(length: u64) -> Vec<Row> {
     all.push(row("451 at the banner for 10 min", target, |seed| {
         rows::outage("451 4.3.0 Temporary server error", seed)
     }));
-    all.push(row("block of 10 min", Measured { p90: Some(60.0), ..Measured::default() }, rows::block));
+    // Nobody's mail waits for longer than the block and the time to find its end.
+    let target = Measured { p90: Some(60.0), p95: Some(660.0), ..Measured::default() };
+    all.push(row("block of 10 min", target, rows::block));
     let target = Measured { p90: Some(60.0), refusals: Some(80.0), ..Measured::default() };
     all.push(row("block at all domains of a provider", target, rows::provider_block));
     let target = Measured { p95: Some(5.0), ..Measured::default() };
@@ -93,15 +95,15 @@ fn all(length: u64) -> Vec<Row> {
 fn median(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let mut values: Vec<f64> = values.flatten().collect();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    let upper = *values.get(values.len() / 2)?;
+    let lower = if values.len() % 2 == 0 { values[values.len() / 2 - 1] } else { upper };
+    Some(f64::midpoint(lower, upper))
 }
 
-/// The worst seed reaches so much of what the median has to.
-const WORST: f64 = 0.8;
-
-fn worst(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    values.flatten().min_by(f64::total_cmp)
-}
+/// The worst seed reaches this part of the share that the median has to reach.
+const WORST_SHARE: f64 = 0.8;
+/// The worst seed is refused at most this many times as often as the median may be.
+const WORST_REFUSED: f64 = 3.0;
 
 fn shown(value: Option<f64>, target: Option<f64>) -> String {
     let value = value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
@@ -124,6 +126,7 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
         "uneven %",
         "faults",
         "worst share %",
+        "worst refused %",
     ];
     println!(
         "median of {} seeds; wanted in brackets\n| {} |\n|{}",
@@ -139,24 +142,36 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
             [|m| m.share, |m| m.refused, |m| m.refusals, |m| m.p90, |m| m.p95, |m| m.unoffered, |m| m.uneven];
         let cells = figures.map(|get| shown(of(get), get(&row.target)));
         let faults: f64 = measured.iter().map(|m| m.faults).sum();
-        let worst_share = worst(measured.iter().map(|m| m.share));
-        let target_of_worst = row.target.share.map(|target| target * WORST);
-        let worst_cell = shown(worst_share, target_of_worst);
-        println!("| {} | {} | {faults} | {worst_cell} |", row.name, cells.join(" | "));
-        if let (Some(share), Some(target)) = (worst_share, target_of_worst)
-            && share < target
-        {
-            short.push(format!("{}, worst share: {share:.1} instead of {target:.1}", row.name));
+        let worst_share = measured.iter().filter_map(|m| m.share).min_by(f64::total_cmp);
+        let worst_refused = measured.iter().filter_map(|m| m.refused).max_by(f64::total_cmp);
+        let share_target = row.target.share.map(|target| target * WORST_SHARE);
+        let refused_target = row.target.refused.map(|target| target * WORST_REFUSED);
+        println!(
+            "| {} | {} | {faults} | {} | {} |",
+            row.name,
+            cells.join(" | "),
+            shown(worst_share, share_target),
+            shown(worst_refused, refused_target)
+        );
+        if share_target.is_some_and(|target| worst_share.is_none_or(|share| share < target)) {
+            short.push(format!("{}, worst share: {worst_share:?} instead of {share_target:?}", row.name));
+        }
+        if refused_target.is_some_and(|target| worst_refused.is_none_or(|refused| refused > target)) {
+            short.push(format!(
+                "{}, worst refused: {worst_refused:?} instead of {refused_target:?}",
+                row.name
+            ));
         }
         for (at, get) in figures.iter().enumerate() {
-            let (Some(target), Some(got)) = (get(&row.target), of(*get)) else { continue };
-            let is_kept = if at == 0 { got >= target } else { got <= target };
+            let Some(target) = get(&row.target) else { continue };
+            let got = of(*get);
+            let is_kept = got.is_some_and(|got| if at == 0 { got >= target } else { got <= target });
             if !is_kept {
-                short.push(format!("{}, {}: {got:.1} instead of {target}", row.name, head[at + 1]));
+                short.push(format!("{}, {}: {got:?} instead of {target}", row.name, head[at + 1]));
             }
         }
         if faults > 0.0 {
-            short.push(format!("{}: {faults} messages lost or sent twice", row.name));
+            short.push(format!("{}: {faults} messages failed, lost or sent twice", row.name));
         }
     }
     assert!(short.is_empty(), "{}", short.join("\n"));

@@ -2,6 +2,7 @@
 
 mod dane;
 mod dead_node;
+mod delay_notice;
 pub(crate) mod fairness;
 mod feedback_signature;
 mod gates;

@@ -121,6 +121,21 @@ async fn broken_tls_falls_back_to_plain() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_refuses_starttls_gets_its_mail_in_plain_text() {
+    let outside = Outside::new();
+    let refusal = Answer::reply("454 4.7.0 TLS not available");
+    let script = Script::new().with_tls(PeerTls::Garbage).on(Stage::StartTls, refusal);
+    let peer = outside.site("shop.example", script);
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!((deliveries.len(), &deliveries[0]["tls"]), (1, &Value::Null), "{deliveries:#?}");
+    let details = deliveries[0]["details"].as_str().unwrap();
+    assert!(details.contains("mx.shop.example offers STARTTLS and refused it"), "{details}");
+    assert_eq!(peer.connections().len(), 1, "the same connection goes on");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusal_after_broken_tls_names_why_tls_was_not_used() {
     let outside = Outside::new();
     let script = Script::new().with_tls(PeerTls::Garbage);

@@ -14,6 +14,9 @@ use crate::world::{Engine, SEND, World, both_engines, good_but, is_optimised_bui
 
 const SILENT_HOSTS: usize = 1_000;
 const DEAD_DOMAINS: usize = 3_000;
+/// Domains whose name servers answer late, and as many whose name servers answer with an error.
+const SLOW_DOMAINS: usize = 500;
+const SLOW_ANSWER: Duration = Duration::from_secs(3);
 const DEAD_WEBHOOKS: usize = 1_000;
 /// Of each kind, known and new.
 const HEALTHY: usize = 200;
@@ -47,7 +50,7 @@ async fn flood(world: &World, third_key: &str, domains: &[String]) {
     futures_util::stream::iter(requests).buffer_unordered(8).collect::<Vec<()>>().await;
 }
 
-/// Another server with a domain of its own, `NAME.test`; its key.
+/// Creates another server with a domain of its own, `NAME.test`; returns its key.
 fn add_server(world: &World, name: &str) -> String {
     let domain = format!("{name}.test");
     world.admin(&["account", "create", name]);
@@ -120,8 +123,19 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(eng
     for domain in &dead_domains {
         outside.dns.fail(domain, Failure::Silent);
     }
+    let (slow_domains, failing_domains): (Vec<String>, Vec<String>) =
+        (names("slow", SLOW_DOMAINS), names("failing", SLOW_DOMAINS));
+    for domain in &slow_domains {
+        site(domain, &silent);
+        outside.dns.fail(domain, Failure::Slow(SLOW_ANSWER));
+    }
+    for domain in &failing_domains {
+        outside.dns.fail(domain, Failure::ServFail);
+    }
     let known: Vec<String> = names("known", KNOWN_DOMAINS);
     let new: Vec<String> = names("new", HEALTHY);
+    // The answers for known domains expire in the middle of the trouble.
+    outside.dns.ttl_secs(1);
     for domain in known.iter().chain(&new) {
         site(domain, &healthy);
     }
@@ -140,7 +154,8 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(eng
 
     dead_webhooks(&world, &catcher).await;
     let third_key = add_server(&world, "third");
-    let trouble: Vec<String> = silent_domains.into_iter().chain(dead_domains).collect();
+    let trouble: Vec<String> =
+        [silent_domains, dead_domains, slow_domains, failing_domains].into_iter().flatten().collect();
     let flood_begun = Instant::now();
     flood(&world, &third_key, &trouble).await;
     eprintln!("{engine:?}: flood accepted in {:?}", flood_begun.elapsed());

@@ -92,9 +92,10 @@ async fn delay(world: &World, catcher: &WebhookCatcher, count: usize) -> Duratio
     catcher.wait_for("/lives", count)[count - 1].at.saturating_duration_since(begun)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_endpoint_beside_fifty_dead_new_ones_gets_its_first_events_within_two_seconds() {
-    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "51")]);
+both_engines!(a_new_endpoint_beside_fifty_dead_new_ones_gets_its_first_events_within_two_seconds);
+
+async fn a_new_endpoint_beside_fifty_dead_new_ones_gets_its_first_events_within_two_seconds(engine: Engine) {
+    let world = World::start_with(engine, &[("POSTROAD_WEBHOOKS_PER_SERVER", "51")]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang);
     let wanted = json!(["message.accepted"]);
