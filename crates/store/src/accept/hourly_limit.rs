@@ -1,4 +1,4 @@
-//! Events about a server's hourly limit: nearly reached, reached. Each is written once an hour, in the transaction that
+//! Events about a server's hourly limit: nearly reached, reached. Each is written at most once an hour, in the transaction that
 //! crosses the threshold.
 
 use postroad_model::{EventKind, ServerId, Timestamp};

@@ -22,7 +22,8 @@ pub struct AuditFilter {
     pub actor: Option<String>,
     /// Id of the key or person.
     pub actor_id: Option<i64>,
-    /// Entries that `actor_id` does not find: the reader may not know who made them.
+    /// Entries that a search by `actor_id` leaves out, because the reader may not know who made them. Set it only with
+    /// `actor_id`.
     pub hidden_actors: HiddenActors,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
@@ -203,7 +204,7 @@ const ALL_ENTRIES: &str = concat!(
     "ORDER BY at DESC, seq DESC LIMIT $13"
 );
 
-/// The texts of a list that finds entries by one index: a page, and the last entry that is looked at for it.
+/// SQL statements of a list that finds entries by one index: one reads a page, one finds the last entry that it looked at.
 struct ByIndex {
     page: &'static str,
     last_scanned: &'static str,

@@ -45,7 +45,7 @@ pub(super) async fn write(
 }
 
 /// Whether events are stored with any domain.
-pub(super) async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
+pub(super) async fn has_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
     let text = "SELECT id FROM domains WHERE untold IS NOT NULL LIMIT 1";
     Ok(sql.query_opt(text, &[]).await?.is_some())
 }

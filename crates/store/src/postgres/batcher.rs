@@ -62,7 +62,7 @@ pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> An
     // The last statement locks its row of created ids, so the lock is short.
     let kind = BatchKind::AcceptWithKey;
     let outcomes = accept::accept(database, kind, &sends, Keys::First, sink.as_ref()).await?;
-    let mut accepted = Err(StoreError::Internal("a batch of nothing".into()));
+    let mut accepted = Err(StoreError::Internal("the batch has no sends".into()));
     for (send, outcome) in sends.into_iter().zip(outcomes) {
         hand_over(sink.as_ref(), send, &outcome);
         accepted = Ok(outcome.accepted);

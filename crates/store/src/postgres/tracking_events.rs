@@ -144,7 +144,7 @@ impl Changes<'_> {
     fn add_message(&mut self, tracked: &[NewTrackingEvent], state: &mut MessageState, ids: &IdGenerator) {
         let seq_before = state.last_seq;
         for tracked_event in tracked {
-            if let Some(NewEvent { kind, data }) = state.take(tracked_event) {
+            if let Some(NewEvent { kind, data }) = state.apply(tracked_event) {
                 self.events.push(EventRow {
                     server_id: tracked_event.server_id,
                     message_id: tracked_event.message_id,

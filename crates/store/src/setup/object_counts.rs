@@ -5,7 +5,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitPeriod, LimitedObject, ServerId, Timestamp};
 
 use super::notices;
-use crate::accept::account_limits::count_event;
+use crate::accept::account_limits::ceiling_event;
 use crate::accept::hourly_limit::crossed_thresholds;
 use crate::error::StoreError;
 use crate::sql::Sql;
@@ -58,7 +58,7 @@ async fn count(
 }
 
 /// Updates the count of an account's objects, in the transaction that adds or removes some.
-pub(crate) async fn count_change(
+pub(crate) async fn adjust_count(
     sql: &Sql<'_>,
     account_id: AccountId,
     what: LimitedObject,
@@ -74,13 +74,13 @@ pub(crate) async fn count_change(
 }
 
 /// Updates the count of objects that belong to a server of the account.
-pub(crate) async fn count_change_of_server(
+pub(crate) async fn adjust_count_of_server(
     sql: &Sql<'_>,
     server_id: ServerId,
     what: LimitedObject,
     change: i64,
 ) -> Result<(), StoreError> {
-    count_change(sql, account_of(sql, server_id).await?, what, change).await
+    adjust_count(sql, account_of(sql, server_id).await?, what, change).await
 }
 
 async fn period_counts(
@@ -122,7 +122,7 @@ pub(crate) async fn check_ceiling(
         return Err(StoreError::CeilingReached { what, ceiling });
     }
     for kind in crossed_thresholds(ceiling, before, before + 1) {
-        let event = count_event(kind, what.as_str(), ceiling, before + 1);
+        let event = ceiling_event(kind, what.as_str(), ceiling, before + 1);
         notices::add(sql, account_id, &event, now).await?;
     }
     Ok(())

@@ -262,7 +262,7 @@ pub(crate) async fn create(
         )
         .await?
         .ok_or(StoreError::Conflict)?;
-    object_counts::count_change(sql, new.account_id, LimitedObject::Servers, 1).await?;
+    object_counts::adjust_count(sql, new.account_id, LimitedObject::Servers, 1).await?;
     find(sql, ServerId(inserted.int(0)?)).await?.ok_or(StoreError::NotFound)
 }
 

@@ -162,7 +162,7 @@ pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Resul
         )
         .await?
         .ok_or(StoreError::Conflict)?;
-    object_counts::count_change(sql, new.account_id, LimitedObject::Users, 1).await?;
+    object_counts::adjust_count(sql, new.account_id, LimitedObject::Users, 1).await?;
     find(sql, UserId(inserted.int(0)?)).await?.ok_or(StoreError::NotFound)
 }
 

@@ -203,7 +203,7 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewWebhook, now: Timestamp) -> Re
         )
         .await?;
     let id = WebhookId(row.ok_or(StoreError::Conflict)?.int(0)?);
-    object_counts::count_change_of_server(sql, new.server_id, LimitedObject::Webhooks, 1).await?;
+    object_counts::adjust_count_of_server(sql, new.server_id, LimitedObject::Webhooks, 1).await?;
     find(sql, new.server_id, id).await?.ok_or(StoreError::NotFound)
 }
 
@@ -268,7 +268,7 @@ pub(crate) async fn update(
 async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
     let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
     sql.change(text, &[server_id.0.into(), id.0.into()]).await?;
-    object_counts::count_change_of_server(sql, server_id, LimitedObject::Webhooks, -1).await
+    object_counts::adjust_count_of_server(sql, server_id, LimitedObject::Webhooks, -1).await
 }
 
 /// The old secret stays valid until `previous_until`.
