@@ -140,7 +140,7 @@ impl Batch<'_> {
             columns.add_server_event(EventId(self.node.ids.next()), event);
         }
         let claimed = columns.claimed();
-        // Before the commit: from then on, a claim releases everything that this node does not know of.
+        // Before the commit: a later claim may release all messages that this node does not know of.
         self.database.claims.add(claimed.iter().copied());
         let committing = Committing { database: self.database, claimed: &claimed, is_done: false };
         self.insert(client, &columns, !is_begun).await?;

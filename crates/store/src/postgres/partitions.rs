@@ -38,8 +38,8 @@ impl Partitions {
                 bounded(make(pool, week)).await?;
                 self.made.lock().insert(week);
                 if let Err(error) = make_ahead(pool, week).await {
-                    // Two more weeks remain for another try.
-                    tracing::warn!(%error, week, "creating partitions ahead failed; retrying");
+                    // Early enough: partitions are created two weeks ahead.
+                    tracing::warn!(%error, week, "creating partitions ahead failed; the next week tries again");
                 }
             }
         }

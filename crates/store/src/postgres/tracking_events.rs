@@ -128,7 +128,7 @@ async fn lock(
 fn read(row: &Row) -> Result<(Key, MessageState), StoreError> {
     let status: &str = row.get(4);
     let status = Status::parse(status)
-        .ok_or_else(|| StoreError::Internal(format!("a message has the status {status:?}")))?;
+        .ok_or_else(|| StoreError::Internal(format!("a message has the unknown status {status:?}")))?;
     let state = MessageState {
         last_seq: row.get(2),
         marks: row.get(3),
