@@ -7,7 +7,7 @@ use postroad_model::{IdGenerator, ServerId};
 
 use super::outcome::{AttemptMatch, Outcome};
 use crate::error::StoreError;
-use crate::queue::waiting::{Entry, find, lock_entry, remove_entry, settle};
+use crate::queue::waiting::{Entry, find, lock_and_check_sending, remove_entry, settle};
 use crate::sql::Sql;
 use crate::{Engine, JobWithIds, Result, Store};
 
@@ -53,7 +53,7 @@ pub(crate) async fn finish_waiting(
     outcome: &Outcome,
 ) -> Result<(bool, Entry), StoreError> {
     let key = outcome.key();
-    if lock_entry(sql, key).await? {
+    if lock_and_check_sending(sql, key).await? {
         return Ok((false, Entry::Unchanged));
     }
     let due_at = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::release::{Rules, release};
 use super::retried::Retried;
-use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
+use super::waiting::{Entry, Key, find, lock_and_check_sending, remove_entry, settle};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::messages::message;
@@ -144,7 +144,7 @@ pub(crate) async fn cancel(
     only: WaitingFor,
     now: Timestamp,
 ) -> Result<(Cancelled, Entry), StoreError> {
-    if lock_entry(sql, key).await? {
+    if lock_and_check_sending(sql, key).await? {
         return Ok((Cancelled::TooLate, Entry::Unchanged));
     }
     let state = find(sql, key).await?.filter(|state| only.includes(state.status));
@@ -154,7 +154,7 @@ pub(crate) async fn cancel(
         _ => (Status::Cancelled, "The message was cancelled before it was sent"),
     };
     let new = NewDelivery::local(now, status, details);
-    if !settle(sql, ids, key, &state, &new, &cancelled(&new), None).await? {
+    if !settle(sql, ids, key, &state, &new, &cancelled_event(&new), None).await? {
         return Ok((Cancelled::NotWaiting, Entry::Unchanged));
     }
     remove_entry(sql, key).await?;
@@ -170,7 +170,7 @@ pub(crate) async fn retry(
     exempt: &DomainName,
     now: Timestamp,
 ) -> Result<(Retried, Entry), StoreError> {
-    if lock_entry(sql, key).await? {
+    if lock_and_check_sending(sql, key).await? {
         return Ok((Retried::TooLate, Entry::Unchanged));
     }
     let state = find(sql, key).await?.filter(|state| only.includes(state.status));
@@ -202,7 +202,7 @@ pub(crate) async fn retry(
 }
 
 /// The event of a cancelled message.
-pub(crate) fn cancelled(new: &NewDelivery) -> NewEvent {
+pub(crate) fn cancelled_event(new: &NewDelivery) -> NewEvent {
     let data = json!({ "status": new.status, "details": new.details }).to_string();
     NewEvent { kind: EventKind::Cancelled, data }
 }
