@@ -167,7 +167,7 @@ impl Store {
         self.write(move |sql| Box::pin(rotate(sql, old, old_expires_at, new, now))).await
     }
 
-    /// Removes some credentials that were revoked before then.
+    /// Removes some credentials that were revoked before this time.
     pub async fn remove_revoked_credentials(&self, before: Timestamp) -> Result<Removed> {
         let text = "DELETE FROM credentials WHERE revoked_at < $1 AND id IN
                         (SELECT id FROM credentials WHERE revoked_at < $1 ORDER BY revoked_at LIMIT $2)";

@@ -157,10 +157,10 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
 async fn count_removed(
     sql: &Sql<'_>,
     id: ServerId,
-    what: LimitedObject,
+    object: LimitedObject,
     removed: u64,
 ) -> Result<(), StoreError> {
-    match object_counts::adjust_count_of_server(sql, id, what, -(removed as i64)).await {
+    match object_counts::adjust_count_of_server(sql, id, object, -(removed as i64)).await {
         // Another node removed the server meanwhile.
         Err(StoreError::NotFound) => Ok(()),
         counted => counted,
