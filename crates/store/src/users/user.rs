@@ -142,7 +142,7 @@ async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, Sto
     insert(sql, new, now).await
 }
 
-/// Inserts a person who was already counted when invited.
+/// Inserts a person. The ceiling was checked before, for invited people when they were invited.
 pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
     let changed_at = new.password_hash.as_ref().map(|_| now);
     let inserted = sql
