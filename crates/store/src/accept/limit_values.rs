@@ -34,6 +34,7 @@ pub struct LimitUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) period: LimitPeriod,
+    /// Number of the period since 1970.
     pub(crate) number: i64,
     pub(crate) limit: u32,
 }

@@ -127,7 +127,7 @@ macro_rules! dimensions {
             pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 2] =
                 [$(Self::$breakdown,)+ Self::Full, Self::FullByAttempt];
 
-            /// Its number in the database.
+            /// Its number in the database (column `shape`).
             pub(crate) const fn code(self) -> i64 {
                 match self {
                     Self::Total => 0,

@@ -149,6 +149,7 @@ impl Store {
     }
 }
 
+/// An entry, its columns `before` and `after` as stored, and its hash.
 type ChainEntry = (AuditEntry, Option<String>, Option<String>, Vec<u8>);
 
 async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<Vec<ChainEntry>, StoreError> {
@@ -204,7 +205,8 @@ const ALL_ENTRIES: &str = concat!(
     "ORDER BY at DESC, seq DESC LIMIT $13"
 );
 
-/// SQL statements of a list that finds entries by one index: one reads a page, one finds the last entry that it looked at.
+/// SQL statements of a list that finds entries by one index: one reads a page, one finds the last entry that it looked
+/// at.
 struct ByIndex {
     page: &'static str,
     last_scanned: &'static str,

@@ -69,8 +69,8 @@ impl Store {
         Ok(changed)
     }
 
-    /// Corrects holds, gates, message limits, warm-ups, the health of webhooks, and idempotency keys, which are kept for
-    /// `key_kept`.
+    /// Corrects holds, gates, message limits, warm-ups, the health of webhooks, and idempotency keys, which are kept
+    /// for `key_kept`.
     pub async fn pull_rest_back(&self, key_kept: Duration) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(tables::pull_small_tables(sql, now))).await?;

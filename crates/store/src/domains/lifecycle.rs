@@ -35,8 +35,8 @@ pub(super) enum DomainChange {
     Failing,
 }
 
-/// State of a domain after a check, and the change that customers get an event for. `is_good` is `None` if the DNS gave no
-/// verdict.
+/// State of a domain after a check, and the change that customers get an event for. `is_good` is `None` if the DNS gave
+/// no verdict.
 pub(super) fn after_check(
     before: DomainState,
     is_good: Option<bool>,
@@ -90,7 +90,8 @@ pub(super) enum KeyStep {
     Delete,
 }
 
-/// Changes of the keys after a check. `verdicts` are the results for the keys' records; a key without one changes only by age.
+/// Changes of the keys after a check. `verdicts` are the results for the keys' records; a key without one changes only
+/// by age.
 pub(super) fn key_steps(
     keys: &[DomainKey],
     verdicts: &[(DomainKeyId, bool)],

@@ -1,5 +1,5 @@
 //! Events of domains. A change of a domain writes its event in the same transaction. A process that cannot create event
-//! ids (a tool on PostgreSQL) stores the event with the domain, and the next node writes it.
+//! ids (a tool on PostgreSQL) stores the event with the domain (column `untold`), and the next node writes it.
 
 use postroad_model::{DomainId, EventKind, IdGenerator, ServerId, Timestamp};
 use serde_json::{Value, json};

@@ -80,7 +80,8 @@ const MENTIONS: [Mentions; 4] = [
 
 #[boxed_futures]
 impl Store {
-    /// Erases an address outside of messages; call it after erasing the messages to the address. Can be repeated. Counts the server's events, as `fold_events` does.
+    /// Erases an address outside of messages; call it after erasing the messages to the address. Can be repeated.
+    /// Counts the server's events, as `fold_events` does.
     pub async fn erase_address(
         &self,
         server_id: ServerId,
@@ -163,8 +164,8 @@ impl Store {
         }
     }
 
-    /// Replaces a key by its hash, by which a repeated request is still recognised. The key is removed after the hash is committed, so that accepts
-    /// find one of them at any time.
+    /// Replaces a key by its hash, by which a repeated request is still recognised. The key is removed after the hash
+    /// is committed, so that accepts find one of them at any time.
     async fn hash_key(&self, server_id: ServerId, key: &str, answer: &str) -> Result<()> {
         let text = "INSERT INTO idempotency_keys (server_id, key, fingerprint, answer, expires_at)
                     SELECT server_id, CAST($3 AS TEXT), fingerprint, CAST($4 AS TEXT), expires_at FROM idempotency_keys

@@ -13,7 +13,7 @@ use crate::{Engine, Result, Store};
 
 /// The fastest ordinary level: compression is the largest single cost of an accept (docs/performance.md).
 const LEVEL: i32 = 1;
-/// Compressed bodies up to this size are stored in the database, larger ones in files (SQLite) or pieces (PostgreSQL).
+/// SQLite: compressed bodies up to this size are stored in the database, larger ones in files.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Above this size the length of the output buffer is estimated. Otherwise zstd allocates as much as the message itself, and
 /// both together exceed the memory limit of a request.
@@ -57,7 +57,7 @@ impl StoredBody {
         &self.compressed
     }
 
-    /// Whether it is too large for a row.
+    /// SQLite: whether it is stored in a file.
     pub(crate) fn is_large(&self) -> bool {
         self.compressed.len() > INLINE_BYTES_MAX
     }

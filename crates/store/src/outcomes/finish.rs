@@ -36,7 +36,10 @@ impl Store {
         let job: JobWithIds<(bool, Entry)> =
             Box::new(move |sql, ids| Box::pin(async move { finish_waiting(sql, &ids, &outcome).await }));
         let (is_settled, _) = match &*self.engine {
-            Engine::Sqlite { engine, ids } => engine.change_waiting(key, Arc::clone(ids), false, job).await?,
+            Engine::Sqlite { engine, ids } => {
+                let too_late = false;
+                engine.change_waiting(key, Arc::clone(ids), too_late, job).await?
+            }
             Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
         };
         if is_settled {

@@ -79,7 +79,7 @@ struct Node {
     ids: Arc<IdGenerator>,
 }
 
-/// Kinds of batches with their own row of created ids, so that they do not wait for each other.
+/// Kinds of batches with their own row of created ids (column `lane`), so that they do not wait for each other.
 #[derive(Debug, Clone, Copy)]
 enum BatchKind {
     Accept = 0,

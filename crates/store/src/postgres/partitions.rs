@@ -1,4 +1,4 @@
-//! Weekly partitions of the large tables, created with the first id of a week (usually already ahead of it). Ids are
+//! Weekly partitions of the large tables, created two weeks ahead, or else with the first id of a week. Ids are
 //! time-ordered, so a week is a range of ids.
 
 use std::collections::HashSet;
@@ -12,6 +12,7 @@ use crate::retention::OldRows;
 use crate::retention::old_rows::Cut;
 use crate::retention::removal::DroppedWeeks;
 
+/// Number of ids in a week.
 pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 
 const TABLES: [&str; 7] =

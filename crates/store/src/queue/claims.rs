@@ -97,8 +97,8 @@ impl Store {
         }
     }
 
-    /// Releases messages that the previous process had begun and this one has not adopted; returns how many. Messages that it had only claimed,
-    /// perhaps a million, are reaped step by step.
+    /// Releases messages that the previous process had begun and this one has not adopted; returns how many. Messages
+    /// that it had only claimed, perhaps a million, are reaped step by step.
     pub async fn release_previous(&self) -> Result<u64> {
         match &*self.engine {
             Engine::Sqlite { .. } => Ok(0),

@@ -20,7 +20,7 @@ use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
 use crate::suppressions::record::{erased_key, recipient_key};
 
-/// Rows written for the sends of one caller.
+/// Result of accepting the sends of one caller.
 pub(super) struct Written {
     pub(super) accepted: Accepted,
     /// Queue entries of the sends.

@@ -1,5 +1,5 @@
-//! Claims and begins queue entries on SQLite. Claims are kept in memory (`claims.rs`), not in the table: no other process
-//! uses the store.
+//! Claims and begins queue entries on SQLite. Claims are kept in memory (`claims.rs`), not in the table: no other
+//! process uses the store.
 
 use parking_lot::Mutex;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};

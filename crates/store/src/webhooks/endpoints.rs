@@ -69,6 +69,7 @@ pub struct WebhookChange {
     pub enabled: Option<bool>,
 }
 
+/// The columns that `read` reads. `wants` has the bits of an `EventSet`.
 macro_rules! columns {
     () => {
         "id, server_id, url, wants, format, enabled, disabled_reason, secret, previous_secret, previous_until,
