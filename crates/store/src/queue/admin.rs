@@ -57,7 +57,8 @@ impl Store {
     /// For the operator: makes a queued message due now, or queues a held message. Ends a claim on it. Limits and
     /// suppressions do not apply to mail to the domain `exempt`.
     pub async fn retry(&self, server_id: ServerId, id: MessageId, exempt: DomainName) -> Result<Retried> {
-        self.retry_for(server_id, id, WaitingFor::Anything, true, exempt).await
+        let by_operator = true;
+        self.retry_for(server_id, id, WaitingFor::Anything, by_operator, exempt).await
     }
 
     /// `retry` for other callers, if the message waits for `only`. They cannot release messages that are held by a ceiling
@@ -69,7 +70,8 @@ impl Store {
         only: WaitingFor,
         exempt: DomainName,
     ) -> Result<Retried> {
-        self.retry_for(server_id, id, only, false, exempt).await
+        let by_operator = false;
+        self.retry_for(server_id, id, only, by_operator, exempt).await
     }
 
     async fn retry_for(

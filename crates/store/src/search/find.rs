@@ -72,7 +72,8 @@ impl Store {
         limit: usize,
         time_max: Duration,
     ) -> Result<SearchPage> {
-        self.search_pages(server_id, filter, before, limit, time_max, false).await
+        let finds_late = false;
+        self.search_pages(server_id, filter, before, limit, time_max, finds_late).await
     }
 
     /// Like `search`, but also finds messages that were stored after their block was written. That costs a read of the ids
@@ -85,7 +86,8 @@ impl Store {
         limit: usize,
         time_max: Duration,
     ) -> Result<SearchPage> {
-        self.search_pages(server_id, filter, before, limit, time_max, true).await
+        let finds_late = true;
+        self.search_pages(server_id, filter, before, limit, time_max, finds_late).await
     }
 
     async fn search_pages(

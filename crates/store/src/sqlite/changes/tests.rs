@@ -100,7 +100,10 @@ fn job(text: &'static str, effect: Result<Entry>, stop: Option<Stop>) -> JobWith
 
 async fn change(store: &Store, job: JobWithIds<(bool, Entry)>) -> Result<(bool, Entry)> {
     match &*store.engine {
-        Engine::Sqlite { engine, ids } => engine.change_waiting(KEY, Arc::clone(ids), false, job).await,
+        Engine::Sqlite { engine, ids } => {
+            let too_late = false;
+            engine.change_waiting(KEY, Arc::clone(ids), too_late, job).await
+        }
         Engine::Postgres(_) => panic!("this is SQLite"),
     }
 }
