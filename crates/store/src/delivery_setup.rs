@@ -11,7 +11,7 @@ use crate::setup::ceiling_values::read_rate;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store, gates, pools};
 
-/// Servers that changed, and all of the rest.
+/// The servers that changed, and all pools, sources and gates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliverySetup {
     /// Servers that changed themselves or whose account changed; all of them in a read without a mark.
@@ -62,7 +62,7 @@ impl Store {
 async fn read(sql: &Sql<'_>, since: Option<SetupMark>, now: Timestamp) -> Result<DeliverySetup, StoreError> {
     // Read first: a change that is committed meanwhile is read twice rather than never.
     let mark = read_mark(sql).await?;
-    // The database was replaced by an older one: earlier results may not be in it, so everything is read.
+    // A mark beyond the current one: the database was replaced by an older one, so all servers are read.
     let since = since.filter(|since| *since <= mark);
     Ok(DeliverySetup {
         servers: list_servers(sql, since).await?,
@@ -102,8 +102,8 @@ async fn list_servers(sql: &Sql<'_>, since: Option<SetupMark>) -> Result<Vec<Ser
     Ok(servers)
 }
 
-/// Each part begins with the index of its changes. Not sorted and with duplicates: otherwise SQLite would read all servers in
-/// the order of their ids.
+/// Each half uses the index on its `changed_xact`. `list_servers` sorts and removes duplicates: SQLite would read all
+/// servers in the order of their ids to do it.
 pub(crate) const CHANGED_SERVERS: &str =
     concat!(servers!(), "WHERE s.changed_xact >= $1 UNION ALL ", servers!(), "WHERE a.changed_xact >= $1");
 

@@ -125,8 +125,8 @@ impl From<tokio_postgres::Error> for StoreError {
             return Self::Unavailable(ROWS_LOCKED.into());
         }
         // 08 connection, 25006 read-only standby, 40 rollback, 53 resources (disk full), 57 shutdown, 58 I/O.
-        let again = ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class));
-        if again || code.code() == "25006" {
+        let is_temporary = ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class));
+        if is_temporary || code.code() == "25006" {
             return Self::Unavailable(format!("{}: {}", code.code(), db.message()));
         }
         Self::Internal(format!("{}: {}", code.code(), db.message()))

@@ -33,7 +33,8 @@ pub struct Gate {
 
 #[boxed_futures]
 impl Store {
-    /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
+    /// Sets a gate as the operator. Replaces the one on the same scope that was set in the same way: by a person, or by
+    /// adaptive pacing.
     pub async fn set_gate(&self, new: NewGate) -> Result<()> {
         self.set_gate_by(SetBy::Operator, new).await.map(drop)
     }
@@ -134,11 +135,14 @@ pub(crate) async fn list(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Gate>, Sto
 fn read(row: &Row) -> Result<Gate, StoreError> {
     let (kind, key) = (row.text(0)?, row.text(1)?);
     let scope = GateScope::from_parts(&kind, &key)
-        .ok_or_else(|| StoreError::Internal(format!("a gate on {kind:?} {key:?}")))?;
+        .ok_or_else(|| StoreError::Internal(format!("a gate has the unknown scope {kind:?} {key:?}")))?;
     let action = match (row.text(3)?.as_str(), row.int_opt(4)?) {
         (SUSPEND, _) => GateAction::Suspend,
         (SLOW, Some(per_minute)) => GateAction::Slow { per_minute: per_minute as u32 },
-        (other, _) => return Err(StoreError::Internal(format!("a gate that does {other:?}"))),
+        (action, per_minute) => {
+            let problem = format!("a gate has the unknown action {action:?} with {per_minute:?} a minute");
+            return Err(StoreError::Internal(problem));
+        }
     };
     Ok(Gate {
         scope,

@@ -6,8 +6,8 @@ use crate::{Engine, Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Writes one row and waits until it is on stable storage, and creates a file if large bodies are stored in files:
-    /// fails where accepting a message would fail.
+    /// Writes one row and waits until it is on stable storage. On SQLite also creates a file, because large bodies are
+    /// stored in files. Fails where accepting a message would fail.
     pub async fn check_write(&self) -> Result<()> {
         if let Engine::Sqlite { engine, .. } = &*self.engine {
             engine.check_disk()?;

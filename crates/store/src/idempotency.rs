@@ -21,7 +21,7 @@ pub struct Idempotency {
     pub expires_at: Timestamp,
 }
 
-/// The first use of a key.
+/// Fingerprint and answer of the first request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     pub fingerprint: [u8; 32],

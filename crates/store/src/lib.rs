@@ -339,7 +339,7 @@ impl Store {
         Ok(slot.take())
     }
 
-    /// The job, followed by the audit entry that describes its change, if it changed anything.
+    /// Extends a job: it also writes an audit entry that describes its change, if it changed anything.
     fn describing<T: Send + 'static>(
         &self,
         job: JobWithIds<T>,
@@ -358,7 +358,8 @@ impl Store {
         })
     }
 
-    /// Waits for the turn to change a message with an audit entry (`describing`). Keep it during the change.
+    /// Waits for the turn to change a message with an audit entry (`describing`). Keep the turn until the change is
+    /// committed.
     async fn wait_to_describe(&self, server_id: ServerId) -> Option<audit::Turn<'_>> {
         if self.audit.is_none() || self.is_sqlite() {
             return None;
@@ -419,7 +420,7 @@ impl Store {
 
     /// Runs one statement that writes; returns the number of rows it changed.
     async fn execute(&self, text: &'static str, params: Vec<Value>) -> Result<u64> {
-        // Boxed: it would make the futures of all its callers large.
+        // Boxed: otherwise it would make the futures of all its callers large.
         Box::pin(self.write(move |sql| Box::pin(async move { sql.execute(text, &params).await }))).await
     }
 
@@ -445,6 +446,7 @@ impl Store {
     }
 }
 
+/// Extends a job: it also records its change in the audit log.
 fn around_with_ids(audit: Arc<Audit>, now: Timestamp, job: JobWithIds<()>) -> JobWithIds<()> {
     Box::new(move |sql, ids| {
         Box::pin(async move { audit::append::around(sql, &audit, now, job(sql, ids)).await })

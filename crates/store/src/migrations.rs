@@ -70,7 +70,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
 };
 
 /// The text of a migration, with `{now}` replaced by the service's time in microseconds: the database's clock may differ.
-pub(crate) fn at(text: &str, now: Timestamp) -> Cow<'_, str> {
+pub(crate) fn fill_in_now(text: &str, now: Timestamp) -> Cow<'_, str> {
     if text.contains(NOW) { text.replace(NOW, &now.as_micros().to_string()).into() } else { text.into() }
 }
 

@@ -50,7 +50,7 @@ pub struct NodeRecord {
     pub is_live: bool,
     /// Whether it is the node that answers this call.
     pub is_this: bool,
-    /// `None` for a node that does not run and has no lease.
+    /// `None` only on SQLite, while the service does not run.
     pub last_seen_at: Option<Timestamp>,
     /// `None` for a node of a version that publishes no description.
     pub description: Option<NodeDescription>,

@@ -15,7 +15,7 @@ use crate::{Result, Store};
 pub struct PacingNote {
     /// Unspecified if the operating system chooses the address.
     pub source: IpAddr,
-    /// The set of its hosts, as named in routes.
+    /// Name of the site, as in routes.
     pub site: String,
     /// Messages per minute that it seems to accept.
     pub per_minute: Option<u32>,
@@ -83,7 +83,9 @@ fn read(row: &Row) -> Result<PacingNote, StoreError> {
     let address: Option<IpAddr> = source.parse().ok();
     let number = |at: usize| row.int_opt(at).map(|value| value.and_then(|value| u32::try_from(value).ok()));
     Ok(PacingNote {
-        source: address.ok_or_else(|| StoreError::Internal(format!("a note on the address {source:?}")))?,
+        source: address.ok_or_else(|| {
+            StoreError::Internal(format!("a pacing note has the unreadable source address {source:?}"))
+        })?,
         site: row.text(1)?,
         per_minute: number(2)?,
         connections: number(3)?,

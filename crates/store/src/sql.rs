@@ -75,7 +75,7 @@ impl Sql<'_> {
         &self,
         text: &'static str,
         params: &[Value],
-        mut seen: impl FnMut(&RowView<'_>) -> Result<()>,
+        mut visit: impl FnMut(&RowView<'_>) -> Result<()>,
     ) -> Result<()> {
         let rows = match self {
             Sql::Sqlite(connection) => {
@@ -83,7 +83,7 @@ impl Sql<'_> {
                 let mut statement = connection.prepare_cached(&text.replace('$', "?"))?;
                 let mut rows = statement.query(rusqlite::params_from_iter(params))?;
                 while let Some(row) = rows.next()? {
-                    seen(&RowView::Sqlite(row))?;
+                    visit(&RowView::Sqlite(row))?;
                 }
                 return Ok(());
             }
@@ -98,7 +98,7 @@ impl Sql<'_> {
         };
         let mut rows = pin!(rows);
         while let Some(row) = rows.try_next().await? {
-            seen(&RowView::Postgres(&row))?;
+            visit(&RowView::Postgres(&row))?;
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Sql<'_> {
         done
     }
 
-    /// Not a prepared statement: SQLite applies it when it is prepared.
+    /// Not a cached statement: SQLite applies it when it is prepared.
     fn set_secure_delete(&self, is_on: bool) -> Result<()> {
         if let Sql::Sqlite(connection) = self {
             connection.lock().pragma_update(None, "secure_delete", is_on)?;
@@ -263,7 +263,7 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-/// One row of an answer, read by position.
+/// One row of a result, read by position.
 #[derive(Debug)]
 pub(crate) struct Row(Vec<Value>);
 
@@ -274,7 +274,11 @@ impl Row {
                 Type::INT8 => row.try_get::<_, Option<i64>>(at)?.into(),
                 Type::TEXT => row.try_get::<_, Option<String>>(at)?.into(),
                 Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(at)?.into(),
-                ref other => return Err(StoreError::Internal(format!("a column of type {other}"))),
+                ref other => {
+                    return Err(StoreError::Internal(format!(
+                        "column {at} has the unsupported type {other}"
+                    )));
+                }
             })
         };
         let values = row.columns().iter().enumerate().map(|(at, kind)| column(at, kind.type_()));
@@ -378,7 +382,7 @@ impl RowView<'_> {
 /// Reports the position of the JSON error without quoting the text, because it may contain an address.
 pub(crate) fn damaged_json(at: usize, error: &serde_json::Error) -> StoreError {
     let (line, column) = (error.line(), error.column());
-    StoreError::Internal(format!("column {at} holds JSON of another form (line {line}, column {column})"))
+    StoreError::Internal(format!("column {at} holds JSON that cannot be read (line {line}, column {column})"))
 }
 
 fn unexpected(at: usize, value: &Value) -> StoreError {
@@ -388,7 +392,7 @@ fn unexpected(at: usize, value: &Value) -> StoreError {
         Value::Text(_) => "a text",
         Value::Blob(_) => "a blob",
     };
-    StoreError::Internal(format!("column {at} holds {kind}"))
+    StoreError::Internal(format!("column {at} holds {kind}, not a value of the expected type"))
 }
 
 /// JSON for a text column. Our records always serialise.

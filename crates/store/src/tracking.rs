@@ -16,20 +16,17 @@ use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
 use crate::{Engine, Result, Store};
 
-/// Maximum number of events of one message: anybody who received it can fetch its links forever.
+/// A message with this many events gets no more opens and clicks: anybody who received it can fetch its links forever.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
 /// A click this soon after delivery is a scanner's: people do not read as fast.
 const TOO_FAST: Duration = Duration::from_secs(1);
 
+// Bits of `messages.marks`.
 const OPENED: i64 = 1;
-
 const OPENED_BY_BOT: i64 = 2;
-
 const CLICKED: i64 = 4;
-
 const CLICKED_BY_BOT: i64 = 8;
-
 const UNSUBSCRIBED: i64 = 16;
 
 /// Somebody fetched a pixel, followed a link or unsubscribed.
@@ -62,17 +59,18 @@ pub enum TrackingEventKind {
 #[boxed_futures]
 impl Store {
     /// Marks messages and appends events, all or none. An unsubscription suppresses the address even if the message no
-    /// longer exists, except at the simulator's domain. Pass at most a few hundred at a time.
+    /// longer exists, except for test messages and at the simulator's domain. Pass at most a few hundred at a time.
     pub async fn record_tracking_events(
         &self,
         new: Vec<NewTrackingEvent>,
         simulator_domain: DomainName,
     ) -> Result<()> {
         let servers: Vec<ServerId> = new.iter().map(|tracked_event| tracked_event.server_id).collect();
-        let left = new
+        let unsubscriptions = new
             .iter()
             .filter(|tracked_event| matches!(tracked_event.kind, TrackingEventKind::Unsubscribe { .. }));
-        let left: Vec<ServerId> = left.map(|tracked_event| tracked_event.server_id).collect();
+        let unsubscribed: Vec<ServerId> =
+            unsubscriptions.map(|tracked_event| tracked_event.server_id).collect();
         match &*self.engine {
             Engine::Sqlite { .. } => {
                 self.write_with_ids(move |sql, ids| {
@@ -82,13 +80,13 @@ impl Store {
             }
             Engine::Postgres(engine) => engine.record_tracking_events(new, &simulator_domain).await?,
         }
-        self.last_suppressed.note(left, self.clock.now());
+        self.last_suppressed.note(unsubscribed, self.clock.now());
         self.notifier.notify(servers);
         Ok(())
     }
 }
 
-/// State of the message.
+/// The part of a message's row that tracking reads and changes.
 pub(crate) struct MessageState {
     pub(crate) last_seq: i64,
     pub(crate) marks: i64,
@@ -114,7 +112,7 @@ pub(crate) async fn record(
     for tracked_event in &tracked {
         let mut state = find(sql, tracked_event.server_id, tracked_event.message_id).await?;
         if let Some(state) = &mut state
-            && let Some(event) = state.take(tracked_event)
+            && let Some(event) = state.apply(tracked_event)
         {
             sql.change(
                 "UPDATE messages SET last_seq = $3, marks = $4 WHERE server_id = $1 AND id = $2",
@@ -172,7 +170,7 @@ async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
 
 impl MessageState {
     /// Marks the message; its event gets the next `seq`. `None` if there is no event to append.
-    pub(crate) fn take(&mut self, tracked_event: &NewTrackingEvent) -> Option<NewEvent> {
+    pub(crate) fn apply(&mut self, tracked_event: &NewTrackingEvent) -> Option<NewEvent> {
         let (marks, event) = self.event_for(tracked_event)?;
         self.marks |= marks;
         self.last_seq += 1;
@@ -224,7 +222,7 @@ impl MessageState {
 }
 
 /// An unsubscription suppresses the address, however often it is repeated and even if the message no longer exists.
-/// Simulator recipients are never suppressed by their actions.
+/// Test messages and simulator recipients are exempt.
 pub(crate) fn suppression(
     tracked_event: &NewTrackingEvent,
     state: Option<&MessageState>,

@@ -69,7 +69,7 @@ impl Admission {
 }
 
 /// Event about the number of objects that an account has and may have.
-pub(crate) fn count_event(kind: EventKind, ceiling: &str, limit: u32, count: i64) -> NewEvent {
+pub(crate) fn ceiling_event(kind: EventKind, ceiling: &str, limit: u32, count: i64) -> NewEvent {
     let kind = match kind {
         EventKind::SendLimitApproaching => EventKind::CeilingApproaching,
         _ => EventKind::CeilingReached,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_crossed_by_what_is_admitted() {
+    fn only_admitted_messages_cross_thresholds() {
         let kinds = |values: &[_], requested: usize| -> Vec<EventKind> {
             Admission::of(counts(values), requested).events().iter().map(|event| event.kind).collect()
         };
@@ -120,6 +120,6 @@ mod tests {
         assert_eq!(kinds(&day(8), 1), [EventKind::SendLimitApproaching]);
         assert_eq!(kinds(&day(9), 7), [EventKind::SendLimitExceeded]);
         assert_eq!(kinds(&day(10), 7), [], "nobody is notified twice");
-        assert_eq!(kinds(&[(LimitPeriod::Day, 0, 0)], 1), [], "a limit of nothing is no news");
+        assert_eq!(kinds(&[(LimitPeriod::Day, 0, 0)], 1), [], "nothing is admitted");
     }
 }

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::setup::notices;
 use crate::sql::{Row, Sql};
 
-/// Reads account and limits from four columns.
+/// Reads the account and its limits an hour, a day and a month from the four columns from `at`.
 pub(crate) fn read(row: &Row, at: usize) -> Result<Option<AccountLimits>, StoreError> {
     let limit = |at| Ok::<_, StoreError>(row.int_opt(at)?.and_then(|limit| u32::try_from(limit).ok()));
     let limits = [limit(at + 1)?, limit(at + 2)?, limit(at + 3)?];
@@ -59,6 +59,7 @@ pub(crate) async fn subtract(
     Ok(())
 }
 
+/// Adds to the count of a window; returns the new count. The first addition removes windows before the previous one.
 async fn add(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -75,7 +76,9 @@ async fn add(
             &[account.into(), period.into(), number.into(), messages.into()],
         )
         .await?;
-    let total = total.ok_or_else(|| StoreError::Internal("a period was not counted".into()))?.int(0)?;
+    let total = total
+        .ok_or_else(|| StoreError::Internal("counting messages of an account returned no row".into()))?
+        .int(0)?;
     if total == messages {
         let text = "DELETE FROM account_periods WHERE account_id = $1 AND period = $2 AND number < $3";
         sql.execute(text, &[account.into(), period.into(), (number - 1).into()]).await?;

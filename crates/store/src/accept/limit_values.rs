@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_model::{AccountId, LimitPeriod, Timestamp};
 
-/// Messages an hour, a day and a month (UTC); messages beyond are held.
+/// Message limits of an account for an hour, a day and a month (UTC); messages beyond them are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountLimits {
     pub account_id: AccountId,
@@ -34,6 +34,7 @@ pub struct LimitUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) period: LimitPeriod,
+    /// Number of the period since 1970.
     pub(crate) number: i64,
     pub(crate) limit: u32,
 }

@@ -30,7 +30,7 @@ impl Store {
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
         let server_id = send.info.server_id;
         let accepted = match &*self.engine {
-            // In its own task, so that a caller that disconnects between the two writes leaves no orphan.
+            // In its own task, so that a caller that disconnects between the two writes leaves no orphaned file.
             Engine::Sqlite { .. } if send.is_large() => self.accept_apart(vec![send]).await,
             Engine::Sqlite { engine, ids } => engine.accept(vec![send], Arc::clone(ids)).await,
             Engine::Postgres(engine) => engine.accept(send).await,
@@ -45,7 +45,7 @@ impl Store {
     /// applies to all. Batches take turns, so that another server's send waits for at most one of them.
     pub async fn accept_batch(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else {
-            return Err(StoreError::Internal("a batch of nothing".into()));
+            return Err(StoreError::Internal("the batch has no sends".into()));
         };
         let accepted = self.accept_apart(sends).await;
         if accepted.is_ok() {

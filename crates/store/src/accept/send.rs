@@ -154,7 +154,7 @@ impl NewSend {
         self.body.compressed()
     }
 
-    /// Whether its body is too large for a row.
+    /// SQLite: whether its body is stored in a file.
     pub(crate) fn is_large(&self) -> bool {
         self.body.is_large()
     }

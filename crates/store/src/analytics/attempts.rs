@@ -11,7 +11,7 @@ use crate::pools;
 use crate::sql::{Sql, to_json};
 
 /// Replaces requested pools by the pools that were used, and fills in the values that only an attempt determines.
-pub(crate) async fn find(
+pub(crate) async fn fill_in(
     sql: &Sql<'_>,
     server_id: ServerId,
     events: &mut [CountedEvent],
@@ -19,18 +19,18 @@ pub(crate) async fn find(
     if events.is_empty() {
         return Ok(());
     }
-    let ids: HashMap<String, i64> =
+    let pool_ids: HashMap<String, i64> =
         pools::list(sql).await?.into_iter().map(|pool| (pool.name, pool.id.0)).collect();
     let delivered = delivered_from(sql, server_id, events).await?;
     for event in events {
-        let later = delivered.get(&event.message_id).filter(|_| comes_after_delivery(event.kind));
+        let delivering = delivered.get(&event.message_id).filter(|_| comes_after_delivery(event.kind));
         let dimensions = &mut event.facts.dimensions;
         event.data.bounce_class().clone_into(&mut dimensions.bounce_class);
         let own = Some(&event.data).filter(|data| data.is_attempt());
-        let Some(attempt) = own.or(later) else { continue };
-        if !ids.is_empty() {
+        let Some(attempt) = own.or(delivering) else { continue };
+        if !pool_ids.is_empty() {
             // 0 if the operating system chose the address, and for a deleted pool.
-            dimensions.pool_id = ids.get(attempt.used_pool()).copied().unwrap_or(0);
+            dimensions.pool_id = pool_ids.get(attempt.used_pool()).copied().unwrap_or(0);
         }
         attempt.source_ip().clone_into(&mut dimensions.source_ip);
         attempt.tls_version().clone_into(&mut dimensions.tls_version);
@@ -38,7 +38,7 @@ pub(crate) async fn find(
     Ok(())
 }
 
-/// Whether events of this kind come after delivery and say nothing about the attempt itself.
+/// Whether events of this kind can come after delivery.
 fn comes_after_delivery(kind: EventKind) -> bool {
     matches!(
         kind,
@@ -50,6 +50,7 @@ fn comes_after_delivery(kind: EventKind) -> bool {
     )
 }
 
+/// Data of the `message.delivered` events of messages that have later events among `events`.
 async fn delivered_from(
     sql: &Sql<'_>,
     server_id: ServerId,

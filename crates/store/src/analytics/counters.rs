@@ -98,8 +98,8 @@ async fn add_known_days(
     Ok(())
 }
 
-/// Writes the additions and moves the mark. Returns false if another node counted these events meanwhile; then nothing is
-/// written.
+/// Writes the additions and moves the mark. Returns false, without counting, if another node counted these events
+/// meanwhile, or a known set was removed.
 pub(crate) async fn add(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -1,4 +1,5 @@
-//! Writes counters in one statement each on PostgreSQL: a round trip per row would take longer than the counting.
+//! Writes all counters of a batch in one statement per table on PostgreSQL: a round trip per row would take longer than
+//! the counting.
 
 use deadpool_postgres::Transaction;
 use postroad_model::ServerId;

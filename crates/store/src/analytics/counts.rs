@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn bots_come_in_when_they_are_asked_for() {
+    fn including_bots_adds_opens_and_clicks_by_programs() {
         let mut counts = Counts::default();
         for metric in [Metric::Opened, Metric::UniqueOpened, Metric::UniqueOpenedWithBots, Metric::BotOpened]
         {

@@ -63,7 +63,7 @@ pub(crate) fn add_days(
 
 fn each_day(
     mut bytes: &[u8],
-    mut seen: impl FnMut(u64, &[u8]) -> Result<(), StoreError>,
+    mut visit: impl FnMut(u64, &[u8]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     while !bytes.is_empty() {
         let day = varint::read(&mut bytes)?;
@@ -71,7 +71,7 @@ fn each_day(
         let Some((counts, rest)) = bytes.split_at_checked(length) else {
             return Err(StoreError::Internal("the counts of a day are cut off".into()));
         };
-        seen(day, counts)?;
+        visit(day, counts)?;
         bytes = rest;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Dimensions by which messages are counted, each one entry of one table.
 //!
-//! A new dimension needs an entry here, its columns in a migration, its value in `uncounted`, and its public name in
+//! A new dimension needs an entry here, its column in a migration, its value in `uncounted`, and its public name in
 //! `app/src/analytics/dimension.rs`.
 
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(crate) struct DimensionColumn {
     pub(crate) is_text: bool,
 }
 
-/// A dimension whose values senders choose, so that their number needs a limit.
+/// A dimension that may have at most `LABELS_MAX` values per server.
 pub(crate) struct LimitedDimension {
     pub(crate) breakdown: Breakdown,
     pub(crate) column: &'static str,
@@ -57,6 +57,7 @@ macro_rules! clear {
     };
 }
 
+/// `true` for a dimension that is marked `of attempts`.
 macro_rules! is_of {
     (attempts) => {
         true
@@ -95,7 +96,7 @@ macro_rules! dimensions {
                 Ok(Self { $($column: DimensionType::read(row, next())?,)+ })
             }
 
-            /// The value of a text dimension.
+            /// The value of a limited dimension.
             pub(crate) fn label_mut(&mut self, limited: &LimitedDimension) -> Option<&mut String> {
                 $($(if limited.plural == $plural {
                     return Some(&mut self.$column);
@@ -126,7 +127,7 @@ macro_rules! dimensions {
             pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 2] =
                 [$(Self::$breakdown,)+ Self::Full, Self::FullByAttempt];
 
-            /// Its number in the database.
+            /// Its number in the database (column `shape`).
             pub(crate) const fn code(self) -> i64 {
                 match self {
                     Self::Total => 0,

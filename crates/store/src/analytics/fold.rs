@@ -20,7 +20,7 @@ pub enum CountProgress {
     AllDone,
     /// There may be more events.
     MoreLeft,
-    /// Another node counted them first.
+    /// Nothing was counted: another node counted the events first, or a set of dimensions was removed meanwhile.
     Overtaken,
 }
 

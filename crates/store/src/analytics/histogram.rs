@@ -27,39 +27,39 @@ impl Histogram {
             self.counts.clone_from(&other.counts);
             return;
         }
-        other.counts.iter().for_each(|(step, counts)| self.add_count(*step, *counts));
+        other.counts.iter().for_each(|(step, count)| self.add_count(*step, *count));
     }
 
     pub fn total(&self) -> u64 {
-        self.counts.iter().map(|(_, counts)| counts).sum()
+        self.counts.iter().map(|(_, count)| count).sum()
     }
 
     /// The time within which `share` (0 to 1) of all values lie. `None` if there are none.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         let rank = ((self.total() as f64 * share).ceil() as u64).max(1);
         let mut passed = 0;
-        let reached = self.counts.iter().find(|(_, counts)| {
-            passed += counts;
+        let reached = self.counts.iter().find(|(_, count)| {
+            passed += count;
             passed >= rank
         });
         reached.or(self.counts.last()).map(|(step, _)| middle_of(*step))
     }
 
-    fn add_count(&mut self, step: u16, counts: u64) {
+    fn add_count(&mut self, step: u16, count: u64) {
         match self.counts.binary_search_by_key(&step, |(step, _)| *step) {
-            Ok(at) => self.counts[at].1 += counts,
-            Err(at) => self.counts.insert(at, (step, counts)),
+            Ok(at) => self.counts[at].1 += count,
+            Err(at) => self.counts.insert(at, (step, count)),
         }
     }
 
     /// Encodes each step as its distance from the previous step, followed by its count.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * self.counts.len());
-        let mut before = 0;
-        for (step, counts) in &self.counts {
-            varint::write(u64::from(step - before), &mut bytes);
-            varint::write(*counts, &mut bytes);
-            before = *step;
+        let mut previous = 0;
+        for (step, count) in &self.counts {
+            varint::write(u64::from(step - previous), &mut bytes);
+            varint::write(*count, &mut bytes);
+            previous = *step;
         }
         bytes
     }
@@ -68,8 +68,8 @@ impl Histogram {
         let mut step = 0;
         while !bytes.is_empty() {
             step = (step + varint::read(&mut bytes)?).min(u64::from(step_of(MILLIS_MAX)));
-            let counts = varint::read(&mut bytes)?;
-            self.add_count(step as u16, counts);
+            let count = varint::read(&mut bytes)?;
+            self.add_count(step as u16, count);
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_percentile_and_more_than_a_week_is_a_week() {
+    fn an_empty_histogram_has_no_percentile_and_longer_times_count_as_a_week() {
         assert_eq!(Histogram::default().percentile(0.5), None);
         let week = of(&[u64::MAX]).percentile(0.5).unwrap().as_secs_f64();
         assert!((week / 604_800.0 - 1.0).abs() < 0.032, "{week}");

@@ -27,8 +27,8 @@ pub(crate) async fn merge_beyond_limit(
                 wanted.push(label.clone());
             }
         }
-        let counted = Limited { sql, server_id, dimension: limited, texts };
-        let beyond = counted.find_beyond_limit(wanted).await?;
+        let dimension = Limited { sql, server_id, dimension: limited, texts };
+        let beyond = dimension.find_beyond_limit(wanted).await?;
         if beyond.is_empty() {
             continue;
         }
@@ -101,10 +101,10 @@ impl Limited<'_> {
         let room = LABELS_MAX.saturating_sub(self.count().await?);
         let beyond = wanted.split_off(wanted.len().min(room));
         if !beyond.is_empty() && self.find_known(&[OTHER_LABELS.to_owned()]).await?.is_empty() {
-            let what = self.dimension.plural;
+            let plural = self.dimension.plural;
             tracing::warn!(
                 server = self.server_id.0,
-                "the server uses more than {LABELS_MAX} different {what}: those beyond are counted as {OTHER_LABELS}"
+                "the server uses more than {LABELS_MAX} different {plural}: those beyond are counted as {OTHER_LABELS}"
             );
         }
         Ok(beyond.into_iter().collect())

@@ -152,7 +152,8 @@ pub(crate) async fn find_counters(
     sql.query(text, &params).await?.into_iter().map(counter_row).collect()
 }
 
-/// The sets of dimensions that were counted on this day (seconds since 1970) or later; `None` if there are more.
+/// The sets of dimensions that were counted on this day (seconds since 1970) or later; `None` if there are more than
+/// `sets_max`.
 pub(crate) async fn list_dimensions(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -177,7 +178,7 @@ pub(crate) async fn list_dimensions(
     rows.iter().map(dimensions).collect::<Result<_, _>>().map(Some)
 }
 
-/// Counts by recipient domain, over whole days (UTC); at most `limit` rows, each with the days of one block.
+/// Counts by recipient domain, over whole days (UTC); `None` if that would read more than `rows_max` rows.
 pub(crate) async fn list_recipient_domains(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -40,7 +40,7 @@ pub(crate) async fn learn(
     Ok(())
 }
 
-/// The receiver group of an address.
+/// The provider of an address's domain; `OTHER_PROVIDER` if it is not known.
 pub(crate) async fn of_address(sql: &Sql<'_>, address: &str) -> Result<String, StoreError> {
     let Ok(address) = EmailAddress::parse(address) else { return Ok(OTHER_PROVIDER.to_owned()) };
     let text = "SELECT provider FROM recipient_providers WHERE domain = $1";

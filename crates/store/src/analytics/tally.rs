@@ -294,14 +294,14 @@ type TrackingMetrics = [Metric; 4];
 fn count_tracking_event(
     counts: &mut Counts,
     data: &EventData,
-    [people, programs, first, first_of_all]: TrackingMetrics,
+    [people, programs, first, first_including_bots]: TrackingMetrics,
 ) {
     counts.count(if data.bot { programs } else { people });
     if data.first && !data.bot {
         counts.count(first);
     }
     if data.first_including_bots {
-        counts.count(first_of_all);
+        counts.count(first_including_bots);
     }
 }
 

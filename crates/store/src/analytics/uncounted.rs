@@ -15,9 +15,11 @@ use crate::sql::{Row, Sql, to_json};
 pub(crate) struct Uncounted {
     pub(crate) from: EventCursor,
     pub(crate) to: EventCursor,
+    /// Whether as many events were read as allowed, so that more may follow.
     pub(crate) is_full: bool,
     /// Events to count, without events that are never counted.
     pub(crate) events: Vec<CountedEvent>,
+    /// By recipient domain.
     pub(crate) providers: HashMap<String, String>,
     pub(crate) holds: HashMap<MessageId, Vec<Hold>>,
 }
@@ -64,9 +66,9 @@ pub(crate) async fn read_uncounted(
     for row in &rows {
         events.extend(counted_event(row, pool_id)?);
     }
-    // Done before the limit on tags and templates, because these events need none.
+    // Before the label limit: simulated messages are not counted, so their tags and templates take no labels.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
-    attempts::find(sql, server_id, &mut events).await?;
+    attempts::fill_in(sql, server_id, &mut events).await?;
     label_limit::merge_beyond_limit(sql, server_id, &mut events).await?;
     let providers = find_providers(sql, &events).await?;
     let holds = find_holds(sql, server_id, &events).await?;

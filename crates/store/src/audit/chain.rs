@@ -25,7 +25,7 @@ pub(super) fn hash(
     before: Option<&str>,
     after: Option<&str>,
 ) -> Vec<u8> {
-    // A JSON array is unambiguous, so no two entries give the same text.
+    // A JSON array is unambiguous, so different entries give different texts.
     let text = json!([
         entry.account_id,
         entry.seq,

@@ -22,7 +22,8 @@ pub struct AuditFilter {
     pub actor: Option<String>,
     /// Id of the key or person.
     pub actor_id: Option<i64>,
-    /// Entries that `actor_id` does not find: the reader may not know who made them.
+    /// Entries that a search by `actor_id` leaves out, because the reader may not know who made them. Set it only with
+    /// `actor_id`.
     pub hidden_actors: HiddenActors,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
@@ -148,6 +149,7 @@ impl Store {
     }
 }
 
+/// An entry, its columns `before` and `after` as stored, and its hash.
 type ChainEntry = (AuditEntry, Option<String>, Option<String>, Vec<u8>);
 
 async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<Vec<ChainEntry>, StoreError> {
@@ -203,7 +205,8 @@ const ALL_ENTRIES: &str = concat!(
     "ORDER BY at DESC, seq DESC LIMIT $13"
 );
 
-/// The texts of a list that finds entries by one index: a page, and the last entry that is looked at for it.
+/// SQL statements of a list that finds entries by one index: one reads a page, one finds the last entry that it looked
+/// at.
 struct ByIndex {
     page: &'static str,
     last_scanned: &'static str,

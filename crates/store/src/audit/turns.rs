@@ -1,13 +1,13 @@
-//! Turns for recorded changes of messages on PostgreSQL. The entries of an account are numbered one after the other, so such
-//! changes wait for each other. They wait here: in the database they would hold connections, and rows that everybody's
-//! deliveries need.
+//! Turns of changes of messages that the audit log records, on PostgreSQL. An account's audit entries are numbered one
+//! after the other, so these changes would wait for each other in the database, where they hold connections and rows
+//! that deliveries need. They wait here instead, in a queue by server.
 
 use postroad_model::ServerId;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
 /// Maximum number of concurrent changes on this node. Fewer than the connections, so that other work has some left.
 const AT_ONCE: usize = 4;
-/// Number of queues that servers share by id. Each queue has one turn at a time.
+/// Servers are spread over this many queues by id; each queue admits one change at a time.
 const QUEUES: usize = 256;
 
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use queue::QueuePosition;
 
 /// Rows that one transaction examines.
 const AT_ONCE: i64 = 500;
-/// Outbox rows checked together. Usually none of them is late.
+/// Outbox rows checked together. Usually none of them needs a correction.
 const OUTBOX_PAGE: i64 = 5_000;
 /// Ids of a busy second may be ahead of the clock, and clocks of nodes differ slightly.
 const LEAD_MAX: Duration = Duration::from_mins(1);
@@ -54,9 +54,9 @@ impl Store {
         let mut after = Some(outbox::START);
         while let Some(from) = after {
             let now = self.clock.now();
-            let (page, has_late) =
+            let (page, needs_correction) =
                 self.read(move |sql| Box::pin(outbox::find_page(sql, now, from, OUTBOX_PAGE))).await?;
-            if has_late {
+            if needs_correction {
                 let pauses = pauses.clone();
                 changed += self
                     .write(move |sql| {
@@ -69,7 +69,8 @@ impl Store {
         Ok(changed)
     }
 
-    /// Corrects holds, gates, hourly limits, warm-up days and idempotency keys, which are kept for `key_kept`.
+    /// Corrects holds, gates, message limits, warm-ups, the health of webhooks, and idempotency keys, which are kept
+    /// for `key_kept`.
     pub async fn pull_rest_back(&self, key_kept: Duration) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(tables::pull_small_tables(sql, now))).await?;

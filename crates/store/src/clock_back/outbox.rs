@@ -1,5 +1,5 @@
 //! Corrections of the webhook outbox. It may have millions of rows: pages along its primary key are read first, and
-//! only pages with events due too far in the future are written.
+//! only pages with events that are due or claimed for a future time are written.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Page {
     }
 }
 
-/// The next page of `rows` rows, and whether any of them is due too far in the future.
+/// The next page of `rows` rows, and whether any of them is due in the future or claimed for too long.
 pub(crate) async fn find_page(
     sql: &Sql<'_>,
     now: Timestamp,

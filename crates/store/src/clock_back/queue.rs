@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_its_own_schedule_does_not_allow_is_corrected() {
+    fn only_due_times_beyond_their_own_schedule_are_corrected() {
         let at = |minutes: i64| Timestamp::from_micros(minutes * 60_000_000);
         let now = at(1_000);
         let pause_max = Duration::from_hours(1);

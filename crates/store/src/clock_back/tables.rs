@@ -1,4 +1,4 @@
-//! Corrections of holds, idempotency keys, gates, hourly limits, warm-ups and webhooks.
+//! Corrections of holds, idempotency keys, gates, message limits, warm-ups and webhooks.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ pub(crate) async fn pull_idempotency_keys(
     .await
 }
 
-/// Corrects gates, hours of limits, days of warm-ups and the health of webhooks, whose tables have only a few rows for each
-/// server or address.
+/// Corrects gates, periods of limits, days of warm-ups and the health of webhooks, whose tables have only a few rows
+/// for each server or address.
 pub(crate) async fn pull_small_tables(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
     let changes = [
         "UPDATE gates SET ends_at = ends_at - (created_at - $1), created_at = $1 WHERE created_at > $1",

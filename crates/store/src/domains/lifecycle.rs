@@ -35,7 +35,8 @@ pub(super) enum DomainChange {
     Failing,
 }
 
-/// `is_good` is `None` if the DNS gave no verdict.
+/// State of a domain after a check, and the change that customers get an event for. `is_good` is `None` if the DNS gave
+/// no verdict.
 pub(super) fn after_check(
     before: DomainState,
     is_good: Option<bool>,
@@ -63,7 +64,7 @@ pub(super) fn after_check(
     (before, None)
 }
 
-/// `is_good` is `None` if the DNS gave no verdict.
+/// Use of a name after a check. `is_good` is `None` if the DNS gave no verdict.
 pub(super) fn name_after_check(before: NameUse, is_good: Option<bool>, now: Timestamp) -> NameUse {
     match (is_good, before.since) {
         (None, _) => before,
@@ -84,12 +85,13 @@ pub(super) fn name_after_check(before: NameUse, is_good: Option<bool>, now: Time
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyStep {
     Enter(KeyState),
-    /// Whether the DNS denies the key's record has changed.
+    /// `true`: the DNS denies the key's record. `false`: the record is back.
     SetFails(bool),
     Delete,
 }
 
-/// `verdicts` are the results for the keys' records; a key without one changes only by age.
+/// Changes of the keys after a check. `verdicts` are the results for the keys' records; a key without one changes only
+/// by age.
 pub(super) fn key_steps(
     keys: &[DomainKey],
     verdicts: &[(DomainKeyId, bool)],
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_of_the_dns_changes_nothing() {
+    fn a_check_without_verdict_changes_nothing() {
         let (verified, _) = after_check(NEW, Some(true), hours(1));
         let (failing, _) = after_check(verified, Some(false), hours(2));
         for state in [NEW, verified, failing] {
@@ -162,11 +164,11 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_word_outlives_failing_records() {
-        let said =
+    fn a_domain_verified_by_the_operator_stays_verified_while_its_records_fail() {
+        let by_operator =
             DomainState { verified_by: Some(VerifiedBy::Operator), verified_at: Some(hours(1)), ..NEW };
-        assert_eq!(after_check(said, Some(false), hours(2)), (said, None));
-        let (good, news) = after_check(said, Some(true), hours(3));
+        assert_eq!(after_check(by_operator, Some(false), hours(2)), (by_operator, None));
+        let (good, news) = after_check(by_operator, Some(true), hours(3));
         assert_eq!((good.verified_by, news), (Some(VerifiedBy::Operator), None));
         let (failing, news) = after_check(good, Some(false), hours(4));
         assert_eq!(news, Some(DomainChange::Failing));

@@ -1,5 +1,5 @@
 //! Events of domains. A change of a domain writes its event in the same transaction. A process that cannot create event
-//! ids (a tool on PostgreSQL) stores the event with the domain, and the next node writes it.
+//! ids (a tool on PostgreSQL) stores the event with the domain (column `untold`), and the next node writes it.
 
 use postroad_model::{DomainId, EventKind, IdGenerator, ServerId, Timestamp};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(super) async fn write(
 }
 
 /// Whether events are stored with any domain.
-pub(super) async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
+pub(super) async fn has_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
     let text = "SELECT id FROM domains WHERE untold IS NOT NULL LIMIT 1";
     Ok(sql.query_opt(text, &[]).await?.is_some())
 }

@@ -200,7 +200,7 @@ impl From<DomainScope> for DomainFilter {
     }
 }
 
-/// Owner of the domains to list.
+/// Which domains to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainScope {
     All,

@@ -220,8 +220,9 @@ async fn list_between(
     after: Option<(ReportKind, String, String)>,
     limit: i64,
 ) -> Result<Vec<DomainReport>> {
-    let (kind, organisation, report_id) =
-        after.map_or_else(Default::default, |(kind, of, id)| (kind.as_str().to_owned(), of, id));
+    let (kind, organisation, report_id) = after.map_or_else(Default::default, |(kind, organisation, id)| {
+        (kind.as_str().to_owned(), organisation, id)
+    });
     let rows = sql
         .query(
             "SELECT kind, organisation, report_id, begin_at, end_at, total, passed, details FROM domain_reports

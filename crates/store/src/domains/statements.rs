@@ -27,8 +27,7 @@ macro_rules! select {
     };
 }
 
-/// Condition that `d` is a domain that the server $1 may send from. Of two domains with one name, the server's own
-/// comes first.
+/// Condition that `d` is a domain that the server $1 may send from: its own, or its account's.
 macro_rules! usable {
     () => {
         "(d.server_id = $1
@@ -78,7 +77,7 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
         )
         .await?
         .ok_or(StoreError::Conflict)?;
-    object_counts::count_change(sql, account_id, LimitedObject::Domains, 1).await?;
+    object_counts::adjust_count(sql, account_id, LimitedObject::Domains, 1).await?;
     let id = DomainId(inserted.int(0)?);
     let state = if new.is_verified { KeyState::Active } else { KeyState::Pending };
     for key in new.keys {
@@ -302,7 +301,7 @@ pub(super) async fn delete(
     sql.execute("DELETE FROM domain_links WHERE domain_id = $1", &[id.0.into()]).await?;
     let text = "DELETE FROM domains WHERE id = $1 RETURNING account_id";
     let deleted = sql.query_opt(text, &[id.0.into()]).await?.ok_or(StoreError::NotFound)?;
-    object_counts::count_change(sql, AccountId(deleted.int(0)?), LimitedObject::Domains, -1).await
+    object_counts::adjust_count(sql, AccountId(deleted.int(0)?), LimitedObject::Domains, -1).await
 }
 
 /// Reads the domain and locks it until the end of the transaction.

@@ -95,8 +95,7 @@ impl Store {
         links_until: Timestamp,
     ) -> Result<()> {
         let now = self.clock.now();
-        let ids = self.ids().is_ok();
-        if ids {
+        if self.ids().is_ok() {
             self.write_with_ids(move |sql, ids| {
                 Box::pin(async move {
                     statements::set_verified(sql, Some(&ids), id, verified_at, links_until, now).await
@@ -143,7 +142,7 @@ impl Store {
         self.write(move |sql| Box::pin(checks::claim_due(sql, limit, running, now))).await
     }
 
-    /// Whether the domain may be checked now: no check of it began within `apart`.
+    /// Claims a check of the domain now. `false` if another check of it began within `apart`.
     pub async fn claim_domain_check(&self, id: DomainId, apart: Duration) -> Result<bool> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(checks::claim(sql, id, apart, now))).await
@@ -171,7 +170,7 @@ impl Store {
 
     /// Writes the events of changes by processes that cannot create event ids. Returns for how many domains.
     pub async fn write_domain_events(&self) -> Result<usize> {
-        if !self.read(move |sql| Box::pin(pending_events::is_waiting(sql))).await? {
+        if !self.read(move |sql| Box::pin(pending_events::has_waiting(sql))).await? {
             return Ok(0);
         }
         let now = self.clock.now();
@@ -202,7 +201,7 @@ impl Store {
         self.read(move |sql| Box::pin(tracking::list_hosts(sql, now))).await
     }
 
-    /// Changes whenever a tracking host is added.
+    /// Changes whenever the list of tracking hosts may have changed.
     pub async fn tracking_hosts_version(&self) -> Result<Option<String>> {
         self.find_setting(tracking::HOSTS_VERSION).await
     }

@@ -66,7 +66,7 @@ pub(super) async fn keep_hosts(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     sql.execute("DELETE FROM former_tracking_hosts WHERE until <= $1", &[now.into()]).await?;
-    // Limited per account to the number of domains that a server may have.
+    // At most 1,000 per account.
     sql.execute(
         "INSERT INTO former_tracking_hosts (account_id, host, until)
          SELECT account_id, host, CAST($2 AS BIGINT) FROM

@@ -1,5 +1,5 @@
 //! Erases an address outside of messages: suppressions and idempotency keys keep only a hash; stored answers, counted tags,
-//! finished jobs, saved searches and pacing notes lose it.
+//! finished jobs, saved searches, pacing notes and automatic gates lose it.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
@@ -80,7 +80,8 @@ const MENTIONS: [Mentions; 4] = [
 
 #[boxed_futures]
 impl Store {
-    /// Call it after erasing the messages to the address. Can be repeated. Counts the server's events, as `fold_events` does.
+    /// Erases an address outside of messages; call it after erasing the messages to the address. Can be repeated.
+    /// Counts the server's events, as `fold_events` does.
     pub async fn erase_address(
         &self,
         server_id: ServerId,
@@ -116,7 +117,7 @@ impl Store {
         // like a part of it. Other texts must contain the whole address.
         let matches = found
             .into_iter()
-            .filter(|(_, _, text)| mentions.is_by_server || !whole(text, address).is_empty());
+            .filter(|(_, _, text)| mentions.is_by_server || !find_whole(text, address).is_empty());
         for (first, second, _) in matches {
             let mut params: Vec<Value> = Vec::with_capacity(3);
             params.extend(mentions.is_by_server.then(|| server_id.0.into()));
@@ -163,8 +164,8 @@ impl Store {
         }
     }
 
-    /// A repeated request is still recognised by the hash. The key is removed after the hash is committed, so that accepts
-    /// find one of them at any time.
+    /// Replaces a key by its hash, by which a repeated request is still recognised. The key is removed after the hash
+    /// is committed, so that accepts find one of them at any time.
     async fn hash_key(&self, server_id: ServerId, key: &str, answer: &str) -> Result<()> {
         let text = "INSERT INTO idempotency_keys (server_id, key, fingerprint, answer, expires_at)
                     SELECT server_id, CAST($3 AS TEXT), fingerprint, CAST($4 AS TEXT), expires_at FROM idempotency_keys
@@ -181,21 +182,21 @@ impl Store {
 /// The suppression stays in force by the hash.
 async fn hash_suppression(sql: &Sql<'_>, server_id: ServerId, address: String) -> Result<(), StoreError> {
     let hash = erased_key(server_id, &address);
-    let both = [server_id.0.into(), address.as_str().into(), hash.into()];
-    // A second erasure finds the hash of the first.
+    let params = [server_id.0.into(), address.as_str().into(), hash.into()];
+    // The address was suppressed again after an earlier erasure: the newer suppression replaces the hash.
     let text = "DELETE FROM suppressions WHERE server_id = $1 AND address = $3
                     AND EXISTS (SELECT 1 FROM suppressions WHERE server_id = $1 AND address = $2)";
-    sql.execute(text, &both).await?;
+    sql.execute(text, &params).await?;
     let text = "UPDATE suppressions SET address = $3, details = '' WHERE server_id = $1 AND address = $2";
-    sql.execute(text, &both).await?;
+    sql.execute(text, &params).await?;
     Ok(())
 }
 
-/// `None` if the text does not contain it. The address is in lower case.
+/// Replaces an address, which is in lower case. `None` if the text does not contain it.
 fn replace_whole(text: &str, address: &str, new: &str) -> Option<String> {
     let mut replaced = String::with_capacity(text.len());
     let mut end = 0;
-    for at in whole(text, address) {
+    for at in find_whole(text, address) {
         replaced.push_str(&text[end..at]);
         replaced.push_str(new);
         end = at + address.len();
@@ -203,27 +204,28 @@ fn replace_whole(text: &str, address: &str, new: &str) -> Option<String> {
     (end > 0).then(|| replaced + &text[end..])
 }
 
-/// Where a text contains an address in any letter case, and not as a part of a longer one.
-fn whole(text: &str, address: &str) -> Vec<usize> {
+/// Positions at which a text contains an address in any letter case, and not as a part of a longer one.
+fn find_whole(text: &str, address: &str) -> Vec<usize> {
     let lower = text.to_ascii_lowercase();
     let places = lower.match_indices(address).map(|(at, _)| at);
-    let is_whole = |at: &usize| !is_continued(&text[..*at]) && !continues(&text[*at + address.len()..]);
+    let is_whole =
+        |at: &usize| !ends_in_local_part(&text[..*at]) && !begins_in_domain(&text[*at + address.len()..]);
     places.filter(is_whole).collect()
 }
 
 /// Whether a text ends within the local part of an address. Characters that are also used around addresses end it.
-fn is_continued(before: &str) -> bool {
+fn ends_in_local_part(before: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || ".-_+!#$%&*?^~".contains(c) || !c.is_ascii();
     before.ends_with(is_part) && !ends_with_escape(before)
 }
 
 /// Whether a text begins within the domain of an address.
-fn continues(after: &str) -> bool {
+fn begins_in_domain(after: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_') || !c.is_ascii();
     after.starts_with(is_part) || after.strip_prefix('.').is_some_and(|rest| rest.starts_with(is_part))
 }
 
-/// Such as `\n` in JSON.
+/// Whether a text ends with an escape sequence of JSON, such as `\n`.
 fn ends_with_escape(text: &str) -> bool {
     let short = text.strip_suffix(['n', 'r', 't', 'b', 'f']);
     let long =

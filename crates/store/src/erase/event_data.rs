@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_others_go_and_numbers_stay() {
+    fn only_numbers_flags_and_listed_texts_stay() {
         let data = r#"{"status":"Bounced","output":"550 <ann@example.com> unknown","time":0.5,"sent_with_ssl":true,
             "bounce":{"class":"bad_mailbox","code":550,"returned":{"to":"x@rp.example.org","subject":"Undelivered"}},
             "ip_address":"192.0.2.1","links":["https://example.com/ann"]}"#;

@@ -130,8 +130,8 @@ pub(crate) async fn feed_end(sql: &Sql<'_>, server_id: ServerId) -> Result<Event
             " ORDER BY e.xact DESC, e.id DESC LIMIT 1"
         )
     };
-    // The position of an event, not the current one: after a restore into another cluster, later events are
-    // distinguished only by stored positions (`postgres::event_order`).
+    // Not the number of the current transaction: after a restore into another cluster, only stored positions tell
+    // earlier events from later ones (`postgres::event_order`).
     let last = sql.query_opt(text, &[server_id.0.into()]).await?;
     last.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))
 }

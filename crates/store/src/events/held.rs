@@ -38,6 +38,6 @@ impl Suppression {
 
 /// The text in the delivery record of a message whose recipient is suppressed.
 pub(crate) fn sentence(reason: SuppressionReason, details: &str, since: Timestamp) -> String {
-    let what = format!("The address is suppressed: {reason} since {since}");
-    if details.is_empty() { what } else { format!("{what}: {details}") }
+    let cause = format!("The address is suppressed: {reason} since {since}");
+    if details.is_empty() { cause } else { format!("{cause}: {details}") }
 }

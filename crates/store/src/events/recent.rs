@@ -38,8 +38,8 @@ pub struct RecentEvents {
 
 #[boxed_futures]
 impl Store {
-    /// The newest events, newest first. On PostgreSQL, where transactions overlap, a later page misses events that appear
-    /// before a listed one meanwhile.
+    /// The newest events, newest first. On PostgreSQL, where transactions overlap, later pages miss events that are
+    /// committed meanwhile with ids among those already listed.
     pub async fn list_recent_events(&self, query: RecentEventsQuery) -> Result<RecentEvents> {
         self.read(move |sql| Box::pin(list(sql, query))).await
     }
@@ -47,13 +47,13 @@ impl Store {
 
 async fn list(sql: &Sql<'_>, query: RecentEventsQuery) -> Result<RecentEvents, StoreError> {
     let RecentEventsQuery { server_id, kinds, since, until, before, limit, scanned_max } = query;
-    let floor = since.map_or(0, |since| first_id_at(since.minus(ID_SLACK)));
-    let ceiling = until.map_or(i64::MAX, |until| first_id_at(until.plus(ID_SLACK)));
-    let ceiling = before.map_or(ceiling, |before| before.0.min(ceiling));
+    let from_id = since.map_or(0, |since| first_id_at(since.minus(ID_SLACK)));
+    let before_id = until.map_or(i64::MAX, |until| first_id_at(until.plus(ID_SLACK)));
+    let before_id = before.map_or(before_id, |before| before.0.min(before_id));
     let scanned = sql
         .query(
             "SELECT id, kind, at FROM events WHERE server_id = $1 AND id >= $2 AND id < $3 ORDER BY id DESC LIMIT $4",
-            &[server_id.0.into(), floor.into(), ceiling.into(), (scanned_max as i64).into()],
+            &[server_id.0.into(), from_id.into(), before_id.into(), (scanned_max as i64).into()],
         )
         .await?;
     let mut ids = Vec::new();

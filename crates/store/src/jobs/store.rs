@@ -24,7 +24,7 @@ macro_rules! columns {
 }
 
 impl Store {
-    /// Starts a job on the existing messages. `None` if the server already has `running_max` jobs.
+    /// Starts a job on the existing messages. `None` if the server already has `running_max` running jobs.
     pub async fn create_job(&self, new: NewJob, running_max: usize) -> Result<Option<MessageJob>> {
         let (audit, now) = (self.audit.clone(), self.clock.now());
         self.write_with_ids(move |sql, ids| {

@@ -13,7 +13,7 @@ use crate::{Engine, Result, Store};
 
 /// The fastest ordinary level: compression is the largest single cost of an accept (docs/performance.md).
 const LEVEL: i32 = 1;
-/// Compressed bodies up to this size are stored in the database, larger ones in files (SQLite) or pieces (PostgreSQL).
+/// SQLite: compressed bodies up to this size are stored in the database, larger ones in files.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Above this size the length of the output buffer is estimated. Otherwise zstd allocates as much as the message itself, and
 /// both together exceed the memory limit of a request.
@@ -57,7 +57,7 @@ impl StoredBody {
         &self.compressed
     }
 
-    /// Whether it is too large for a row.
+    /// SQLite: whether it is stored in a file.
     pub(crate) fn is_large(&self) -> bool {
         self.compressed.len() > INLINE_BYTES_MAX
     }
@@ -86,7 +86,7 @@ fn compress_with(compressor: &mut Compressor<'static>, original: &[u8]) -> io::R
     }
 }
 
-/// `size` comes from the send's row, so that a damaged body cannot cause a larger allocation.
+/// Decompresses a body. `size` comes from the send's row, so that a damaged body cannot cause a larger allocation.
 pub(crate) fn decompress(compressed: &[u8], size: u64) -> Result<Vec<u8>, StoreError> {
     let message = zstd::bulk::decompress(compressed, size as usize)
         .map_err(|e| StoreError::Internal(format!("a stored body is damaged: {e}")))?;
@@ -98,13 +98,13 @@ pub(crate) fn decompress(compressed: &[u8], size: u64) -> Result<Vec<u8>, StoreE
 
 #[boxed_futures]
 impl Store {
-    /// The stored bytes of a send that was found and still has unfinished messages; `size` is from its row.
+    /// The body of a send that was found and still has unfinished messages; `size` is from its row.
     pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
         let found = self.find_body(server_id, send_id, size).await?;
         found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
     }
 
-    /// The stored bytes of any send; `None` if they are removed already, which happens before their messages are.
+    /// The body of any send; `None` if it was removed, which happens before its messages are.
     pub async fn find_body(
         &self,
         server_id: ServerId,

@@ -7,7 +7,7 @@ use postroad_model::{IdGenerator, ServerId};
 
 use super::outcome::{AttemptMatch, Outcome};
 use crate::error::StoreError;
-use crate::queue::waiting::{Entry, find, lock_entry, remove_entry, settle};
+use crate::queue::waiting::{Entry, find, lock_and_check_sending, remove_entry, settle};
 use crate::sql::Sql;
 use crate::{Engine, JobWithIds, Result, Store};
 
@@ -36,7 +36,10 @@ impl Store {
         let job: JobWithIds<(bool, Entry)> =
             Box::new(move |sql, ids| Box::pin(async move { finish_waiting(sql, &ids, &outcome).await }));
         let (is_settled, _) = match &*self.engine {
-            Engine::Sqlite { engine, ids } => engine.change_waiting(key, Arc::clone(ids), false, job).await?,
+            Engine::Sqlite { engine, ids } => {
+                let too_late = false;
+                engine.change_waiting(key, Arc::clone(ids), too_late, job).await?
+            }
             Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
         };
         if is_settled {
@@ -53,7 +56,7 @@ pub(crate) async fn finish_waiting(
     outcome: &Outcome,
 ) -> Result<(bool, Entry), StoreError> {
     let key = outcome.key();
-    if lock_entry(sql, key).await? {
+    if lock_and_check_sending(sql, key).await? {
         return Ok((false, Entry::Unchanged));
     }
     let due_at = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";

@@ -38,8 +38,8 @@ impl Store {
 
     /// A pool for one account; never the shared one. `Conflict` if the name is taken.
     pub async fn create_pool_for(&self, name: String, account_id: AccountId) -> Result<Pool> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(create(sql, name, false, Some(account_id), now))).await
+        let (shared, now) = (false, self.clock.now());
+        self.change(move |sql| Box::pin(create(sql, name, shared, Some(account_id), now))).await
     }
 
     pub async fn list_pools(&self) -> Result<Vec<Pool>> {

@@ -42,7 +42,7 @@ pub struct Source {
     /// `None` for an address that is warm.
     pub warmup_started_at: Option<Timestamp>,
     pub warmup_paused_reason: Option<String>,
-    /// When the warm-up was paused; since then the days of its plan do not advance.
+    /// When the running pause began; its days are added to `warmup_days_paused` when it ends.
     pub warmup_paused_at: Option<Timestamp>,
     /// Days of earlier pauses, which the plan does not count.
     pub warmup_days_paused: u32,
@@ -52,20 +52,19 @@ pub struct Source {
     pub complained_today: u64,
     /// Counts since midnight UTC, by receiver group.
     pub today_by_provider: Vec<(String, SourceCounts)>,
-    /// Today's counts since the warm-up was started or resumed: only these can pause it.
+    /// Counts of today and yesterday since the warm-up was started or resumed; only these can pause it.
     pub to_judge: SourceCounts,
 }
 
 impl Source {
-    /// The day of the warm-up plan, from zero; paused days do not count. `None` for a warm address.
+    /// The day of the warm-up plan, from zero; days of earlier pauses do not count. `None` for a warm address.
     pub fn warmup_day(&self, now: Timestamp) -> Option<u32> {
-        let day_of = |moment: Timestamp| moment.as_secs().div_euclid(86_400);
         let days = day_of(now) - day_of(self.warmup_started_at?) - i64::from(self.warmup_days_paused);
         Some(u32::try_from(days).unwrap_or(0))
     }
 }
 
-/// Senders whose source addresses are listed.
+/// Whose source addresses are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendersOf {
     All,
@@ -74,7 +73,7 @@ pub enum SendersOf {
     Server(ServerId),
 }
 
-/// Source addresses of mail.
+/// Source addresses that these servers may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Senders {
     pub sources: Vec<Source>,
@@ -140,8 +139,8 @@ pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) ->
     sources.into_iter().find(|source| source.id == id).ok_or(StoreError::NotFound)
 }
 
-/// Whether the change gives any value another one; equal values leave the version as it is.
-macro_rules! is_other {
+/// SQL condition: the change sets at least one value to a different one. Otherwise the version stays.
+macro_rules! is_changed {
     () => {
         "(helo, weight) IS DISTINCT FROM (coalesce($2, helo), coalesce($3, weight))"
     };
@@ -159,9 +158,9 @@ async fn update_source(
             concat!(
                 "UPDATE sources SET helo = coalesce($2, helo), weight = coalesce($3, weight),
                      version = version + CASE WHEN ",
-                is_other!(),
+                is_changed!(),
                 " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
-                is_other!(),
+                is_changed!(),
                 " THEN $5 ELSE updated_at END
              WHERE id = $1 AND version = coalesce($4, version)"
             ),
@@ -240,9 +239,10 @@ async fn list_sources_of(sql: &Sql<'_>, of: SendersOf, now: Timestamp) -> Result
     let shared = shared.map(|row| row.int(0)).transpose()?.map(PoolId);
     let mut sources = list_sources(sql, now).await?;
     let has_sources = |pool: PoolId| sources.iter().any(|source| source.pool_id == pool);
-    let is_without = |pool: &Option<PoolId>| !pool.or(shared).is_some_and(has_sources);
+    let is_without_sources = |pool: &Option<PoolId>| !pool.or(shared).is_some_and(has_sources);
     // As in the schedule: the server's own pool, else the shared one, else the operating system's choice.
-    let uses_host = !shared.is_some_and(has_sources) && (own.is_empty() || own.iter().any(is_without));
+    let uses_host =
+        !shared.is_some_and(has_sources) && (own.is_empty() || own.iter().any(is_without_sources));
     sources.retain(|source| Some(source.pool_id) == shared || own.contains(&Some(source.pool_id)));
     Ok(Senders { sources, uses_host })
 }

@@ -140,7 +140,7 @@ impl Batch<'_> {
             columns.add_server_event(EventId(self.node.ids.next()), event);
         }
         let claimed = columns.claimed();
-        // Before the commit: from then on, a claim releases everything that this node does not know of.
+        // Before the commit: a later claim may release all messages that this node does not know of.
         self.database.claims.add(claimed.iter().copied());
         let committing = Committing { database: self.database, claimed: &claimed, is_done: false };
         self.insert(client, &columns, !is_begun).await?;
@@ -268,8 +268,9 @@ async fn claim_keys<'a>(
     let mut stored = HashMap::new();
     for row in client.query(&find, &[&servers, &keys, &erased]).await? {
         let fingerprint: Vec<u8> = row.get(2);
-        let fingerprint =
-            fingerprint.try_into().map_err(|_| StoreError::Internal("a short fingerprint".into()))?;
+        let fingerprint = fingerprint
+            .try_into()
+            .map_err(|_| StoreError::Internal("a fingerprint is not 32 bytes".into()))?;
         let answer = StoredAnswer { fingerprint, answer: row.get(3) };
         stored.insert((row.get::<_, i64>(0), row.get::<_, String>(1)), answer);
     }

@@ -59,10 +59,10 @@ impl Batcher {
 pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> Answer {
     let _turn = database.batch_turn.lock().await;
     let sink = database.hand_over.sink();
-    // The last statement locks its row of created ids, so the lock is short.
+    // Shares a row of created ids with sends that have a key. Only the last statement locks the row, so briefly.
     let kind = BatchKind::AcceptWithKey;
     let outcomes = accept::accept(database, kind, &sends, Keys::First, sink.as_ref()).await?;
-    let mut accepted = Err(StoreError::Internal("a batch of nothing".into()));
+    let mut accepted = Err(StoreError::Internal("the batch has no sends".into()));
     for (send, outcome) in sends.into_iter().zip(outcomes) {
         hand_over(sink.as_ref(), send, &outcome);
         accepted = Ok(outcome.accepted);

@@ -59,7 +59,7 @@ const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
             COLLATE \"default\"
         AND (x.expires_at IS NULL OR x.expires_at > $4) LIMIT 1) AS x ON true";
 
-type Mark = (ServerId, MessageId, Timestamp);
+type EntryKey = (ServerId, MessageId, Timestamp);
 
 /// Marks first, then reads: nobody changes a message that is begun.
 pub(super) async fn begin(
@@ -69,30 +69,32 @@ pub(super) async fn begin(
     now: Timestamp,
 ) -> Result<Vec<Begun>, StoreError> {
     let mut marked = mark(client, node, entries).await?;
-    let is_read = |entry: &&Begin| marked.get(&key(entry)).is_some_and(|since| *since || entry.needs_message);
+    let is_read = |entry: &&Begin| {
+        marked.get(&key(entry)).is_some_and(|is_newly_suppressed| *is_newly_suppressed || entry.needs_message)
+    };
     let to_read: Vec<&Begin> = entries.iter().filter(is_read).collect();
     let mut messages = if to_read.is_empty() { HashMap::new() } else { read(client, &to_read, now).await? };
     // If there are several for the same claim, the first one gets it.
     let answer = |entry: &Begin| {
-        let mark = key(entry);
-        match marked.remove(&mark) {
-            Some(_) => messages.remove(&mark).unwrap_or(Begun::Go(None)),
+        let entry_key = key(entry);
+        match marked.remove(&entry_key) {
+            Some(_) => messages.remove(&entry_key).unwrap_or(Begun::Go(None)),
             None => Begun::Gone,
         }
     };
     Ok(entries.iter().map(answer).collect())
 }
 
-fn key(entry: &Begin) -> Mark {
+fn key(entry: &Begin) -> EntryKey {
     (entry.server_id, entry.message_id, entry.due_at)
 }
 
-/// Entries that may be sent, and whether an address of their server was suppressed since.
+/// Entries that may be sent, and whether an address of their server was suppressed since they were due.
 async fn mark(
     client: &ClientWrapper,
     node: &Node,
     entries: &[Begin],
-) -> Result<HashMap<Mark, bool>, StoreError> {
+) -> Result<HashMap<EntryKey, bool>, StoreError> {
     let (servers, messages, due) = columns(entries);
     let number = i64::from(node.number);
     let params: [&(dyn ToSql + Sync); 5] = [&number, &node.epoch, &servers, &messages, &due];
@@ -108,7 +110,7 @@ async fn read(
     client: &ClientWrapper,
     entries: &[&Begin],
     now: Timestamp,
-) -> Result<HashMap<Mark, Begun>, StoreError> {
+) -> Result<HashMap<EntryKey, Begun>, StoreError> {
     let (servers, messages, due) = columns(entries.iter().copied());
     let params: [&(dyn ToSql + Sync); 4] = [&servers, &messages, &due, &now.as_micros()];
     let rows = kept_plans::query(client, READ, &params).await?;

@@ -68,7 +68,7 @@ impl<'a> Bodies<'a> {
         })
     }
 
-    /// Small bodies, in groups.
+    /// Small bodies, in groups of about `PIECE_BYTES`.
     pub(super) fn in_groups(sends: impl Iterator<Item = &'a NewSend>) -> Vec<Self> {
         let (mut groups, mut bytes) = (Vec::new(), PIECE_BYTES);
         for send in sends.filter(|send| !is_large_body(send)) {

@@ -49,7 +49,7 @@ pub(super) fn pool(
     config.tcp_user_timeout(Duration::from_secs(10));
     config.application_name("postroad");
     let options = match config.get_options() {
-        Some(given) => format!("{SESSION} {given}"),
+        Some(of_url) => format!("{SESSION} {of_url}"),
         None => SESSION.to_owned(),
     };
     config.options(options);
@@ -163,9 +163,9 @@ fn tls(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
 /// The URL for error texts: `postgres://user:…@host/db`.
 fn without_password(url: &str) -> String {
     match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
-        Some((scheme, (login, place))) => {
-            let user = login.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}:…@{place}")
+        Some((scheme, (user_and_password, host))) => {
+            let user = user_and_password.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}:…@{host}")
         }
         None => url.to_owned(),
     }

@@ -15,7 +15,7 @@ use crate::error::StoreError;
 /// moves.
 const BEYOND: i64 = 1 << 40;
 
-/// `marks` are read as well: the events at their positions may have been removed. A visible row comes from a
+/// Reads `counter_marks` as well: the events at their positions may have been removed. A visible row comes from a
 /// transaction below `next`, unless it came with a dump.
 const LOOK: &str = "WITH now AS (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next,
                           settled_xact() - pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS added),

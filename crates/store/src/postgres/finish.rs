@@ -126,9 +126,9 @@ pub(super) async fn finish(
             settled.push(Settled::No);
             continue;
         };
-        let can = state.status.can_become(outcome.delivery.status);
+        let can_change = state.status.can_become(outcome.delivery.status);
         settled.push(match outcome.match_attempt(state.due_at) {
-            AttemptMatch::Same if can => {
+            AttemptMatch::Same if can_change => {
                 changes.settle(outcome, &state, &node.ids);
                 counts.add(outcome);
                 Settled::Yes
@@ -178,8 +178,9 @@ async fn lock(
         .map(|row| {
             let key = (postroad_model::ServerId(row.get(0)), postroad_model::MessageId(row.get(1)));
             let status: &str = row.get(2);
-            let status = Status::parse(status)
-                .ok_or_else(|| StoreError::Internal(format!("a message has the status {status:?}")))?;
+            let status = Status::parse(status).ok_or_else(|| {
+                StoreError::Internal(format!("a message has the unknown status {status:?}"))
+            })?;
             Ok((
                 key,
                 MessageState {
@@ -249,7 +250,7 @@ impl<'a> Changes<'a> {
 }
 
 async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Result<(), StoreError> {
-    let joined = [changes.statuses.statement(), changes.requeues.statement()];
+    let planned_each_time = [changes.statuses.statement(), changes.requeues.statement()];
     let [events, outbox] = changes.events.statements();
     let tables = [
         changes.deliveries.statement(),
@@ -266,7 +267,7 @@ async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Re
     ];
     let pipeline = Pipeline {
         begin: None,
-        planned_each_time: joined.into_iter().flatten().collect(),
+        planned_each_time: planned_each_time.into_iter().flatten().collect(),
         together: tables.into_iter().flatten().collect(),
         in_order: shared.into_iter().flatten().collect(),
     };

@@ -170,8 +170,9 @@ async fn suppressed(
     let rows = query(client, is_begun, FIND, &[&servers, &addresses, &now]).await?;
     for row in rows {
         let reason: &str = row.get(2);
-        let reason = SuppressionReason::parse(reason)
-            .ok_or_else(|| StoreError::Internal(format!("the unknown reason {reason:?}")))?;
+        let reason = SuppressionReason::parse(reason).ok_or_else(|| {
+            StoreError::Internal(format!("a suppression has the unknown reason {reason:?}"))
+        })?;
         let (details, since) = (row.get(3), Timestamp::from_micros(row.get(4)));
         let cause = HoldCause::Suppressed { reason, details, since };
         for id in wanted.get(&(row.get(0), row.get(1))).into_iter().flatten() {

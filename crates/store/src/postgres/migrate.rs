@@ -36,7 +36,7 @@ async fn run(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {
         .get(0);
     for migration in migrations::pending(found)? {
         transaction
-            .batch_execute(&migrations::at(migration.postgres, now))
+            .batch_execute(&migrations::fill_in_now(migration.postgres, now))
             .await
             .map_err(StoreError::from)?;
         transaction

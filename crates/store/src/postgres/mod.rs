@@ -73,12 +73,13 @@ struct Database {
 struct Node {
     number: u8,
     epoch: i64,
-    /// Epoch since which this installation has had the number without interruption.
+    /// Epoch since which this process and its predecessors on the same data folder have had the number without
+    /// interruption.
     owner_since: i64,
     ids: Arc<IdGenerator>,
 }
 
-/// Kinds of batches with their own row of created ids, so that they do not wait for each other.
+/// Kinds of batches with their own row of created ids (column `lane`), so that they do not wait for each other.
 #[derive(Debug, Clone, Copy)]
 enum BatchKind {
     Accept = 0,
@@ -224,19 +225,19 @@ impl Engine {
     /// Like `write_with_ids`, for operations that store a body and concern an older message; the ids were already created.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
-        about: MessageId,
-        handed_out: &[i64],
+        older_message: MessageId,
+        created_ids: &[i64],
         bytes: usize,
         job: JobWithIds<T>,
     ) -> Result<T, StoreError> {
         let node = self.database.node()?;
-        if handed_out.iter().any(|id| idgen::node_of(*id) != node.number) {
+        if created_ids.iter().any(|id| idgen::node_of(*id) != node.number) {
             return Err(lease::lost());
         }
         let next_id = node.ids.next();
-        let oldest = handed_out.iter().copied().min().unwrap_or(next_id);
+        let oldest = created_ids.iter().copied().min().unwrap_or(next_id);
         self.database.partitions.ensure(&self.database.pool, oldest, next_id).await?;
-        partitions::ensure_deliveries(&self.database.pool, about.0).await?;
+        partitions::ensure_deliveries(&self.database.pool, older_message.0).await?;
         self.database.transaction(bytes, fenced(node, job)).await
     }
 
@@ -256,7 +257,7 @@ impl Engine {
         work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
-        // Boxed: it would make the futures of all its callers large.
+        // Boxed: otherwise it would make the futures of all its callers large.
         let result = bounded(Box::pin(work(&client))).await;
         self.database.discard_if_failed(client, &result);
         result

@@ -1,4 +1,4 @@
-//! Weekly partitions of the large tables, created with the first id of a week (usually already ahead of it). Ids are
+//! Weekly partitions of the large tables, created two weeks ahead, or else with the first id of a week. Ids are
 //! time-ordered, so a week is a range of ids.
 
 use std::collections::HashSet;
@@ -12,6 +12,7 @@ use crate::retention::OldRows;
 use crate::retention::old_rows::Cut;
 use crate::retention::removal::DroppedWeeks;
 
+/// Number of ids in a week.
 pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 
 const TABLES: [&str; 7] =
@@ -38,8 +39,8 @@ impl Partitions {
                 bounded(make(pool, week)).await?;
                 self.made.lock().insert(week);
                 if let Err(error) = make_ahead(pool, week).await {
-                    // Two more weeks remain for another try.
-                    tracing::warn!(%error, week, "creating partitions ahead failed; retrying");
+                    // Early enough: partitions are created two weeks ahead.
+                    tracing::warn!(%error, week, "creating partitions ahead failed; the next week tries again");
                 }
             }
         }

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_counted_through() {
+    fn parameters_are_renumbered_across_statements() {
         let one: &(dyn ToSql + Sync) = &1_i64;
         let statements = vec![
             ("INSERT $1, $2::text[], $1", vec![one; 2]),

@@ -188,8 +188,9 @@ fn read_all(rows: &[Row]) -> Result<Vec<Claimed>, StoreError> {
             Ok(Claimed {
                 server_id: ServerId(row.get(0)),
                 message_id: MessageId(row.get(1)),
-                domain: DomainName::parse(domain)
-                    .map_err(|e| StoreError::Internal(format!("{domain:?}: {e}")))?,
+                domain: DomainName::parse(domain).map_err(|e| {
+                    StoreError::Internal(format!("a queue entry has the domain {domain:?}: {e}"))
+                })?,
                 due_at: Timestamp::from_micros(row.get(3)),
                 expires_at: row.get::<_, Option<i64>>(4).map(Timestamp::from_micros),
                 attempts: row.get::<_, i64>(5) as u32,
@@ -212,13 +213,13 @@ pub(super) async fn unbegin(client: &ClientWrapper, node: &Node, key: Key) -> Re
     execute_with_keys(client, UNBEGIN, node, &[key]).await
 }
 
-/// Releases this node's claims that it does not know of.
+/// Releases all claims of this node except the known ones.
 pub(super) async fn release_all_but(
     client: &ClientWrapper,
     node: &Node,
-    held: &[Key],
+    known: &[Key],
 ) -> Result<(), StoreError> {
-    execute_with_keys(client, RELEASE_ALL_BUT, node, held).await
+    execute_with_keys(client, RELEASE_ALL_BUT, node, known).await
 }
 
 async fn execute_with_keys(

@@ -128,7 +128,7 @@ async fn lock(
 fn read(row: &Row) -> Result<(Key, MessageState), StoreError> {
     let status: &str = row.get(4);
     let status = Status::parse(status)
-        .ok_or_else(|| StoreError::Internal(format!("a message has the status {status:?}")))?;
+        .ok_or_else(|| StoreError::Internal(format!("a message has the unknown status {status:?}")))?;
     let state = MessageState {
         last_seq: row.get(2),
         marks: row.get(3),
@@ -144,7 +144,7 @@ impl Changes<'_> {
     fn add_message(&mut self, tracked: &[NewTrackingEvent], state: &mut MessageState, ids: &IdGenerator) {
         let seq_before = state.last_seq;
         for tracked_event in tracked {
-            if let Some(NewEvent { kind, data }) = state.take(tracked_event) {
+            if let Some(NewEvent { kind, data }) = state.apply(tracked_event) {
                 self.events.push(EventRow {
                     server_id: tracked_event.server_id,
                     message_id: tracked_event.message_id,

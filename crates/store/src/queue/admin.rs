@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::release::{Rules, release};
 use super::retried::Retried;
-use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
+use super::waiting::{Entry, Key, find, lock_and_check_sending, remove_entry, settle};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::messages::message;
@@ -57,7 +57,8 @@ impl Store {
     /// For the operator: makes a queued message due now, or queues a held message. Ends a claim on it. Limits and
     /// suppressions do not apply to mail to the domain `exempt`.
     pub async fn retry(&self, server_id: ServerId, id: MessageId, exempt: DomainName) -> Result<Retried> {
-        self.retry_for(server_id, id, WaitingFor::Anything, true, exempt).await
+        let by_operator = true;
+        self.retry_for(server_id, id, WaitingFor::Anything, by_operator, exempt).await
     }
 
     /// `retry` for other callers, if the message waits for `only`. They cannot release messages that are held by a ceiling
@@ -69,7 +70,8 @@ impl Store {
         only: WaitingFor,
         exempt: DomainName,
     ) -> Result<Retried> {
-        self.retry_for(server_id, id, only, false, exempt).await
+        let by_operator = false;
+        self.retry_for(server_id, id, only, by_operator, exempt).await
     }
 
     async fn retry_for(
@@ -144,7 +146,7 @@ pub(crate) async fn cancel(
     only: WaitingFor,
     now: Timestamp,
 ) -> Result<(Cancelled, Entry), StoreError> {
-    if lock_entry(sql, key).await? {
+    if lock_and_check_sending(sql, key).await? {
         return Ok((Cancelled::TooLate, Entry::Unchanged));
     }
     let state = find(sql, key).await?.filter(|state| only.includes(state.status));
@@ -154,7 +156,7 @@ pub(crate) async fn cancel(
         _ => (Status::Cancelled, "The message was cancelled before it was sent"),
     };
     let new = NewDelivery::local(now, status, details);
-    if !settle(sql, ids, key, &state, &new, &cancelled(&new), None).await? {
+    if !settle(sql, ids, key, &state, &new, &cancelled_event(&new), None).await? {
         return Ok((Cancelled::NotWaiting, Entry::Unchanged));
     }
     remove_entry(sql, key).await?;
@@ -170,7 +172,7 @@ pub(crate) async fn retry(
     exempt: &DomainName,
     now: Timestamp,
 ) -> Result<(Retried, Entry), StoreError> {
-    if lock_entry(sql, key).await? {
+    if lock_and_check_sending(sql, key).await? {
         return Ok((Retried::TooLate, Entry::Unchanged));
     }
     let state = find(sql, key).await?.filter(|state| only.includes(state.status));
@@ -202,7 +204,7 @@ pub(crate) async fn retry(
 }
 
 /// The event of a cancelled message.
-pub(crate) fn cancelled(new: &NewDelivery) -> NewEvent {
+pub(crate) fn cancelled_event(new: &NewDelivery) -> NewEvent {
     let data = json!({ "status": new.status, "details": new.details }).to_string();
     NewEvent { kind: EventKind::Cancelled, data }
 }

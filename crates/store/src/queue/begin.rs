@@ -39,7 +39,7 @@ impl Store {
         let now = self.clock.now();
         match &*self.engine {
             Engine::Sqlite { engine, .. } => {
-                self.last_suppressed.have_read(&mut entries);
+                self.last_suppressed.require_read(&mut entries);
                 engine.begin(entries, now).await
             }
             Engine::Postgres(engine) => engine.begin(&entries, now).await,

@@ -29,9 +29,9 @@ impl Store {
     /// in turns of their servers, or are held if their server's hourly limit is reached. Entries that `skip` names are left
     /// out, so that a server or a destination that takes no more does not block the others.
     pub async fn claim(&self, due_by: Timestamp, limit: usize, skip: ClaimSkips) -> Result<Vec<Claimed>> {
-        let mut turn = 0;
+        let mut round = 0;
         loop {
-            turn += 1;
+            round += 1;
             let has_more = self.promote_due(limit).await;
             let claimed = match &*self.engine {
                 // Entries handed out once are not read again, so no destination blocks others.
@@ -39,7 +39,7 @@ impl Store {
                 Engine::Postgres(engine) => engine.claim(due_by, limit, &skip).await?,
             };
             // All messages that became due may have been held or left out. The next ones may not be.
-            if !claimed.is_empty() || !has_more || turn == PROMOTIONS_MAX {
+            if !claimed.is_empty() || !has_more || round == PROMOTIONS_MAX {
                 return Ok(claimed);
             }
         }
@@ -97,8 +97,8 @@ impl Store {
         }
     }
 
-    /// Releases the other messages that the previous process had begun; returns how many. Messages that it had only claimed,
-    /// perhaps a million, are reaped step by step.
+    /// Releases messages that the previous process had begun and this one has not adopted; returns how many. Messages
+    /// that it had only claimed, perhaps a million, are reaped step by step.
     pub async fn release_previous(&self) -> Result<u64> {
         match &*self.engine {
             Engine::Sqlite { .. } => Ok(0),

@@ -17,6 +17,7 @@ use crate::sql::{Row, Sql};
 pub(super) struct DueEntry {
     pub(super) key: Key,
     pub(super) due_at: Timestamp,
+    /// Whether it counts against limits now.
     is_counted: bool,
     /// Whether somebody released it from a hold, so that the mode of its server does not hold it again.
     is_released: bool,
@@ -32,7 +33,7 @@ impl DueEntry {
 
 /// Counts the messages in the current hour of their servers and the periods of their accounts. Holds messages that do not
 /// fit, and messages of servers in development, which do not count. Every transaction locks the hours of servers first,
-/// then the periods of accounts, and servers last.
+/// then the periods of accounts, and servers last. Returns the held ones.
 pub(super) async fn hold_some(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -110,7 +111,9 @@ async fn count_hour(
             &[server_id.0.into(), hour.into(), added.into()],
         )
         .await?;
-    let total = total.ok_or_else(|| StoreError::Internal("an hour was not counted".into()))?.int(0)?;
+    let total = total
+        .ok_or_else(|| StoreError::Internal("counting messages of a server returned no row".into()))?
+        .int(0)?;
     let before = total - added;
     if before == 0 {
         let text = "DELETE FROM server_hours WHERE server_id = $1 AND hour < $2";

@@ -22,7 +22,7 @@ impl Store {
     }
 }
 
-/// Expired entries that are not being sent. On SQLite, only memory knows which ones are being sent.
+/// Expired entries; on PostgreSQL without those that are being sent. On SQLite only memory knows which ones these are.
 pub(crate) async fn list_expired(
     sql: &Sql<'_>,
     now: Timestamp,

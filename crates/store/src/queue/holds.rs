@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
-use super::admin::cancelled;
+use super::admin::cancelled_event;
 use super::waiting::{Key, find, remove_entry, settle};
 use crate::error::StoreError;
 use crate::events::NewEvent;
@@ -53,7 +53,7 @@ pub(crate) async fn expire_holds(
         if let Some(state) = find(sql, key).await?.filter(|state| state.status == Status::Held) {
             let details = "The hold ended without a release";
             let new = NewDelivery::local(now, Status::HoldCancelled, details);
-            settle(sql, ids, key, &state, &new, &cancelled(&new), None).await?;
+            settle(sql, ids, key, &state, &new, &cancelled_event(&new), None).await?;
         }
     }
     Ok(over.len() as u64)

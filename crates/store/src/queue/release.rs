@@ -15,7 +15,7 @@ use crate::sql::Sql;
 /// Which rules apply to a release.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// Whether the operator releases it: then the server's hourly limit does not apply.
+    /// Whether the operator releases it: then neither the server's hourly limit nor a ceiling on its mode applies.
     pub(super) by_operator: bool,
     /// Whether the message is exempt: no limit applies, and nothing is counted.
     pub(super) is_exempt: bool,
@@ -127,13 +127,14 @@ pub(super) async fn uncount(sql: &Sql<'_>, key: Key, counted_at: Timestamp) -> R
     }
 }
 
+/// Subtracts a message from the hour of its server, if the server has an hourly limit.
 async fn uncount_hour(
     sql: &Sql<'_>,
     key: Key,
-    counted: Option<u32>,
+    hourly_limit: Option<u32>,
     counted_at: Timestamp,
 ) -> Result<(), StoreError> {
-    if counted.is_some() {
+    if hourly_limit.is_some() {
         let text = "UPDATE server_hours SET messages = messages - 1
                     WHERE server_id = $1 AND hour = $2 AND messages > 0";
         sql.execute(text, &[key.0.0.into(), hour_at(counted_at).into()]).await?;
@@ -151,8 +152,9 @@ async fn queue(
     is_exempt: bool,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let address = EmailAddress::parse(&message.rcpt_to)
-        .map_err(|e| StoreError::Internal(format!("message {} is held for no address: {e}", key.1)))?;
+    let address = EmailAddress::parse(&message.rcpt_to).map_err(|e| {
+        StoreError::Internal(format!("the recipient of held message {} is no address: {e}", key.1))
+    })?;
     let options = &message.send.options;
     let due_at = message.send_at.map_or(now, |at| at.max(now));
     let is_scheduled = due_at > now;

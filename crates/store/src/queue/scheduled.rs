@@ -16,8 +16,9 @@ use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Engine, JobWithIds, Result, Store};
 
-/// Maximum number of scheduled messages made pending in one transaction; also of servers that share it.
+/// Maximum number of scheduled messages made pending in one transaction.
 const PROMOTED_AT_ONCE: usize = 100;
+/// Maximum number of servers that share a transaction.
 const SERVERS_AT_ONCE: usize = 20;
 /// Longest time for making scheduled messages pending in one turn, while due messages wait to be claimed.
 const PROMOTING_MAX: Duration = Duration::from_millis(250);
@@ -36,7 +37,7 @@ impl Store {
         match Box::pin(self.promote_in_turns(limit)).await {
             Ok(has_more) => has_more,
             Err(error) => {
-                tracing::warn!(%error, "releasing scheduled messages failed; retrying");
+                tracing::warn!(%error, "making scheduled messages pending failed; retrying");
                 false
             }
         }
@@ -174,7 +175,7 @@ pub(crate) async fn promote(
         }
     }
     if !pending.is_empty() {
-        open(sql, &pending, now).await?;
+        make_pending(sql, &pending, now).await?;
     }
     Ok(changes)
 }
@@ -182,7 +183,7 @@ pub(crate) async fn promote(
 /// Makes a message scheduled again whose `send_at` is in the future after the clock went back, unless it is being sent.
 /// Ends a claim on it.
 pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<((), Entry), StoreError> {
-    if waiting::lock_entry(sql, key).await? {
+    if waiting::lock_and_check_sending(sql, key).await? {
         return Ok(((), Entry::Unchanged));
     }
     put_back(sql, key, send_at).await?;
@@ -215,8 +216,8 @@ fn hour_start(now: Timestamp) -> Timestamp {
     Timestamp::from_micros(hour_at(now) * 3_600 * 1_000_000)
 }
 
-/// Makes these pending and available for claims, due as `counted_due` says.
-async fn open(sql: &Sql<'_>, keys: &[[i64; 2]], now: Timestamp) -> Result<(), StoreError> {
+/// Makes these messages pending and available for claims, due as `counted_due` says.
+async fn make_pending(sql: &Sql<'_>, keys: &[[i64; 2]], now: Timestamp) -> Result<(), StoreError> {
     let (messages, queue) = if sql.is_sqlite() {
         (
             "UPDATE messages SET status = $2 WHERE status = $3 AND (server_id, id) IN (

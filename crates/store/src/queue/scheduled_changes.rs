@@ -6,9 +6,9 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{BatchId, DomainName, IdGenerator, MessageId, ServerId, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::admin::{cancelled, of_message};
+use super::admin::{cancelled_event, of_message};
 use super::release::uncount;
-use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
+use super::waiting::{Entry, Key, find, lock_and_check_sending, remove_entry, settle};
 use crate::accept::SendOptions;
 use crate::accept::initial::{SCHEDULED, SCHEDULED_UNCOUNTED};
 use crate::error::StoreError;
@@ -40,7 +40,7 @@ pub struct Reschedule {
     pub send_at: Timestamp,
 }
 
-/// Reschedules that are kept of a message, the newest.
+/// Maximum number of reschedules kept per message; older ones are dropped.
 const RESCHEDULES_MAX: usize = 100;
 
 /// Selection of scheduled messages.
@@ -79,8 +79,8 @@ impl Store {
         self.read(move |sql| Box::pin(list_reschedules(sql, (server_id, id)))).await
     }
 
-    /// Changes a message that waits for its time, or whose time has come but which is not on the wire. A claim of it is
-    /// over. Mail to the domain `uncounted` does not count against limits.
+    /// Changes a message that waits for its time, or whose time has come but which is not being sent. Ends a claim
+    /// on it. Mail to the domain `uncounted` does not count against limits.
     pub async fn change_scheduled(
         &self,
         server_id: ServerId,
@@ -93,7 +93,7 @@ impl Store {
             Box::pin(async move { apply(sql, &ids, key, change, Some(&uncounted), now).await })
         });
         let job = self.describing(job, move |(changed, _)| {
-            (*changed == ScheduleChanged::Done).then(|| described(of_message(id), change))
+            (*changed == ScheduleChanged::Done).then(|| with_send_at(of_message(id), change))
         });
         let _turn = self.wait_to_describe(server_id).await;
         let (changed, entry) = match &*self.engine {
@@ -120,7 +120,7 @@ impl Store {
         });
         let job = self.describing(job, move |changes| {
             let count = Described::from_iter([("changed".to_owned(), changes.len().into())]);
-            (!changes.is_empty()).then(|| described(count, change))
+            (!changes.is_empty()).then(|| with_send_at(count, change))
         });
         let _turn = self.wait_to_describe(server_id).await;
         let changes = match &*self.engine {
@@ -135,12 +135,12 @@ impl Store {
     }
 }
 
-/// Description of a change for the audit log.
-fn described(mut of: Described, change: ScheduleChange) -> Described {
+/// Adds the new time, if any, to the description of a change for the audit log.
+fn with_send_at(mut description: Described, change: ScheduleChange) -> Described {
     if let ScheduleChange::MoveTo(send_at) = change {
-        of.insert("send_at".to_owned(), send_at.to_rfc3339().into());
+        description.insert("send_at".to_owned(), send_at.to_rfc3339().into());
     }
-    of
+    description
 }
 
 async fn list(
@@ -249,7 +249,7 @@ async fn apply(
     now: Timestamp,
 ) -> Result<(ScheduleChanged, Entry), StoreError> {
     const TOO_LATE: (ScheduleChanged, Entry) = (ScheduleChanged::TooLate, Entry::Unchanged);
-    if lock_entry(sql, key).await? {
+    if lock_and_check_sending(sql, key).await? {
         return Ok(TOO_LATE);
     }
     let Some(state) = find(sql, key).await? else { return Ok(TOO_LATE) };
@@ -260,7 +260,7 @@ async fn apply(
         ScheduleChange::Cancel => {
             let details = "The message was cancelled before it was sent";
             let new = NewDelivery::local(now, Status::Cancelled, details);
-            if !settle(sql, ids, key, &state, &new, &cancelled(&new), None).await? {
+            if !settle(sql, ids, key, &state, &new, &cancelled_event(&new), None).await? {
                 return Ok(TOO_LATE);
             }
             remove_entry(sql, key).await?;

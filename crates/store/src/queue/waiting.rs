@@ -29,7 +29,7 @@ pub(crate) struct MessageState {
 }
 
 /// On PostgreSQL, locks the message as `finish` does. Returns whether it is being sent; SQLite knows that from memory.
-pub(crate) async fn lock_entry(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
+pub(crate) async fn lock_and_check_sending(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
     if sql.is_sqlite() {
         return Ok(false);
     }

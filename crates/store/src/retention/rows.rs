@@ -62,7 +62,7 @@ macro_rules! by_key {
     };
 }
 
-/// SQL condition of events that are removed with their messages: counted events that no webhook waits for.
+/// Removal of events by their messages: of counted events that no webhook waits for.
 macro_rules! events_of_messages {
     ($is_counted:literal) => {
         RowRemoval {

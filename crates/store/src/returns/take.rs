@@ -24,7 +24,8 @@ impl Store {
     /// `NotFound` if there is no such message.
     pub async fn take_return(&self, new: NewReturn) -> Result<Taken> {
         let server_id = new.info.server_id;
-        // In its own task, so that a caller that disconnects between writing a large body and its row leaves no orphan.
+        // In its own task, so that a caller that disconnects between writing a large body and its row leaves no
+        // orphaned file.
         let engine = Arc::clone(&self.engine);
         let taking = tokio::spawn(async move {
             let (send_id, id, about, body) = (new.info.id, new.id, new.about, new.body.clone());
@@ -176,7 +177,7 @@ async fn append_event(
     Ok(())
 }
 
-/// Bounces and complaints slow the warm-up of the message's source address, if it still exists.
+/// Counts the bounce or complaint for the message's source address, if it still exists: too many pause its warm-up.
 async fn count_for_source(
     sql: &Sql<'_>,
     new: &NewReturn,

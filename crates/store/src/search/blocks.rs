@@ -46,7 +46,7 @@ impl Block {
     }
 }
 
-/// Key of a merged block's postings. The first of its parts has the same first message; ids are never negative.
+/// Key of a merged block's postings: not `first_id`, which is the key of its first part. Ids are never negative.
 pub(super) fn merged_key(first_id: i64) -> i64 {
     !first_id
 }

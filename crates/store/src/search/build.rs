@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// Only messages that are at least this old are indexed: messages with smaller ids may be committed after them.
+/// Only messages that are at least this old are indexed: until then, messages with smaller ids may still be committed.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
 /// If a writer is silent for this long, another node may write the block.
 const CLAIMED_FOR: Duration = Duration::from_mins(1);
@@ -170,8 +170,8 @@ async fn find_next(
     } else {
         // Reads only ids, so that checking is cheap when a block is not full yet.
         let before = idgen::first_id_at(now.minus(SETTLED_AFTER));
-        let place = (size as i64 - 1).max(0);
-        let params = [server_id.0.into(), first_id.into(), before.into(), place.into()];
+        let offset = (size as i64 - 1).max(0);
+        let params = [server_id.0.into(), first_id.into(), before.into(), offset.into()];
         let Some(row) = sql.query_opt(statements::NTH_MESSAGE, &params).await? else { return Ok(None) };
         row.int(0)?
     };

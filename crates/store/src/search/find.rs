@@ -72,7 +72,8 @@ impl Store {
         limit: usize,
         time_max: Duration,
     ) -> Result<SearchPage> {
-        self.search_pages(server_id, filter, before, limit, time_max, false).await
+        let finds_late = false;
+        self.search_pages(server_id, filter, before, limit, time_max, finds_late).await
     }
 
     /// Like `search`, but also finds messages that were stored after their block was written. That costs a read of the ids
@@ -85,7 +86,8 @@ impl Store {
         limit: usize,
         time_max: Duration,
     ) -> Result<SearchPage> {
-        self.search_pages(server_id, filter, before, limit, time_max, true).await
+        let finds_late = true;
+        self.search_pages(server_id, filter, before, limit, time_max, finds_late).await
     }
 
     async fn search_pages(
@@ -110,10 +112,10 @@ impl Store {
             is_first = false;
             let step_begun = Instant::now();
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
-            let place = SearchPosition { server_id, position, blocks_max, scan_max, finds_late };
+            let at = SearchPosition { server_id, position, blocks_max, scan_max, finds_late };
             let read = self.read(move |sql| {
                 Box::pin(async move {
-                    let step = step(sql, &filter, &plan, place, &mut frequencies).await?;
+                    let step = step(sql, &filter, &plan, at, &mut frequencies).await?;
                     Ok((step, frequencies))
                 })
             });
@@ -166,21 +168,21 @@ async fn step(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    place: SearchPosition,
+    at: SearchPosition,
     frequencies: &mut Frequencies,
 ) -> Result<Step> {
     if plan.has_tokens() {
-        return by_tokens(sql, filter, plan, place, frequencies).await;
+        return by_tokens(sql, filter, plan, at, frequencies).await;
     }
     match &plan.listed {
-        Some(listed) => by_status(sql, place.server_id, filter, plan, listed, place.position).await,
-        None => scan(sql, filter, plan.first_id, place).await,
+        Some(listed) => by_status(sql, at.server_id, filter, plan, listed, at.position).await,
+        None => scan(sql, filter, plan.first_id, at).await,
     }
 }
 
 /// Scans the messages down to `first_id`.
-async fn scan(sql: &Sql<'_>, filter: &SearchFilter, first_id: i64, place: SearchPosition) -> Result<Step> {
-    let SearchPosition { server_id, position, scan_max, .. } = place;
+async fn scan(sql: &Sql<'_>, filter: &SearchFilter, first_id: i64, at: SearchPosition) -> Result<Step> {
+    let SearchPosition { server_id, position, scan_max, .. } = at;
     let rows = messages::scan_down(sql, server_id, first_id, position, scan_max as i64).await?;
     let position = match rows.last() {
         Some(last) if rows.len() == scan_max => last.id,
@@ -238,18 +240,18 @@ async fn by_tokens(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    place: SearchPosition,
+    at: SearchPosition,
     frequencies: &mut Frequencies,
 ) -> Result<Step> {
-    let SearchPosition { server_id, position, blocks_max, .. } = place;
+    let SearchPosition { server_id, position, blocks_max, .. } = at;
     // One more than wanted: a block that is being written is skipped.
     let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
     let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
     let Some(newest) = written.first() else {
-        return scan(sql, filter, plan.first_id, place).await;
+        return scan(sql, filter, plan.first_id, at).await;
     };
     if newest.last_id < position - 1 {
-        return scan(sql, filter, plan.first_id.max(newest.last_id + 1), place).await;
+        return scan(sql, filter, plan.first_id.max(newest.last_id + 1), at).await;
     }
     let mut blocks: Vec<Block> = vec![*newest];
     let mut weight = newest.weight();
@@ -263,7 +265,7 @@ async fn by_tokens(
     }
     let keys: Vec<i64> = blocks.iter().map(Block::key).collect();
     let found = candidates::find(sql, server_id, plan, &keys, frequencies).await?;
-    in_blocks(sql, filter, plan, place, &blocks, &found).await
+    in_blocks(sql, filter, plan, at, &blocks, &found).await
 }
 
 /// Reads the candidates of consecutive blocks, newest first, up to the messages of one step.
@@ -271,11 +273,11 @@ async fn in_blocks(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    place: SearchPosition,
+    at: SearchPosition,
     blocks: &[Block],
     found: &HashMap<i64, Vec<u32>>,
 ) -> Result<Step> {
-    let SearchPosition { server_id, position, .. } = place;
+    let SearchPosition { server_id, position, .. } = at;
     let mut step = Step { rows: Vec::new(), position, is_of_blocks: true, is_cut: false };
     let mut examined = 0;
     for group in blocks.chunks(BLOCKS_OF_IDS) {
@@ -294,7 +296,7 @@ async fn in_blocks(
             let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
             let indexed = positions.iter().filter_map(|position| ids.get(*position as usize).copied());
             let mut candidates: Vec<i64> = indexed.collect();
-            if place.finds_late && block.state == UNCHECKED {
+            if at.finds_late && block.state == UNCHECKED {
                 candidates.extend(list_late(sql, server_id, block.first_id, block.last_id).await?);
             }
             candidates.retain(|id| (plan.first_id..position).contains(id));

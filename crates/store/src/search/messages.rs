@@ -87,14 +87,16 @@ impl SearchRow {
         if self.options == "{}" {
             return Ok(SearchedOptions::default());
         }
-        serde_json::from_str(&self.options).map_err(|_| StoreError::Internal("a send's options".into()))
+        serde_json::from_str(&self.options)
+            .map_err(|_| StoreError::Internal("the options of a send cannot be read".into()))
     }
 
     pub(super) fn metadata(&self) -> Result<BTreeMap<String, String>> {
         if self.metadata == "{}" {
             return Ok(BTreeMap::new());
         }
-        serde_json::from_str(&self.metadata).map_err(|_| StoreError::Internal("a send's metadata".into()))
+        serde_json::from_str(&self.metadata)
+            .map_err(|_| StoreError::Internal("the metadata of a send cannot be read".into()))
     }
 
     pub(super) fn into_item(self) -> Result<SearchItem> {

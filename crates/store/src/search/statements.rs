@@ -141,20 +141,20 @@ mod tests {
     use super::*;
     use crate::{Database, Role, Settings, Store};
 
-    async fn create(database: Database) {
+    async fn create_schema(database: Database) {
         let settings = Settings::small(database);
         let role = Role::Node { identity: "plans".into() };
         let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
-        // PostgreSQL makes no plan for tables without partitions.
-        let ids = store.write_with_ids(|_, ids| Box::pin(async move { Ok(ids.next()) })).await.unwrap();
-        assert!(ids > 0);
+        // Creates the partitions of this week: PostgreSQL makes no plan for tables without partitions.
+        let id = store.write_with_ids(|_, ids| Box::pin(async move { Ok(ids.next()) })).await.unwrap();
+        assert!(id > 0);
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn plans_on_sqlite_use_indexes() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("postroad.db");
-        create(Database::Sqlite(path.clone())).await;
+        create_schema(Database::Sqlite(path.clone())).await;
         let connection = rusqlite::Connection::open(path).unwrap();
         for (text, index) in [
             (SCAN_DOWN, "SEARCH m USING PRIMARY KEY (server_id=? AND id>? AND id<?)"),
@@ -194,7 +194,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn messages_of_some_servers_are_found_by_indexes_on_postgres() {
         let database = postroad_testkit::Database::create();
-        create(Database::Postgres(database.url().to_owned())).await;
+        create_schema(Database::Postgres(database.url().to_owned())).await;
         let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
         let settings = "SET enable_seqscan = off; SET enable_bitmapscan = off";
@@ -216,7 +216,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn plans_on_postgres_use_indexes() {
         let database = postroad_testkit::Database::create();
-        create(Database::Postgres(database.url().to_owned())).await;
+        create_schema(Database::Postgres(database.url().to_owned())).await;
         let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
         let settings =

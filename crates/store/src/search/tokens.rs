@@ -47,17 +47,17 @@ pub(super) fn of_text(kind: TokenKind, lower_text: &str) -> impl Iterator<Item =
 }
 
 /// Tokens of all sequences of six digits in a text; none for kinds of texts without such tokens.
-pub(super) fn of_digits(of: TokenKind, text: &str) -> impl Iterator<Item = i64> {
-    let kind = match of {
+pub(super) fn of_digits(text_kind: TokenKind, text: &str) -> impl Iterator<Item = i64> {
+    let kind = match text_kind {
         TokenKind::To => Some(TokenKind::ToDigits),
         TokenKind::Subject => Some(TokenKind::SubjectDigits),
         _ => None,
     };
-    let rows = text.as_bytes().windows(DIGITS).filter(|row| row.iter().all(u8::is_ascii_digit));
+    let sequences = text.as_bytes().windows(DIGITS).filter(|digits| digits.iter().all(u8::is_ascii_digit));
     kind.into_iter().flat_map(move |kind| {
-        rows.clone().map(move |row| {
+        sequences.clone().map(move |digits| {
             let mut hash = Hash::new(kind);
-            hash.add(row);
+            hash.add(digits);
             shared(kind, hash.finish().cast_unsigned() % DIGIT_TOKENS)
         })
     })
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_digits_have_tokens_of_their_own() {
+    fn sequences_of_six_digits_have_tokens_of_their_own() {
         assert_eq!(of_digits(TokenKind::Subject, "order 12345 of 2026").count(), 0);
         let whole: Vec<i64> = of_digits(TokenKind::Subject, "Order 00123456-7890123").collect();
         assert_eq!(whole.len(), 3 + 2);

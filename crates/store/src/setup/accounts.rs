@@ -116,9 +116,9 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// Applies all changes or none; equal values leave the version as it is. `OtherVersion` unless the account has the version `if_version`; `Conflict` if
-    /// another account has the name, and the operator gives it. An account that names itself does not learn the names of
-    /// others.
+    /// Applies all changes or none; equal values leave the version as it is. `OtherVersion` unless the account has the
+    /// version `if_version`. `Conflict` if the operator gives a name that another account has. An account may give
+    /// itself any name, so that it does not learn the names of others.
     pub async fn update_account(
         &self,
         by: SetBy,

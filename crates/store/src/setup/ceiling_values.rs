@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_beyond_a_ceiling_are_named_and_the_rest_is_free() {
+    fn only_values_beyond_their_ceiling_are_reported() {
         let ceilings = Ceilings {
             mode: Some(ServerMode::Development),
             send_rate: SendRate::parse("60/m"),

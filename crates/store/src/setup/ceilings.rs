@@ -89,10 +89,10 @@ pub(super) async fn set_all(
     if exceeded.is_empty() && *ceilings != CeilingsChange::default() {
         set(sql, server, set_by, ceilings, now).await?;
     }
-    let set_by = |ceiling: &Ceiling| {
+    let origin_of = |ceiling: &Ceiling| {
         if by_operator.contains(ceiling) { SetBy::Operator } else { SetBy::Account }
     };
-    Ok(exceeded.iter().map(|ceiling| (*ceiling, set_by(ceiling))).collect())
+    Ok(exceeded.iter().map(|ceiling| (*ceiling, origin_of(ceiling))).collect())
 }
 
 /// Locks the server until the transaction ends and returns it with its stored values, before the account's ceilings

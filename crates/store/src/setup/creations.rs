@@ -11,7 +11,7 @@ use crate::{Result, Store};
 
 const KEPT: Duration = Duration::from_hours(24);
 
-/// Use of an idempotency key.
+/// First use of an idempotency key: the fingerprint of the call, and the object that it created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Creation {
     pub fingerprint: Vec<u8>,

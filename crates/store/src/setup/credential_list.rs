@@ -124,8 +124,8 @@ async fn list(
     sql.query(text, &params).await?.into_iter().map(|mut row| credentials::read(&mut row)).collect()
 }
 
-/// Whether the change gives any value another one.
-macro_rules! is_other {
+/// SQL condition: the change sets at least one value to a different one.
+macro_rules! is_changed {
     () => {
         "(name, allow, hold, expires_at) IS DISTINCT FROM (coalesce($2, name), coalesce($3, allow), coalesce($4, hold),
              CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END)"
@@ -146,9 +146,9 @@ async fn update(
                 "UPDATE credentials SET name = coalesce($2, name), allow = coalesce($3, allow), hold = coalesce($4, hold),
                      expires_at = CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END,
                      version = version + CASE WHEN ",
-                is_other!(),
+                is_changed!(),
                 " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
-                is_other!(),
+                is_changed!(),
                 " THEN $7 ELSE updated_at END
              WHERE id = $1 AND revoked_at IS NULL AND (CAST($5 AS BIGINT) = 1 OR replaced_by IS NULL)
                  AND (CAST($8 AS BIGINT) IS NULL OR version = $8)"

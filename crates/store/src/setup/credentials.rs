@@ -167,7 +167,7 @@ impl Store {
         self.write(move |sql| Box::pin(rotate(sql, old, old_expires_at, new, now))).await
     }
 
-    /// Removes some credentials that were revoked before then.
+    /// Removes some credentials that were revoked before this time.
     pub async fn remove_revoked_credentials(&self, before: Timestamp) -> Result<Removed> {
         let text = "DELETE FROM credentials WHERE revoked_at < $1 AND id IN
                         (SELECT id FROM credentials WHERE revoked_at < $1 ORDER BY revoked_at LIMIT $2)";
@@ -271,7 +271,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         mode: row.name(16, ServerMode::parse)?,
         suspended_reason: row.text_opt(17)?,
         hourly_limit: row.int_opt(18)?.map(|limit| limit as u32),
-        tracking: servers::read_of_server(&row, 19)?,
+        tracking: servers::read_tracking(&row, 19)?,
         account_id: AccountId(row.int(22)?),
         account_limits: account_periods::read(&row, 22)?,
         credential: read(&mut row)?,

@@ -1,4 +1,4 @@
-//! Plans of filtered lists on both engines, and of the servers that changed: each has its index.
+//! Tests that filtered lists use their indexes on both engines, and that the list of changed servers does on SQLite.
 
 use std::sync::Arc;
 
@@ -65,12 +65,12 @@ fn queries() -> Vec<Indexed> {
     queries
 }
 
-/// Only of SQLite: PostgreSQL chooses by what its statistics say of the given mark.
+/// For SQLite only: PostgreSQL's choice depends on its statistics about the given mark.
 fn changed_servers() -> [Indexed; 2] {
     ["servers_by_change", "accounts_by_change"].map(|index| ((CHANGED_SERVERS, vec![Value::Int(1)]), index))
 }
 
-async fn create(database: Database) {
+async fn create_schema(database: Database) {
     let role = Role::Node { identity: "plans".into() };
     Store::open(Settings::small(database), role, Arc::new(SystemClock)).await.unwrap();
 }
@@ -79,7 +79,7 @@ async fn create(database: Database) {
 async fn filtered_lists_use_their_indexes_on_sqlite() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("postroad.db");
-    create(Database::Sqlite(path.clone())).await;
+    create_schema(Database::Sqlite(path.clone())).await;
     let connection = rusqlite::Connection::open(path).unwrap();
     for ((text, _), index) in queries().into_iter().chain(changed_servers()) {
         // SQLite's indexes end with the id in any case, so the index of all credentials of a server serves as well.
@@ -99,7 +99,7 @@ async fn filtered_lists_use_their_indexes_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn filtered_lists_use_their_indexes_on_postgres() {
     let database = postroad_testkit::Database::create();
-    create(Database::Postgres(database.url().to_owned())).await;
+    create_schema(Database::Postgres(database.url().to_owned())).await;
     let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute("SET enable_seqscan = off; SET enable_bitmapscan = off").await.unwrap();

@@ -18,7 +18,7 @@ impl Store {
     /// Appends the event of the oldest notice to some servers; `false` if there is none.
     pub async fn write_account_notices(&self) -> Result<bool> {
         // Called every second and usually without effect, so it should not cost a write.
-        if !self.read(|sql| Box::pin(is_waiting(sql))).await? {
+        if !self.read(|sql| Box::pin(has_notice(sql))).await? {
             return Ok(false);
         }
         let notified =
@@ -41,7 +41,7 @@ pub(crate) async fn add(
     Ok(())
 }
 
-async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
+async fn has_notice(sql: &Sql<'_>) -> Result<bool, StoreError> {
     Ok(sql.query_opt("SELECT id FROM account_notices ORDER BY id LIMIT 1", &[]).await?.is_some())
 }
 
@@ -66,14 +66,14 @@ async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<Serve
     let mut notified = Vec::with_capacity(servers.len());
     for server in &servers {
         let server_id = ServerId(server.int(0)?);
-        let mut whole = Map::from_iter([
+        let mut fields = Map::from_iter([
             ("server".to_owned(), json!({ "id": server_id.0, "name": server.text(1)? })),
             ("account".to_owned(), json!({ "id": account, "name": server.text(2)? })),
         ]);
         if let Ok(Value::Object(own)) = serde_json::from_str(&data) {
-            whole.extend(own);
+            fields.extend(own);
         }
-        let event = NewEvent { kind, data: Value::Object(whole).to_string() };
+        let event = NewEvent { kind, data: Value::Object(fields).to_string() };
         append::append_of_server(sql, ids, server_id, &event, at).await?;
         notified.push(server_id);
     }

@@ -5,15 +5,15 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitPeriod, LimitedObject, ServerId, Timestamp};
 
 use super::notices;
-use crate::accept::account_limits::count_event;
+use crate::accept::account_limits::ceiling_event;
 use crate::accept::hourly_limit::crossed_thresholds;
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
 /// Query for the ceiling of an account.
-const fn ceiling_text(what: LimitedObject) -> &'static str {
-    match what {
+const fn ceiling_text(object: LimitedObject) -> &'static str {
+    match object {
         LimitedObject::Servers => "SELECT servers_max FROM accounts WHERE id = $1",
         LimitedObject::Domains => "SELECT domains_max FROM accounts WHERE id = $1",
         LimitedObject::Webhooks => "SELECT webhooks_max FROM accounts WHERE id = $1",
@@ -27,9 +27,9 @@ pub type PeriodCounts = [Option<i64>; 3];
 #[boxed_futures]
 impl Store {
     /// Number of such objects that an account has.
-    pub async fn count_objects(&self, account_id: AccountId, what: LimitedObject) -> Result<usize> {
+    pub async fn count_objects(&self, account_id: AccountId, object: LimitedObject) -> Result<usize> {
         let now = self.clock.now();
-        let counted = self.read(move |sql| Box::pin(count(sql, account_id, what, now))).await?;
+        let counted = self.read(move |sql| Box::pin(count(sql, account_id, object, now))).await?;
         Ok(usize::try_from(counted).unwrap_or(0))
     }
 
@@ -42,45 +42,45 @@ impl Store {
 async fn count(
     sql: &Sql<'_>,
     account_id: AccountId,
-    what: LimitedObject,
+    object: LimitedObject,
     now: Timestamp,
 ) -> Result<i64, StoreError> {
     let text = "SELECT count FROM account_counts WHERE account_id = $1 AND thing = $2";
-    let row = sql.query_opt(text, &[account_id.0.into(), what.as_str().into()]).await?;
-    let kept = row.map_or(Ok(0), |row| row.int(0))?;
-    if what != LimitedObject::Users {
-        return Ok(kept);
+    let row = sql.query_opt(text, &[account_id.0.into(), object.as_str().into()]).await?;
+    let stored = row.map_or(Ok(0), |row| row.int(0))?;
+    if object != LimitedObject::Users {
+        return Ok(stored);
     }
-    // Invitations end by themselves, and there are few.
+    // Open invitations count as users. They have no stored count, because they expire by themselves.
     let text = "SELECT count(*) FROM invitations WHERE account_id = $1 AND expires_at > $2";
     let row = sql.query_opt(text, &[account_id.0.into(), now.into()]).await?;
-    Ok(kept + row.map_or(Ok(0), |row| row.int(0))?)
+    Ok(stored + row.map_or(Ok(0), |row| row.int(0))?)
 }
 
 /// Updates the count of an account's objects, in the transaction that adds or removes some.
-pub(crate) async fn count_change(
+pub(crate) async fn adjust_count(
     sql: &Sql<'_>,
     account_id: AccountId,
-    what: LimitedObject,
+    object: LimitedObject,
     change: i64,
 ) -> Result<(), StoreError> {
     sql.execute(
         "INSERT INTO account_counts (account_id, thing, count) VALUES ($1, $2, $3)
          ON CONFLICT (account_id, thing) DO UPDATE SET count = account_counts.count + excluded.count",
-        &[account_id.0.into(), what.as_str().into(), change.into()],
+        &[account_id.0.into(), object.as_str().into(), change.into()],
     )
     .await?;
     Ok(())
 }
 
 /// Updates the count of objects that belong to a server of the account.
-pub(crate) async fn count_change_of_server(
+pub(crate) async fn adjust_count_of_server(
     sql: &Sql<'_>,
     server_id: ServerId,
-    what: LimitedObject,
+    object: LimitedObject,
     change: i64,
 ) -> Result<(), StoreError> {
-    count_change(sql, account_of(sql, server_id).await?, what, change).await
+    adjust_count(sql, account_of(sql, server_id).await?, object, change).await
 }
 
 async fn period_counts(
@@ -103,11 +103,11 @@ async fn period_counts(
 pub(crate) async fn check_ceiling(
     sql: &Sql<'_>,
     account_id: AccountId,
-    what: LimitedObject,
+    object: LimitedObject,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let read = |row: Option<crate::sql::Row>| row.map_or(Ok(None), |row| row.int_opt(0));
-    if read(sql.query_opt(ceiling_text(what), &[account_id.0.into()]).await?)?.is_none() {
+    if read(sql.query_opt(ceiling_text(object), &[account_id.0.into()]).await?)?.is_none() {
         return Ok(());
     }
     if !sql.is_sqlite() {
@@ -115,14 +115,14 @@ pub(crate) async fn check_ceiling(
         let text = "SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE";
         sql.query_opt(text, &[account_id.0.into()]).await?;
     }
-    let ceiling = read(sql.query_opt(ceiling_text(what), &[account_id.0.into()]).await?)?;
+    let ceiling = read(sql.query_opt(ceiling_text(object), &[account_id.0.into()]).await?)?;
     let Some(ceiling) = ceiling.and_then(|ceiling| u32::try_from(ceiling).ok()) else { return Ok(()) };
-    let before = count(sql, account_id, what, now).await?;
+    let before = count(sql, account_id, object, now).await?;
     if before >= i64::from(ceiling) {
-        return Err(StoreError::CeilingReached { what, ceiling });
+        return Err(StoreError::CeilingReached { what: object, ceiling });
     }
     for kind in crossed_thresholds(ceiling, before, before + 1) {
-        let event = count_event(kind, what.as_str(), ceiling, before + 1);
+        let event = ceiling_event(kind, object.as_str(), ceiling, before + 1);
         notices::add(sql, account_id, &event, now).await?;
     }
     Ok(())
@@ -132,10 +132,10 @@ pub(crate) async fn check_ceiling(
 pub(crate) async fn check_ceiling_of_server(
     sql: &Sql<'_>,
     server_id: ServerId,
-    what: LimitedObject,
+    object: LimitedObject,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    check_ceiling(sql, account_of(sql, server_id).await?, what, now).await
+    check_ceiling(sql, account_of(sql, server_id).await?, object, now).await
 }
 
 async fn account_of(sql: &Sql<'_>, server_id: ServerId) -> Result<AccountId, StoreError> {

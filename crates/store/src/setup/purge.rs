@@ -148,7 +148,7 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
     let text = "DELETE FROM servers WHERE id = $1 RETURNING account_id";
     match sql.query_opt(text, &[id.0.into()]).await? {
         Some(row) => {
-            object_counts::count_change(sql, AccountId(row.int(0)?), LimitedObject::Servers, -1).await
+            object_counts::adjust_count(sql, AccountId(row.int(0)?), LimitedObject::Servers, -1).await
         }
         None => Ok(()),
     }
@@ -157,10 +157,10 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
 async fn count_removed(
     sql: &Sql<'_>,
     id: ServerId,
-    what: LimitedObject,
+    object: LimitedObject,
     removed: u64,
 ) -> Result<(), StoreError> {
-    match object_counts::count_change_of_server(sql, id, what, -(removed as i64)).await {
+    match object_counts::adjust_count_of_server(sql, id, object, -(removed as i64)).await {
         // Another node removed the server meanwhile.
         Err(StoreError::NotFound) => Ok(()),
         counted => counted,

@@ -46,6 +46,7 @@ impl ServerChange {
     }
 }
 
+/// Replaces a change that is left out by `Keep`.
 fn keep_if<T>(change: &mut Change<T>, is_left_out: impl Fn(&Change<T>) -> bool) {
     if is_left_out(change) {
         *change = Change::Keep;

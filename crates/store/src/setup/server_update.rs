@@ -40,7 +40,8 @@ impl Store {
     }
 }
 
-/// Equal values leave the version as it is. Changes nothing if a ceiling forbids any part. `Conflict` if another server of the account has the name.
+/// Equal values leave the version as it is. Changes nothing if a ceiling forbids any part. `Conflict` if another server
+/// of the account has the name.
 pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,

@@ -73,15 +73,15 @@ impl Server {
 
     /// With effective values: the account's ceilings may have been lowered since they were set.
     fn within_ceilings(mut self) -> Self {
-        let most = self.account_ceilings.for_server();
-        self.send_rate = lower(self.send_rate, most.send_rate, SendRate::is_above);
+        let highest = self.account_ceilings.for_server();
+        self.send_rate = lower(self.send_rate, highest.send_rate, SendRate::is_above);
         // Without its own limit the server has what the account has left.
         self.hourly_limit =
-            self.hourly_limit.and_then(|limit| lower(Some(limit), most.hourly_limit, is_above));
+            self.hourly_limit.and_then(|limit| lower(Some(limit), highest.hourly_limit, is_above));
         let ServerRetention { bodies_days, messages_days } = self.retention;
         self.retention = ServerRetention {
-            bodies_days: lower(bodies_days, most.bodies_days, is_above),
-            messages_days: lower(messages_days, most.messages_days, is_above),
+            bodies_days: lower(bodies_days, highest.bodies_days, is_above),
+            messages_days: lower(messages_days, highest.messages_days, is_above),
         };
         self
     }
@@ -245,7 +245,7 @@ pub(crate) async fn create(
 ) -> Result<Server, StoreError> {
     object_counts::check_ceiling(sql, new.account_id, LimitedObject::Servers, now).await?;
     let ceiling = ceiling_values::mode_column(new.mode);
-    let of = |setter: SetBy| ceiling.filter(|_| owner == setter);
+    let ceiling_by = |setter: SetBy| ceiling.filter(|_| owner == setter);
     let inserted = sql
         .query_opt(
             "INSERT INTO servers (account_id, name, mode, mode_ceiling, account_mode_ceiling, pool_id, created_at, updated_at)
@@ -254,15 +254,15 @@ pub(crate) async fn create(
                 new.account_id.0.into(),
                 new.name.into(),
                 new.mode.as_str().into(),
-                of(SetBy::Operator).into(),
-                of(SetBy::Account).into(),
+                ceiling_by(SetBy::Operator).into(),
+                ceiling_by(SetBy::Account).into(),
                 new.pool_id.map(|id| id.0).into(),
                 now.into(),
             ],
         )
         .await?
         .ok_or(StoreError::Conflict)?;
-    object_counts::count_change(sql, new.account_id, LimitedObject::Servers, 1).await?;
+    object_counts::adjust_count(sql, new.account_id, LimitedObject::Servers, 1).await?;
     find(sql, ServerId(inserted.int(0)?)).await?.ok_or(StoreError::NotFound)
 }
 
@@ -287,8 +287,8 @@ async fn list_page(
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 
-/// Whether the suspension `$2` by `$3` differs from the server's; equal ones leave the version as it is.
-macro_rules! is_other_suspension {
+/// SQL condition: the suspension `$2` by `$3` differs from the server's. Equal ones leave the version as it is.
+macro_rules! is_changed_suspension {
     () => {
         "(suspended_reason IS DISTINCT FROM $2 OR ($2 IS NOT NULL AND suspended_by IS DISTINCT FROM $3))"
     };
@@ -306,9 +306,9 @@ async fn set_suspended(
             concat!(
                 "UPDATE servers SET suspended_reason = $2, suspended_by = $3,
                      version = version + CASE WHEN ",
-                is_other_suspension!(),
+                is_changed_suspension!(),
                 " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
-                is_other_suspension!(),
+                is_changed_suspension!(),
                 " THEN $4 ELSE updated_at END
              WHERE id = $1 AND (CAST($5 AS BIGINT) = 1 OR suspended_reason IS NULL OR suspended_by = 'account')"
             ),
@@ -362,7 +362,7 @@ fn read_as_set(row: &Row) -> Result<Server, StoreError> {
         hourly_limit: row.int_opt(8)?.map(|limit| limit as u32),
         created_at: row.time(9)?,
         updated_at: row.time(10)?,
-        tracking: read_of_server(row, 11)?,
+        tracking: read_tracking(row, 11)?,
         retention: ServerRetention {
             bodies_days: row.int_opt(14)?.map(|days| days as u32),
             messages_days: row.int_opt(15)?.map(|days| days as u32),
@@ -375,7 +375,7 @@ fn read_as_set(row: &Row) -> Result<Server, StoreError> {
     })
 }
 
-/// From `track_opens, track_clicks, track_excluded_hosts`.
-pub(crate) fn read_of_server(row: &Row, at: usize) -> Result<ServerTracking, StoreError> {
+/// Reads the columns `track_opens, track_clicks, track_excluded_hosts` from `at` on.
+pub(crate) fn read_tracking(row: &Row, at: usize) -> Result<ServerTracking, StoreError> {
     Ok(ServerTracking { opens: row.flag(at)?, clicks: row.flag(at + 1)?, excluded_hosts: row.json(at + 2)? })
 }

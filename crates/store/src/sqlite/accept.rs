@@ -1,4 +1,4 @@
-//! `accept` inside the writer's group: five inserts for a send with one recipient, all statements cached.
+//! `accept` inside the writer's group: a few cached statements for each send and recipient.
 
 use parking_lot::Mutex;
 use postroad_model::{
@@ -20,7 +20,7 @@ use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
 use crate::suppressions::record::{erased_key, recipient_key};
 
-/// Rows written for the sends of one caller.
+/// Result of accepting the sends of one caller.
 pub(super) struct Written {
     pub(super) accepted: Accepted,
     /// Queue entries of the sends.
@@ -68,7 +68,7 @@ pub(super) fn accept(
     Ok(Written { accepted: Accepted::Stored(uses), queued })
 }
 
-/// The suppressed recipients.
+/// Hold causes of the suppressed recipients.
 fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, StoreError> {
     let mut causes = HoldCauses::new();
     let mut find = connection.prepare_cached(
@@ -85,8 +85,9 @@ fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, Sto
             })
             .optional()?;
         if let Some((reason, details, since)) = found {
-            let reason = SuppressionReason::parse(&reason)
-                .ok_or_else(|| StoreError::Internal(format!("the unknown reason {reason:?}")))?;
+            let reason = SuppressionReason::parse(&reason).ok_or_else(|| {
+                StoreError::Internal(format!("a suppression has the unknown reason {reason:?}"))
+            })?;
             let since = Timestamp::from_micros(since);
             causes.insert(recipient.id, HoldCause::Suppressed { reason, details, since });
         }

@@ -117,7 +117,9 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
     match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map_err(|e| StoreError::Unavailable(format!("a body file: {e}"))),
+        Ok(result) => {
+            result.map_err(|e| StoreError::Unavailable(format!("a body file cannot be read or written: {e}")))
+        }
         Err(_) => Err(StoreError::Unavailable("the service is stopping".into())),
     }
 }

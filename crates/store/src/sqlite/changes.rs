@@ -9,7 +9,7 @@ use postroad_model::{IdGenerator, MessageId, Timestamp};
 use rusqlite::Connection;
 
 use super::accept::Queued;
-use super::claims::{After, Claims, Key};
+use super::claims::{Claims, EntryAfter, Key};
 use super::finish::Settled;
 use super::operation::Work;
 use super::{accept, finish, ready};
@@ -51,7 +51,10 @@ impl Work for AcceptWork {
     const IS_REPEATABLE: bool = true;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Accepted, StoreError> {
-        let first = self.sends.first().ok_or_else(|| StoreError::Internal("a send was gone".into()))?;
+        let first = self
+            .sends
+            .first()
+            .ok_or_else(|| StoreError::Internal("the sends were already handed over".into()))?;
         let server_id = first.info.server_id;
         for entry in self.queued.drain(..) {
             self.claims.lock().forget((server_id, entry.message_id));
@@ -105,7 +108,7 @@ pub(super) struct SettleWork {
     ids: Arc<IdGenerator>,
     claims: Arc<Mutex<Claims>>,
     /// Messages being settled, and the effect on their claims.
-    under_way: Vec<(Key, Option<After>)>,
+    under_way: Vec<(Key, Option<EntryAfter>)>,
 }
 
 impl SettleWork {
@@ -188,7 +191,7 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     const IS_REPEATABLE: bool = false;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(T, Entry), StoreError> {
-        let ran_twice = || StoreError::Internal("a change was made twice".into());
+        let ran_twice = || StoreError::Internal("a change was run twice".into());
         let (too_late, job) = self.work.take().ok_or_else(ran_twice)?;
         self.is_changing = self.claims.lock().begin_change(self.key);
         if !self.is_changing {
@@ -208,10 +211,10 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     }
 }
 
-fn effect<T>(result: &Result<(T, Entry), StoreError>) -> Option<After> {
+fn effect<T>(result: &Result<(T, Entry), StoreError>) -> Option<EntryAfter> {
     match result {
-        Ok((_, Entry::Gone)) => Some(After::Gone),
-        Ok((_, Entry::Queued(due_at))) => Some(After::Queued(*due_at)),
+        Ok((_, Entry::Gone)) => Some(EntryAfter::Gone),
+        Ok((_, Entry::Queued(due_at))) => Some(EntryAfter::Queued(*due_at)),
         Ok((_, Entry::Unchanged)) | Err(_) => None,
     }
 }
@@ -228,7 +231,7 @@ impl Work for ChangeFreeWork {
     const IS_REPEATABLE: bool = false;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<(Key, Entry)>, StoreError> {
-        let ran_twice = || StoreError::Internal("a change was made twice".into());
+        let ran_twice = || StoreError::Internal("a change was run twice".into());
         let job = self.job.take().ok_or_else(ran_twice)?;
         ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
     }
@@ -285,7 +288,7 @@ impl Work for PullBackWork {
             claims.read_all_again();
         }
         for (key, due_at) in self.changed.drain(..) {
-            claims.end_change(key, result.is_ok().then_some(After::Queued(due_at)));
+            claims.end_change(key, result.is_ok().then_some(EntryAfter::Queued(due_at)));
         }
     }
 }

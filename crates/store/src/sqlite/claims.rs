@@ -25,7 +25,7 @@ pub(crate) struct Claims {
     claimed: HashMap<Key, Claim>,
     /// Waiting messages, claimed or not, of which a change is written but not committed.
     changing: HashMap<Key, Change>,
-    /// Every entry up to this position is claimed, being changed, in `behind`, or of a server in `skipped`.
+    /// Every entry up to this position is claimed, being changed, scheduled, in `behind`, or of a server in `skipped`.
     cursor: QueuePosition,
     /// Unclaimed entries up to the cursor. Some may be gone or due at another time by now, so each is looked up before
     /// it is used.
@@ -50,14 +50,14 @@ struct Claim {
 struct Change {
     uncommitted: u32,
     /// Effect of the committed changes.
-    effect: Option<After>,
+    effect: Option<EntryAfter>,
     /// Due time under which a claim found the entry free and skipped it, because of the change.
     passed: Option<Timestamp>,
 }
 
-/// Effect of a committed change on the claim.
+/// State of a queue entry after a committed change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum EntryAfter {
     /// The entry left the queue.
     Gone,
     /// The entry is in the queue, unclaimed.
@@ -221,12 +221,12 @@ impl Claims {
 
     /// The outcome of a message that was being settled is committed. With `None` nothing was changed, and the message is
     /// unclaimed.
-    pub(super) fn end_settling(&mut self, key: Key, after: Option<After>) {
+    pub(super) fn end_settling(&mut self, key: Key, after: Option<EntryAfter>) {
         let Some(before) = self.claimed.remove(&key) else { return };
-        match after.unwrap_or(After::Queued(before.due_at)) {
-            After::Gone => {}
-            After::Kept(due_at) if !before.released => self.add(key, due_at),
-            After::Queued(due_at) | After::Kept(due_at) => self.note_queued(key, due_at),
+        match after.unwrap_or(EntryAfter::Queued(before.due_at)) {
+            EntryAfter::Gone => {}
+            EntryAfter::Kept(due_at) if !before.released => self.add(key, due_at),
+            EntryAfter::Queued(due_at) | EntryAfter::Kept(due_at) => self.note_queued(key, due_at),
         }
     }
 
@@ -257,7 +257,7 @@ impl Claims {
 
     /// A change is committed, with this effect on the entry, or was rolled back (`None`). After the last change of the group,
     /// the claim of a changed entry ends.
-    pub(super) fn end_change(&mut self, key: Key, effect: Option<After>) {
+    pub(super) fn end_change(&mut self, key: Key, effect: Option<EntryAfter>) {
         let Some(change) = self.changing.get_mut(&key) else { return };
         change.uncommitted -= 1;
         change.effect = effect.or(change.effect);
@@ -267,8 +267,8 @@ impl Claims {
         let Change { effect, passed, .. } = *change;
         self.changing.remove(&key);
         match effect {
-            Some(After::Gone) => self.forget(key),
-            Some(After::Queued(due_at) | After::Kept(due_at)) => {
+            Some(EntryAfter::Gone) => self.forget(key),
+            Some(EntryAfter::Queued(due_at) | EntryAfter::Kept(due_at)) => {
                 self.forget(key);
                 self.note_queued(key, due_at);
             }
@@ -281,7 +281,7 @@ impl Claims {
         }
     }
 
-    /// Removes an entry that never existed, because its accept was a repetition or failed.
+    /// Removes a claim, without making the entry claimable again.
     pub(super) fn forget(&mut self, key: Key) {
         self.claimed.remove(&key);
     }

@@ -63,7 +63,9 @@ pub(super) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(),
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(StoreError::from)?;
     for migration in migrations::pending(found)? {
         let transaction = connection.transaction().map_err(StoreError::from)?;
-        transaction.execute_batch(&migrations::at(migration.sqlite, now)).map_err(StoreError::from)?;
+        transaction
+            .execute_batch(&migrations::fill_in_now(migration.sqlite, now))
+            .map_err(StoreError::from)?;
         transaction.pragma_update(None, "user_version", migration.version).map_err(StoreError::from)?;
         transaction.commit().map_err(StoreError::from)?;
         tracing::info!(version = migration.version, "schema migrated");

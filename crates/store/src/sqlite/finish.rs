@@ -1,9 +1,9 @@
-//! Stores one outcome inside the writer's group: five statements for an ordinary outcome, all cached.
+//! Stores one outcome inside the writer's group, with a few cached statements.
 
 use postroad_model::{DeliveryId, EventId, IdGenerator, Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::claims::After;
+use super::claims::EntryAfter;
 use super::rows::{insert_delivery, insert_event, insert_suppression};
 use crate::error::StoreError;
 use crate::events::event::EventRow;
@@ -15,9 +15,9 @@ use crate::sql::storable;
 
 /// Result of one outcome.
 pub(super) enum Settled {
-    Recorded(After),
+    Recorded(EntryAfter),
     /// The outcome is recorded already, by a commit that was reported as failed. Nothing was written.
-    AlreadyRecorded(After),
+    AlreadyRecorded(EntryAfter),
     /// The outcome is no longer possible for the message. Nothing was written.
     Impossible,
 }
@@ -47,12 +47,13 @@ pub(super) fn settle(
         // message was still sent, so its outcome counts.
         AttemptMatch::Same | AttemptMatch::Other => {}
         AttemptMatch::Recorded if outcome.keep_claim => {
-            return Ok(Settled::AlreadyRecorded(After::Kept(due_at)));
+            return Ok(Settled::AlreadyRecorded(EntryAfter::Kept(due_at)));
         }
-        AttemptMatch::Recorded => return Ok(Settled::AlreadyRecorded(After::Queued(due_at))),
+        AttemptMatch::Recorded => return Ok(Settled::AlreadyRecorded(EntryAfter::Queued(due_at))),
     }
-    let status = Status::parse(&status)
-        .ok_or_else(|| StoreError::Internal(format!("message {message} has the status {status:?}")))?;
+    let status = Status::parse(&status).ok_or_else(|| {
+        StoreError::Internal(format!("message {message} has the unknown status {status:?}"))
+    })?;
     if !status.can_become(new.status) {
         return Ok(Settled::Impossible);
     }
@@ -98,13 +99,13 @@ pub(super) fn settle(
     requeue_or_remove(connection, outcome).map(Settled::Recorded)
 }
 
-fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<After, StoreError> {
+fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<EntryAfter, StoreError> {
     let (server, message) = (outcome.server_id.0, outcome.message_id.0);
     if !outcome.delivery.status.is_queued() {
         connection
             .prepare_cached("DELETE FROM queue WHERE server_id = ?1 AND message_id = ?2")?
             .execute(params![server, message])?;
-        return Ok(After::Gone);
+        return Ok(EntryAfter::Gone);
     }
     let due_at = outcome.due_at();
     connection
@@ -119,7 +120,7 @@ fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<After
             outcome.counts_as_attempt,
             outcome.retry_source_id.map(|id| id.0),
         ])?;
-    Ok(if outcome.keep_claim { After::Kept(due_at) } else { After::Queued(due_at) })
+    Ok(if outcome.keep_claim { EntryAfter::Kept(due_at) } else { EntryAfter::Queued(due_at) })
 }
 
 pub(super) fn count_sources(connection: &Connection, counts: &SourceTally) -> Result<(), StoreError> {

@@ -260,6 +260,7 @@ fn run_now<T>(job: Job<T>, connection: &Mutex<Connection>) -> Result<T, StoreErr
     ready(job(&sql))
 }
 
+/// The value of a future that never waits.
 fn ready<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -303,6 +304,7 @@ fn lock_out_others(path: &Path) -> Result<std::fs::File, OpenError> {
 struct DiskReserve {
     folder: PathBuf,
     reserve: u64,
+    /// When the free space was last read, and how many bytes it was.
     checked: Mutex<Option<(std::time::Instant, u64)>>,
 }
 

@@ -39,8 +39,8 @@ impl<T: Send + 'static> Work for Once<T> {
     const IS_REPEATABLE: bool = false;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<T, StoreError> {
-        let done = || StoreError::Internal("a store operation was done twice".into());
-        run_now(self.0.take().ok_or_else(done)?, connection)
+        let ran_twice = || StoreError::Internal("a store operation was run twice".into());
+        run_now(self.0.take().ok_or_else(ran_twice)?, connection)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Claims and begins queue entries on SQLite. Writes nothing: the process owns the store.
+//! Claims and begins queue entries on SQLite. Claims are kept in memory (`claims.rs`), not in the table: no other
+//! process uses the store.
 
 use parking_lot::Mutex;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
@@ -54,7 +55,7 @@ fn take_behind(
             .query_row(params![server_id.0, message_id.0, due_at.as_micros()], |row| Ok(read(row)))
             .optional()?;
         claims.forget_behind(&entry);
-        // Otherwise the entry was settled, is due at another time, or is still scheduled; it is noted again when that
+        // No row: the entry was settled, is due at another time, or is still scheduled. It is noted again when that
         // changes.
         if let Some(found) = found.transpose()?
             && claims.take(found.key(), found.due_at)
@@ -107,7 +108,8 @@ fn read(row: &Row<'_>) -> Result<Claimed, StoreError> {
     Ok(Claimed {
         server_id: ServerId(row.get(0)?),
         message_id: MessageId(row.get(1)?),
-        domain: DomainName::parse(&domain).map_err(|e| StoreError::Internal(format!("{domain:?}: {e}")))?,
+        domain: DomainName::parse(&domain)
+            .map_err(|e| StoreError::Internal(format!("a queue entry has the domain {domain:?}: {e}")))?,
         due_at: Timestamp::from_micros(row.get(3)?),
         expires_at: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
         attempts: row.get(5)?,
@@ -180,8 +182,8 @@ pub(super) fn begin_fresh(claims: &Mutex<Claims>, entries: &[Begin]) -> Vec<Begu
 fn mark_begun(claims: &Mutex<Claims>, entries: &[Begin], answers: &mut [Begun]) {
     let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {
-        let is_there = !matches!(answer, Begun::Gone);
-        if !(is_there && claims.begin((entry.server_id, entry.message_id), entry.due_at)) {
+        let may_go = !matches!(answer, Begun::Gone);
+        if !(may_go && claims.begin((entry.server_id, entry.message_id), entry.due_at)) {
             *answer = Begun::Gone;
         }
     }
@@ -198,10 +200,7 @@ pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[B
 }
 
 pub(super) fn release(claims: &Mutex<Claims>, keys: impl IntoIterator<Item = Key>) {
-    release_in(&mut claims.lock(), keys);
-}
-
-pub(super) fn release_in(claims: &mut Claims, keys: impl IntoIterator<Item = Key>) {
+    let mut claims = claims.lock();
     for key in keys {
         claims.release(key);
     }

@@ -63,7 +63,7 @@ impl Readers {
         let (sender, answer) = oneshot::channel();
         let job = Box::new(move |connection: &Mutex<Connection>| {
             let result = catch_unwind(AssertUnwindSafe(|| work(connection)))
-                .unwrap_or_else(|_| Err(StoreError::Internal("a store question panicked".into())));
+                .unwrap_or_else(|_| Err(StoreError::Internal("a store query panicked".into())));
             if let Err(Ok(unwanted)) = sender.send(result) {
                 undo(unwanted);
             }
@@ -73,7 +73,7 @@ impl Readers {
         match tokio::time::timeout(ENQUEUE_WAIT_MAX, queue.send(job)).await {
             Ok(Ok(())) => answer.await.unwrap_or_else(|_| Err(closed())),
             Ok(Err(_)) => Err(closed()),
-            Err(_) => Err(StoreError::Unavailable("too many questions are waiting".into())),
+            Err(_) => Err(StoreError::Unavailable("too many queries are waiting".into())),
         }
     }
 }

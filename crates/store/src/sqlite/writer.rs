@@ -119,7 +119,7 @@ impl WriterThread {
         // The first of the operations that share a savepoint.
         let mut shared_from = None;
         let mut next = Some(first);
-        // An operation that is dropped without being run answers its caller "try again".
+        // If this fails, the first operation is dropped without an answer, and its caller gets `Unavailable`.
         self.execute("BEGIN IMMEDIATE")?;
         while let Some(Waiting { bytes: more, operation }) = next {
             bytes += more;
@@ -133,8 +133,9 @@ impl WriterThread {
                 self.run_alone(done.last_mut())?;
             }
             let rows = self.rows_written().saturating_sub(rows_before);
-            let room = done.len() < GROUP_OPERATIONS_MAX && bytes < GROUP_BYTES_MAX && rows < GROUP_ROWS_MAX;
-            next = if room { waiting.try_recv().ok() } else { None };
+            let has_room =
+                done.len() < GROUP_OPERATIONS_MAX && bytes < GROUP_BYTES_MAX && rows < GROUP_ROWS_MAX;
+            next = if has_room { waiting.try_recv().ok() } else { None };
         }
         if shared_from.is_some() {
             self.execute("RELEASE one")?;
@@ -164,7 +165,7 @@ impl WriterThread {
         done[from..].iter_mut().try_for_each(|operation| self.run_alone(Some(operation)))
     }
 
-    /// Keeps the changes of one operation, or rolls them back if it failed, without affecting earlier ones.
+    /// Runs an operation under its own savepoint. If it fails, only its own changes are rolled back.
     fn run_alone(&self, operation: Option<&mut Box<dyn Operation>>) -> Result<(), StoreError> {
         self.execute("SAVEPOINT one")?;
         match operation.map(|operation| operation.run(&self.connection)) {
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_fails_takes_nobody_along() {
+    async fn a_failed_operation_does_not_affect_the_others_of_its_group() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("numbers.db");
         let connection = connection::open_writer(&path).unwrap();

@@ -53,8 +53,8 @@ impl Store {
 
 /// Description for the audit log: the number of changed addresses, but no address, because the log is kept when a person's
 /// data is erased.
-pub(super) fn describe(what: &str, count: usize) -> Option<Described> {
-    (count > 0).then(|| [(what.to_owned(), count.into())].into_iter().collect())
+pub(super) fn describe(field: &str, count: usize) -> Option<Described> {
+    (count > 0).then(|| [(field.to_owned(), count.into())].into_iter().collect())
 }
 
 /// Suppresses addresses inside a transaction. Keeps an existing entry, unless it has expired or the new one lasts longer.

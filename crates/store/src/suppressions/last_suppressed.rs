@@ -21,8 +21,8 @@ impl LastSuppressed {
         }
     }
 
-    /// Forces a re-read of entries accepted before the suppression was added.
-    pub(crate) fn have_read(&self, entries: &mut [Begin]) {
+    /// Marks messages to be read whose server suppressed an address since they were due.
+    pub(crate) fn require_read(&self, entries: &mut [Begin]) {
         let last = self.lock();
         for entry in entries {
             entry.needs_message |= last.get(&entry.server_id).is_some_and(|at| *at >= entry.due_at);

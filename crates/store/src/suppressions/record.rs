@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_give_the_same_key() {
+    fn recipient_key_and_address_key_agree() {
         for text in ["Ann@Example.COM", "Ünï.X@bücher.example", "\"a@B\"@example.org"] {
             let address = EmailAddress::parse(text).unwrap();
             assert_eq!(recipient_key(text, address.domain()), address_key(text));

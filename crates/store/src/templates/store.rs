@@ -11,8 +11,8 @@ use crate::{Result, Store, Updated};
 
 #[boxed_futures]
 impl Store {
-    /// Creates a template with its first version, not published. `Conflict` if the alias or name is taken, `LimitReached` if the server has
-    /// `templates_max` already, `MissingReference` without its layout.
+    /// Creates a template with its first version, not published. `Conflict` if the alias or name is taken,
+    /// `LimitReached` if the server already has `templates_max`, `MissingReference` without its layout.
     pub async fn create_template(&self, new: NewTemplate, templates_max: usize) -> Result<Template> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(statements::create(sql, new, templates_max as i64, now))).await

@@ -59,7 +59,7 @@ impl Store {
         .await
     }
 
-    /// The session and its person. Expired sessions are not found.
+    /// The session and its person. A session that has expired, or was not used since `seen_since`, is not found.
     pub async fn find_user_session(
         &self,
         token_hash: KeyHash,
@@ -69,7 +69,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, token_hash, seen_since, now))).await
     }
 
-    /// Unexpired sessions before `before`, newest first.
+    /// Unexpired sessions that were used since `seen_since`, before `before`, newest first.
     pub async fn list_user_sessions(
         &self,
         user_id: UserId,
@@ -124,7 +124,7 @@ impl Store {
         Ok(self.fetch_opt(text, params, |row| row.int(0)).await?.is_some())
     }
 
-    /// Removes expired sessions, links and invitations; returns the largest of the three counts.
+    /// Removes expired sessions, tokens, invitations and domain links; returns the largest of the four counts.
     pub async fn purge_user_sessions(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(purge(sql, now, limit as i64))).await

@@ -1,4 +1,4 @@
-//! Single-use tokens of links and sign-in steps, and the first person of an installation.
+//! Tokens of links and sign-in steps, most of them for a single use, and the first person of an installation.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Timestamp, UserId};

@@ -142,7 +142,7 @@ async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, Sto
     insert(sql, new, now).await
 }
 
-/// Inserts a person who was already counted when invited.
+/// Inserts a person. The ceiling was checked before, for invited people when they were invited.
 pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
     let changed_at = new.password_hash.as_ref().map(|_| now);
     let inserted = sql
@@ -162,7 +162,7 @@ pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Resul
         )
         .await?
         .ok_or(StoreError::Conflict)?;
-    object_counts::count_change(sql, new.account_id, LimitedObject::Users, 1).await?;
+    object_counts::adjust_count(sql, new.account_id, LimitedObject::Users, 1).await?;
     find(sql, UserId(inserted.int(0)?)).await?.ok_or(StoreError::NotFound)
 }
 

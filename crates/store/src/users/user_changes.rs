@@ -111,7 +111,7 @@ async fn remove(sql: &Sql<'_>, id: UserId, may_be_last: bool) -> Result<UserChan
     ] {
         sql.execute(text, &[id.0.into()]).await?;
     }
-    object_counts::count_change(sql, found.account_id, LimitedObject::Users, -1).await?;
+    object_counts::adjust_count(sql, found.account_id, LimitedObject::Users, -1).await?;
     Ok(UserChanged::Done(Box::new(found)))
 }
 

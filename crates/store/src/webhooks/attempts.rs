@@ -34,7 +34,7 @@ pub enum WebhookNext {
     /// It is not posted again.
     GiveUp,
     /// The webhook's format cannot express it, which can happen after a change: not posted, and not a failure of the
-    /// receiver.
+    /// endpoint.
     UnsupportedInFormat,
     /// A test, not from the outbox.
     Nothing,
@@ -70,7 +70,7 @@ pub struct WebhookAttempt {
 /// Selection of attempts; `None` takes all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WebhookAttemptFilter {
-    /// Whether the receiver took the event.
+    /// Whether the endpoint took the event.
     pub taken: Option<bool>,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
@@ -129,18 +129,18 @@ impl Store {
         limit: usize,
         scanned_max: usize,
     ) -> Result<FoundAttempts> {
-        let floor = filter.since.map_or(0, |since| first_id_at(since.minus(ID_SLACK)));
-        let ceiling = filter.until.map_or(i64::MAX, |until| first_id_at(until.plus(ID_SLACK)));
-        let ceiling = before.map_or(ceiling, |before| before.0.min(ceiling));
-        let border = self
+        let from_id = filter.since.map_or(0, |since| first_id_at(since.minus(ID_SLACK)));
+        let before_id = filter.until.map_or(i64::MAX, |until| first_id_at(until.plus(ID_SLACK)));
+        let before_id = before.map_or(before_id, |before| before.0.min(before_id));
+        let newest_unscanned = self
             .fetch_opt(
                 "SELECT id FROM webhook_attempts WHERE server_id = $1 AND webhook_id = $2 AND id >= $3 AND id < $4
                  ORDER BY id DESC LIMIT 1 OFFSET $5",
                 vec![
                     server_id.0.into(),
                     webhook_id.0.into(),
-                    floor.into(),
-                    ceiling.into(),
+                    from_id.into(),
+                    before_id.into(),
                     (scanned_max as i64).into(),
                 ],
                 |row| row.int(0),
@@ -157,8 +157,8 @@ impl Store {
         let params = vec![
             server_id.0.into(),
             webhook_id.0.into(),
-            border.map_or(floor, |border| border + 1).into(),
-            ceiling.into(),
+            newest_unscanned.map_or(from_id, |newest_unscanned| newest_unscanned + 1).into(),
+            before_id.into(),
             filter.since.map_or(i64::MIN, Timestamp::as_micros).into(),
             filter.until.map_or(i64::MAX, Timestamp::as_micros).into(),
             filter.taken.map(i64::from).into(),
@@ -167,7 +167,7 @@ impl Store {
         let attempts = self.fetch_all(text, params, read).await?;
         let before = match attempts.last() {
             Some(last) if attempts.len() == limit => Some(last.id),
-            _ => border.map(|border| WebhookAttemptId(border + 1)),
+            _ => newest_unscanned.map(|newest_unscanned| WebhookAttemptId(newest_unscanned + 1)),
         };
         Ok(FoundAttempts { attempts, before })
     }
@@ -255,11 +255,11 @@ async fn note_state(
     (server_id, id): (ServerId, WebhookId),
     outcomes: &[&WebhookOutcome],
 ) -> Result<(), StoreError> {
-    let begun = |is_wanted: fn(WebhookNext) -> bool| {
+    let times_of = |is_wanted: fn(WebhookNext) -> bool| {
         outcomes.iter().filter(move |outcome| is_wanted(outcome.next)).map(|outcome| outcome.attempt.at)
     };
-    let succeeded_at = begun(|next| next == WebhookNext::Done).max();
-    let failures = begun(|next| matches!(next, WebhookNext::RetryAt(_) | WebhookNext::GiveUp));
+    let succeeded_at = times_of(|next| next == WebhookNext::Done).max();
+    let failures = times_of(|next| matches!(next, WebhookNext::RetryAt(_) | WebhookNext::GiveUp));
     let failed_at = failures.filter(|at| succeeded_at.is_none_or(|succeeded_at| *at > succeeded_at)).min();
     match (succeeded_at, failed_at) {
         (Some(succeeded_at), failed_at) => {

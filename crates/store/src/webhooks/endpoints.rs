@@ -69,6 +69,7 @@ pub struct WebhookChange {
     pub enabled: Option<bool>,
 }
 
+/// The columns that `read` reads. `wants` has the bits of an `EventSet`.
 macro_rules! columns {
     () => {
         "id, server_id, url, wants, format, enabled, disabled_reason, secret, previous_secret, previous_until,
@@ -104,7 +105,7 @@ impl Store {
         self.fetch_all(text, vec![server_id.0.into(), after.into(), limit.into()], read).await
     }
 
-    /// Of all servers.
+    /// The enabled webhooks of all servers.
     pub async fn list_enabled_webhooks(&self) -> Result<Vec<Webhook>> {
         let text = concat!("SELECT ", columns!(), " FROM webhooks WHERE enabled = 1 ORDER BY id");
         self.fetch_all(text, Vec::new(), read).await
@@ -119,7 +120,7 @@ impl Store {
         if_version: Option<i64>,
         change: WebhookChange,
     ) -> Result<Updated<Webhook>> {
-        let (now, is_over) = (self.clock.now(), change.enabled == Some(false));
+        let (now, is_disabled) = (self.clock.now(), change.enabled == Some(false));
         // A transaction that began before it was disabled may have left rows after the purge.
         if change.enabled == Some(true)
             && self.find_webhook(server_id, id).await?.is_some_and(|webhook| !webhook.enabled)
@@ -128,7 +129,7 @@ impl Store {
         }
         let updated =
             self.write(move |sql| Box::pin(update(sql, server_id, id, if_version, change, now))).await?;
-        if is_over && matches!(updated, Updated::Done(_)) {
+        if is_disabled && matches!(updated, Updated::Done(_)) {
             self.purge_webhook_queue(server_id, id).await?;
         }
         Ok(updated)
@@ -203,7 +204,7 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewWebhook, now: Timestamp) -> Re
         )
         .await?;
     let id = WebhookId(row.ok_or(StoreError::Conflict)?.int(0)?);
-    object_counts::count_change_of_server(sql, new.server_id, LimitedObject::Webhooks, 1).await?;
+    object_counts::adjust_count_of_server(sql, new.server_id, LimitedObject::Webhooks, 1).await?;
     find(sql, new.server_id, id).await?.ok_or(StoreError::NotFound)
 }
 
@@ -217,8 +218,8 @@ pub(crate) async fn find(
     row.as_ref().map(read).transpose()
 }
 
-/// Whether the change gives any value another one.
-macro_rules! is_other {
+/// SQL condition: the change sets at least one value to a different one.
+macro_rules! is_changed {
     () => {
         "(url, wants, format, enabled)
              IS DISTINCT FROM (coalesce($3, url), coalesce($4, wants), coalesce($5, format), coalesce($6, enabled))"
@@ -242,9 +243,9 @@ pub(crate) async fn update(
                 disabled_reason = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE disabled_reason END,
                 failing_since = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE failing_since END,
                 version = version + CASE WHEN ",
-            is_other!(),
+            is_changed!(),
             " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
-            is_other!(),
+            is_changed!(),
             " THEN $8 ELSE updated_at END
          WHERE server_id = $1 AND id = $2 AND version = coalesce($9, version)"
         ),
@@ -268,7 +269,7 @@ pub(crate) async fn update(
 async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
     let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
     sql.change(text, &[server_id.0.into(), id.0.into()]).await?;
-    object_counts::count_change_of_server(sql, server_id, LimitedObject::Webhooks, -1).await
+    object_counts::adjust_count_of_server(sql, server_id, LimitedObject::Webhooks, -1).await
 }
 
 /// The old secret stays valid until `previous_until`.

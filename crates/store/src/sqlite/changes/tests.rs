@@ -42,7 +42,7 @@ impl Queue {
         Self { store, _folder: folder }
     }
 
-    /// When the entries that it gets are due.
+    /// Claims entries; returns their due times.
     async fn claim(&self) -> Vec<Timestamp> {
         let claimed = self.store.claim(Timestamp::from_micros(1_000), 10, crate::ClaimSkips::default()).await;
         claimed.expect("the store works").iter().map(|claimed| claimed.due_at).collect()
@@ -54,7 +54,7 @@ impl Queue {
         matches!(begun, Begun::Go(_))
     }
 
-    /// Starts a change, and returns when it is written. It is committed when the sender is dropped.
+    /// Starts a change, and returns when it is written. `UncommittedChange::commit` ends it.
     async fn begin_change(&self, text: &'static str, effect: Result<Entry>) -> UncommittedChange {
         let (written, is_written) = channel();
         let (commit, is_committed) = channel::<()>();
@@ -81,7 +81,7 @@ impl UncommittedChange {
     }
 }
 
-/// Tells that it is written, and waits.
+/// Signals that the change is written, and waits until it may be committed.
 type Stop = (Sender<()>, Mutex<Receiver<()>>);
 
 fn job(text: &'static str, effect: Result<Entry>, stop: Option<Stop>) -> JobWithIds<(bool, Entry)> {
@@ -100,7 +100,10 @@ fn job(text: &'static str, effect: Result<Entry>, stop: Option<Stop>) -> JobWith
 
 async fn change(store: &Store, job: JobWithIds<(bool, Entry)>) -> Result<(bool, Entry)> {
     match &*store.engine {
-        Engine::Sqlite { engine, ids } => engine.change_waiting(KEY, Arc::clone(ids), false, job).await,
+        Engine::Sqlite { engine, ids } => {
+            let too_late = false;
+            engine.change_waiting(KEY, Arc::clone(ids), too_late, job).await
+        }
         Engine::Postgres(_) => panic!("this is SQLite"),
     }
 }
@@ -125,7 +128,7 @@ async fn message_that_is_being_moved_is_claimed_for_its_new_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn message_that_a_claim_passed_during_a_change_is_claimed_when_nothing_was_changed() {
+async fn message_that_a_claim_skipped_during_a_change_is_claimed_when_nothing_was_changed() {
     let queue = Queue::with_an_entry().await;
     let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
     assert_eq!(queue.claim().await, []);
@@ -135,7 +138,7 @@ async fn message_that_a_claim_passed_during_a_change_is_claimed_when_nothing_was
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn message_that_a_claim_passed_during_a_change_is_claimed_when_the_change_failed() {
+async fn message_that_a_claim_skipped_during_a_change_is_claimed_when_the_change_failed() {
     let queue = Queue::with_an_entry().await;
     let change = queue.begin_change(REMOVE, Err(StoreError::Internal("it fails".into()))).await;
     assert_eq!(queue.claim().await, []);

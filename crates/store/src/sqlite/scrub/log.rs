@@ -25,7 +25,7 @@ pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
     let mut wanted = None;
     for _ in 0..TRIES_MAX {
         let now = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
-        // Otherwise another connection is doing it.
+        // While it is busy, another connection is doing it.
         if !now.is_busy {
             let wanted = *wanted.get_or_insert(now.in_log);
             // A shorter log was restarted, which only happens when all of it is in the file.

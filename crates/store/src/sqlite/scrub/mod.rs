@@ -38,7 +38,7 @@ impl Engine {
         blocking(move || log::write_back(&connection::open_reader_of_pages(&path)?)).await?;
         for _ in 0..ROUNDS_MAX {
             let (path, texts) = (self.path.clone(), texts.clone());
-            let plan = blocking(move || look(&path, &texts)).await?;
+            let plan = blocking(move || plan_overwrites(&path, &texts)).await?;
             if plan.overwrites.is_empty() && plan.unclear == 0 {
                 return Ok(plan.pages_in_use);
             }
@@ -76,7 +76,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Reads the file and finds the parts to overwrite.
-fn look(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
+fn plan_overwrites(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
     let connection = connection::open_reader_of_pages(path)?;
     let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let needles = Needles::new(texts);

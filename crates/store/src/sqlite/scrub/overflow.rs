@@ -10,7 +10,7 @@ use super::overwrite::{Guard, Plan, hash_of};
 use super::{page, read_page};
 use crate::error::StoreError;
 
-/// A page on the walk's path, with its number.
+/// Path and number of a page between the root and the current page.
 type Ancestor = (String, u32);
 
 /// Adds the wanted pages to the plan; pages that belong to no table stay in `wanted`. Reads all pages of the tables,

@@ -6,7 +6,7 @@ use super::*;
 
 const ADDRESS: &str = "jane.doe@customer.example";
 
-fn holds_address(path: &Path) -> bool {
+fn contains_address(path: &Path) -> bool {
     memchr::memmem::find(&std::fs::read(path).unwrap(), ADDRESS.as_bytes()).is_some()
 }
 
@@ -14,7 +14,7 @@ fn texts() -> Vec<String> {
     vec![ADDRESS.to_owned()]
 }
 
-/// As the writer does it.
+/// Overwrites pages as the writer does.
 fn apply(connection: &Mutex<Connection>, overwrites: &[Overwrite]) {
     connection.lock().execute_batch("BEGIN IMMEDIATE; SAVEPOINT one").unwrap();
     overwrite_unchanged(&Sql::Sqlite(connection), overwrites).unwrap();
@@ -24,7 +24,7 @@ fn apply(connection: &Mutex<Connection>, overwrites: &[Overwrite]) {
 fn scrub(path: &Path, connection: &Mutex<Connection>) -> u64 {
     log::write_back(&connection::open_reader_of_pages(path).unwrap()).unwrap();
     for _ in 0..ROUNDS_MAX {
-        let plan = look(path, &texts()).unwrap();
+        let plan = plan_overwrites(path, &texts()).unwrap();
         if plan.overwrites.is_empty() && plan.unclear == 0 {
             return plan.pages_in_use;
         }
@@ -33,7 +33,7 @@ fn scrub(path: &Path, connection: &Mutex<Connection>) -> u64 {
     panic!("it does not end");
 }
 
-fn check(connection: &Connection) {
+fn check_integrity(connection: &Connection) {
     let checked: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(checked, "ok");
 }
@@ -61,11 +61,11 @@ fn nothing_is_left_of_removed_rows() {
     let connection = Mutex::new(connection::open_writer(&path).unwrap());
     fill(&connection.lock());
     log::truncate(&mut connection.lock()).unwrap();
-    assert!(holds_address(&path), "SQLite left some, or this test shows nothing");
+    assert!(contains_address(&path), "SQLite left some, or this test shows nothing");
     assert_eq!(scrub(&path, &connection), 0);
     log::truncate(&mut connection.lock()).unwrap();
-    assert!(!holds_address(&path));
-    check(&connection.lock());
+    assert!(!contains_address(&path));
+    check_integrity(&connection.lock());
     let rows = connection.lock().query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
     assert_eq!(rows.unwrap(), 2_700);
 }
@@ -77,7 +77,7 @@ fn pages_that_are_used_again_meanwhile_are_left_alone() {
     let connection = Mutex::new(connection::open_writer(&path).unwrap());
     fill(&connection.lock());
     log::write_back(&connection::open_reader_of_pages(&path).unwrap()).unwrap();
-    let plan = look(&path, &texts()).unwrap();
+    let plan = plan_overwrites(&path, &texts()).unwrap();
     assert!(
         plan.overwrites.iter().any(|overwrite| overwrite.guard.is_some()),
         "free pages and ends of values"
@@ -92,7 +92,7 @@ fn pages_that_are_used_again_meanwhile_are_left_alone() {
     connection.lock().execute_batch("COMMIT").unwrap();
     connection.lock().execute("UPDATE t SET text = ?1 WHERE id LIKE '%7'", [&text]).unwrap();
     plan.overwrites.chunks(PAGES_AT_ONCE).for_each(|chunk| apply(&connection, chunk));
-    check(&connection.lock());
+    check_integrity(&connection.lock());
     let whole = "SELECT count(*) FROM t WHERE text = ?1 AND (id LIKE 'again-%' OR id LIKE '%7')";
     let all = "SELECT count(*) FROM t WHERE id LIKE 'again-%' OR id LIKE '%7'";
     let count = |text: &str, with: &[&dyn rusqlite::ToSql]| {
@@ -102,7 +102,7 @@ fn pages_that_are_used_again_meanwhile_are_left_alone() {
 }
 
 #[test]
-fn rows_that_mention_it_are_counted() {
+fn pages_with_rows_that_mention_the_text_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let connection = Mutex::new(connection::open_writer(&path).unwrap());
