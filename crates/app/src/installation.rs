@@ -63,6 +63,7 @@ impl App {
     }
 }
 
+/// Generates a DKIM key in its stored form.
 async fn new_key() -> Result<String, AdminError> {
     let key = tokio::task::spawn_blocking(DkimKey::generate)
         .await

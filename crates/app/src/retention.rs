@@ -38,7 +38,7 @@ pub struct Retention {
     pub webhook_attempts: Option<Duration>,
     pub counters: Option<Duration>,
     pub minute_counters: Option<Duration>,
-    /// Time between two runs. Younger data is never deleted.
+    /// Time between two runs. Data younger than this is never deleted.
     pub check_every: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Default for Retention {
 
 impl Retention {
     /// Lowest id to keep; 0 to keep all. Messages being accepted took their ids moments ago and are not visible
-    /// yet, so data younger than the last run stays even if the retention is zero.
+    /// yet, so data younger than `check_every` stays even if the retention is zero.
     fn first_kept(&self, now: Timestamp, kept: Option<Duration>) -> i64 {
         kept.map_or(0, |kept| idgen::first_id_at(now.minus(kept.max(self.check_every))))
     }
