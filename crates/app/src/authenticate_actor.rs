@@ -51,7 +51,9 @@ impl App {
         };
         let found = self.find_account_key(key).await.map_err(AuthFailure::Store)?;
         let is_of_kind = |key: &AccountKey| key.account_id.is_some() == (kind == KeyKind::Account);
-        let Some(found) = found.filter(|key| is_of_kind(key) && self.is_account_key_usable(key, peer.address)) else {
+        let Some(found) =
+            found.filter(|key| is_of_kind(key) && self.is_account_key_usable(key, peer.address))
+        else {
             let delay = self.inner.bad_keys.note(peer.address).delay;
             return Err(AuthFailure::Invalid { kind, delay });
         };

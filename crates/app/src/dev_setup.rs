@@ -182,7 +182,11 @@ impl App {
     }
 
     /// Finds the credential of a key that the caller chose, from an earlier start, or creates it.
-    async fn find_or_create_fixed_credential(&self, server: &Server, pair: &KeyPair) -> Result<CredentialId, AdminError> {
+    async fn find_or_create_fixed_credential(
+        &self,
+        server: &Server,
+        pair: &KeyPair,
+    ) -> Result<CredentialId, AdminError> {
         let (key_hash, secret_hash) = pair.hashes();
         let Some(found) = self.inner.store.find_credential_access(key_hash).await? else {
             return Ok(self.inner.store.create_credential(new_credential(server, FIXED_NAME, pair)).await?);

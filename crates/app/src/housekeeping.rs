@@ -118,8 +118,8 @@ impl App {
         while self.inner.store.end_deleted_servers(DELETED_AT_ONCE).await? == DELETED_AT_ONCE as u64 {}
         while self.inner.store.cancel_mail_of_ended_servers(CANCELLED_AT_ONCE).await? == CANCELLED_AT_ONCE {}
         while self.inner.store.purge_user_sessions(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
-        let over = self.window_start();
-        while self.inner.store.purge_attempts(over, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
+        let begun_before = self.window_start();
+        while self.inner.store.purge_attempts(begun_before, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         for _ in 0..PURGE_STEPS_MAX {
             if !self.inner.store.purge_deleted().await? {
                 break;

@@ -88,7 +88,11 @@ impl App {
 
     /// Fills in the ids of people who had none yet, and hides the operator's from customers: they learn that the operator
     /// made a change, but neither which key or person it was nor the address.
-    async fn complete_and_hide_actors(&self, by: &Requester, entries: &mut [AuditEntry]) -> Result<(), StoreError> {
+    async fn complete_and_hide_actors(
+        &self,
+        by: &Requester,
+        entries: &mut [AuditEntry],
+    ) -> Result<(), StoreError> {
         let mut own_people: HashMap<i64, bool> = HashMap::new();
         for entry in entries {
             // A person who accepts an invitation is created by it, and has no id before.

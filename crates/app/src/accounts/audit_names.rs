@@ -139,7 +139,9 @@ impl<'a> Names<'a> {
         };
         // The newest entry about the person is the removal.
         let last = self.store.list_audit(entry.account_id, filter, None, 1).await?.entries.pop();
-        Ok(ActorName::FormerPerson { email: last.and_then(|entry| text_field(entry.before.as_ref(), "email")) })
+        Ok(ActorName::FormerPerson {
+            email: last.and_then(|entry| text_field(entry.before.as_ref(), "email")),
+        })
     }
 
     async fn subject(&mut self, entry: &AuditEntry) -> Result<SubjectName, StoreError> {

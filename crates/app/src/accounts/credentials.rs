@@ -215,7 +215,8 @@ impl App {
         let old = self.credential_of(by, operation, id).await?;
         let now = self.inner.clock.now();
         let is_expired = old.expires_at.is_some_and(|at| at <= now);
-        if old.revoked_at.is_some() || old.replaced_by.is_some() || is_expired || old.scope == Scope::Address {
+        if old.revoked_at.is_some() || old.replaced_by.is_some() || is_expired || old.scope == Scope::Address
+        {
             return Err(AccountRefusal::CredentialEnded);
         }
         if grace > GRACE_MAX {
@@ -284,7 +285,11 @@ impl App {
 }
 
 /// Only the operator changes the networks of an address key: it takes all mail from them, whoever sends it.
-fn check_networks_of_address_key(by: &Requester, now: &[IpNet], request: Option<&[IpNet]>) -> Result<(), AccountRefusal> {
+fn check_networks_of_address_key(
+    by: &Requester,
+    now: &[IpNet],
+    request: Option<&[IpNet]>,
+) -> Result<(), AccountRefusal> {
     let Some(request) = request.filter(|request| *request != now) else { return Ok(()) };
     if !by.actor.is_operator() {
         return Err(AccountRefusal::problem(

@@ -32,10 +32,10 @@ impl App {
             Some(account) => Some(self.find_account_id(account).await?),
             None => None,
         };
-        let what = format!("the pool `{name}`");
+        let object = format!("the pool `{name}`");
         let request = NewPoolRequest { name, shared, account, key: None };
         let created = self.create_ip_pool(&Requester::command_line(), request).await;
-        Ok(shown_pool(&created.map_err(named(what))?.value))
+        Ok(shown_pool(&created.map_err(named(object))?.value))
     }
 
     pub async fn list_pools(&self) -> Result<Value, AdminError> {

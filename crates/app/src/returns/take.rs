@@ -52,7 +52,7 @@ impl ReturnReceiver {
         body: StoredBody,
     ) -> Result<(), ReturnRefusal> {
         let message = self.find_settled(to, returned.kind).await?;
-        if !self.is_name_of(to, &message) {
+        if !self.may_be_return_domain_of(to, &message) {
             return Err(ReturnRefusal::Unknown);
         }
         self.keep_return(to, &message, mail, returned, body).await
@@ -124,7 +124,7 @@ impl ReturnReceiver {
     }
 
     /// Whether the message's return path may have used this name: the installation's, or its From domain's.
-    fn is_name_of(&self, to: &ReturnAddress, message: &Message) -> bool {
+    fn may_be_return_domain_of(&self, to: &ReturnAddress, message: &Message) -> bool {
         let name = to.address.rsplit_once('@').map_or("", |(_, name)| name);
         self.addresses.return_domains.iter().any(|own| name.eq_ignore_ascii_case(own))
             || name.eq_ignore_ascii_case(&format!("rp.{}", message.send.from_domain))
