@@ -69,9 +69,9 @@ impl App {
             return Ok(found);
         }
         let Some(mut bytes) = found else { return Ok(None) };
-        let received = self.received_header(record);
-        bytes.reserve_exact(received.len());
-        bytes.splice(..0, received.into_bytes());
+        let header = self.received_header(record);
+        bytes.reserve_exact(header.len());
+        bytes.splice(..0, header.into_bytes());
         Ok(Some(bytes))
     }
 

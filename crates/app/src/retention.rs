@@ -144,6 +144,7 @@ impl App {
         let kept_by = |server: &Server| OwnRetention::of(server, installation);
         let own: Vec<OwnRetention> = servers.iter().map(kept_by).collect();
         let mut removed = Vec::new();
+        // The first removal is that of bodies; the later ones keep what it kept.
         let mut bodies = None;
         for (which, name) in [
             (OldRows::Bodies, "bodies by servers' settings"),

@@ -152,7 +152,7 @@ mod tests {
                 UserRole::Admin => op.level() != Level::Operator,
                 _ if op.name().starts_with("person/") => true,
                 _ if op.level() == Level::Operator => false,
-                // They see neither the names of keys, nor other people's actions and addresses.
+                // Members and readers see neither the names of keys, nor other people's actions and addresses.
                 _ if ["account_keys/list", "account/audit", "users/invitations", "users/sessions"]
                     .contains(&op.name()) =>
                 {

@@ -79,7 +79,8 @@ impl App {
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
-        // An address key takes all mail from its networks. Only the operator, at the command line, knows whose they are.
+        // An address key takes all mail from its networks, whoever sends it; so only the operator creates one, at the
+        // command line.
         if request.scope == Scope::Address && by.actor != Actor::CommandLine {
             return Err(AccountRefusal::problem("scope", "should be `full`, `send` or `read`"));
         }

@@ -75,8 +75,8 @@ pub enum AccountRefusal {
     OtherVersion(i64),
     #[error("the pool is in use: remove its addresses and give its servers another pool first")]
     PoolInUse,
-    /// The credential is revoked, expired or replaced, so it cannot be changed or rotated. Address keys cannot be rotated
-    /// either.
+    /// A credential that is revoked, expired or replaced cannot be rotated, nor can an address key. A revoked one cannot
+    /// be changed, nor can the expiry of a replaced one.
     #[error("the credential is revoked, expired or replaced already: create a new one instead")]
     CredentialEnded,
     /// The account would be left without an owner.

@@ -119,6 +119,7 @@ impl App {
         change.pool = self.check_pool_move(by, &server, request.pool).await?;
         let missing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
         let ceilings = (owner_of(by), self.check_ceilings(request.ceilings)?);
+        // Then a mode that exceeds a ceiling is the one in `ceilings`, not the server's own setting.
         let only_lifts_ceiling =
             ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
         let store = self.recording(by, operation, AuditSubject::Server(id));

@@ -7,7 +7,7 @@ use postroad_model::Timestamp;
 use postroad_store::{Pool, SourceDay};
 use serde_json::{Value, json};
 
-use super::servers::settings;
+use super::servers::update_of_settings;
 use super::{AdminError, named, whole_list};
 use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Requester, ServerUpdateRequest};
@@ -114,8 +114,10 @@ impl App {
             Some(name) => Some(self.find_pool(name).await?.id),
             None => None,
         };
-        let request =
-            ServerUpdateRequest { pool: pool_id.into(), ..settings(ServerChangeRequest::default()) };
+        let request = ServerUpdateRequest {
+            pool: pool_id.into(),
+            ..update_of_settings(ServerChangeRequest::default())
+        };
         self.update_server_as(&Requester::command_line(), server.id, request).await?;
         Ok(json!({ "server": server.name, "pool": pool }))
     }

@@ -52,7 +52,8 @@ impl App {
         let server = self.find_server(name_or_id).await?;
         let object = format!("the server `{}/{}`", server.account_name, name.trim());
         let change = ServerChangeRequest { name: Some(name.to_owned()), ..ServerChangeRequest::default() };
-        let renamed = self.update_server_as(&Requester::command_line(), server.id, settings(change)).await;
+        let renamed =
+            self.update_server_as(&Requester::command_line(), server.id, update_of_settings(change)).await;
         Ok(shown(&renamed.map_err(named(object))?))
     }
 
@@ -65,8 +66,8 @@ impl App {
     }
 }
 
-/// A change of settings, not of ceilings.
-pub(super) fn settings(change: ServerChangeRequest) -> ServerUpdateRequest {
+/// A request that changes settings, but neither the pool nor ceilings.
+pub(super) fn update_of_settings(change: ServerChangeRequest) -> ServerUpdateRequest {
     let ceilings = ServerChangeRequest::default();
     ServerUpdateRequest { if_version: None, change, pool: Change::Keep, ceilings }
 }

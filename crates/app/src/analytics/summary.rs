@@ -15,7 +15,7 @@ const DAYS_MAX: i64 = 1_100;
 
 #[derive(Debug, Clone)]
 pub struct SummaryQuery {
-    /// Start; the usual range before `to` if left out.
+    /// Start; 30 days before `to` if left out.
     pub from: Option<Timestamp>,
     /// End; now if left out.
     pub to: Option<Timestamp>,

@@ -23,7 +23,7 @@ pub const DIMENSIONS_MAX: usize = 2;
 
 #[derive(Debug, Clone)]
 pub struct TimeseriesQuery {
-    /// Start; the usual range before `to` if left out.
+    /// Start; if left out, a time before `to` that depends on the granularity.
     pub from: Option<Timestamp>,
     /// End; now if left out.
     pub to: Option<Timestamp>,

@@ -27,7 +27,7 @@ pub enum TopBy {
 
 #[derive(Debug, Clone)]
 pub struct TopQuery {
-    /// Start; the usual range before `to` if left out.
+    /// Start; 30 days before `to` if left out.
     pub from: Option<Timestamp>,
     /// End; now if left out.
     pub to: Option<Timestamp>,

@@ -10,7 +10,7 @@ use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, Stor
 use super::effect::{EffectContext, MailOut, effect};
 use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 
-/// How long to wait for the outcome of the attempt: a bounce can arrive before it is stored.
+/// Pause between two looks for the outcome of the attempt: a bounce can arrive before that is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
 const SETTLE_WAITS_MAX: u32 = 20;
 /// Column limits: anybody can write a header.

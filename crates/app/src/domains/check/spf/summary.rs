@@ -45,14 +45,14 @@ impl Summary {
         let mut answered = Ok(());
         for (source, is_in_sample) in with_sample(&service.sources) {
             let sender = Sender { address: source.address, helo: source.helo.as_str(), domain, trusted };
-            let own_view = view.again();
+            let own_view = view.fresh();
             let evaluated = evaluate(&own_view, sender, record);
             let result = match evaluated.result {
                 Ok(result) => result,
                 // The sample covers this address.
                 Err(NotAskedYet) if evaluated.differs_by_sender && !is_in_sample => continue,
                 Err(unasked) => {
-                    view.note(own_view.into_missed());
+                    view.add_missed(own_view.into_missed());
                     answered = Err(unasked);
                     continue;
                 }
