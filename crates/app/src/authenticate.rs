@@ -124,6 +124,7 @@ impl App {
         })
     }
 
+    /// Finds the credential of a key, with its server and account.
     pub(crate) async fn find_access(
         &self,
         key_hash: KeyHash,
@@ -141,6 +142,7 @@ impl App {
         Ok(found)
     }
 
+    /// Whether the credential is valid now, for a client at this address.
     pub(crate) fn is_usable(&self, access: &CredentialAccess, address: IpAddr) -> bool {
         let credential = &access.credential;
         let address = address.to_canonical();

@@ -22,8 +22,7 @@ pub struct PresentedKeys<'a> {
 
 #[boxed_futures]
 impl App {
-    /// Checks the key of a call that account keys may make. The operation itself checks whether the object belongs to
-    /// the caller.
+    /// Checks the most powerful key of a call. The operation itself checks whether the object belongs to the caller.
     pub async fn authenticate_actor(
         &self,
         keys: PresentedKeys<'_>,
@@ -52,7 +51,9 @@ impl App {
         };
         let found = self.find_account_key(key).await.map_err(AuthFailure::Store)?;
         let is_of_kind = |key: &AccountKey| key.account_id.is_some() == (kind == KeyKind::Account);
-        let Some(found) = found.filter(|key| is_of_kind(key) && self.is_good(key, peer.address)) else {
+        let Some(found) =
+            found.filter(|key| is_of_kind(key) && self.is_account_key_usable(key, peer.address))
+        else {
             let delay = self.inner.bad_keys.note(peer.address).delay;
             return Err(AuthFailure::Invalid { kind, delay });
         };
@@ -84,7 +85,7 @@ impl App {
         Ok(found)
     }
 
-    fn is_good(&self, key: &AccountKey, address: IpAddr) -> bool {
+    fn is_account_key_usable(&self, key: &AccountKey, address: IpAddr) -> bool {
         let address = address.to_canonical();
         key.revoked_at.is_none()
             && key.expires_at.is_none_or(|at| at > self.inner.clock.now())

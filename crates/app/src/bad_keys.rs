@@ -83,7 +83,7 @@ mod tests {
     const OUT: Penalty = Penalty { delay: DELAY, shut_out: true };
 
     #[tokio::test(start_paused = true)]
-    async fn the_51st_failure_of_a_minute_waits_and_the_next_minute_is_new() {
+    async fn the_51st_failure_of_a_minute_is_delayed_and_the_next_minute_starts_at_zero() {
         let keys = BadKeys::default();
         let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
         assert!((0..50).all(|_| keys.note(one) == FREE));

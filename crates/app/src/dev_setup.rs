@@ -1,4 +1,4 @@
-//! Setup of `postroad dev`: an account, a live server, a verified domain and a fresh key.
+//! Setup of `postroad dev`: an account, a live server, a verified domain and fresh keys.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -16,6 +16,7 @@ use crate::admin::AdminError;
 use crate::domains::DkimKeyRequest;
 use crate::secrets::{KeyPair, hash};
 
+/// Name of the account, the server and the keys.
 const NAME: &str = "dev";
 /// Verified domain of the development server.
 pub const DEV_DOMAIN: &str = "example.test";
@@ -131,9 +132,10 @@ impl App {
         let _ = self.inner.dev.any_from.set(());
     }
 
+    /// Like `dev_setup`, with options.
     pub async fn dev_setup_with(&self, request: DevSetupRequest) -> Result<DevSetup, AdminError> {
-        let only = request.previous;
-        let server = self.dev_server().await?;
+        let previous = request.previous;
+        let server = self.find_or_create_dev_server().await?;
         let domain = DomainName::parse(DEV_DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
             let owner = DomainOwner::Server(server.id);
@@ -143,7 +145,7 @@ impl App {
         }
         let (pair, newest) = if let Some(api_key) = &request.api_key {
             let pair = fixed_pair(api_key)?;
-            let id = self.fixed_credential(&server, &pair).await?;
+            let id = self.find_or_create_fixed_credential(&server, &pair).await?;
             (pair, id)
         } else {
             let pair = KeyPair::generate();
@@ -153,17 +155,17 @@ impl App {
         // A second key would belong to another start in the same process: keep the first.
         let _ = self.inner.dev.key.set(hash(&pair.api_key));
         for key in self.inner.store.list_credentials(Some(server.id)).await? {
-            let is_old = key.name == NAME && only.is_none_or(|only| only.credential == key.id);
+            let is_old = key.name == NAME && previous.is_none_or(|ids| ids.credential == key.id);
             if key.id != newest && key.revoked_at.is_none() && is_old {
                 self.inner.store.revoke_credential(key.id).await?;
             }
         }
         let (account_api_key, account_key) =
-            self.dev_account_key(Some(server.account_id), only.map(|only| only.account_key)).await?;
+            self.create_dev_account_key(Some(server.account_id), previous.map(|ids| ids.account_key)).await?;
         let (operator_api_key, operator_key) =
-            self.dev_account_key(None, only.map(|only| only.operator_key)).await?;
+            self.create_dev_account_key(None, previous.map(|ids| ids.operator_key)).await?;
         let email = format!("{NAME}@{DEV_DOMAIN}");
-        let sign_in_url = self.dev_sign_in_url(server.account_id, &email, only.is_none()).await;
+        let sign_in_url = self.dev_sign_in_url(server.account_id, &email, previous.is_none()).await;
         let sign_in_url = sign_in_url.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
         self.forget_setup();
         Ok(DevSetup {
@@ -179,8 +181,12 @@ impl App {
         })
     }
 
-    /// The credential of a key that the caller chose, from an earlier start or new.
-    async fn fixed_credential(&self, server: &Server, pair: &KeyPair) -> Result<CredentialId, AdminError> {
+    /// Finds the credential of a key that the caller chose, from an earlier start, or creates it.
+    async fn find_or_create_fixed_credential(
+        &self,
+        server: &Server,
+        pair: &KeyPair,
+    ) -> Result<CredentialId, AdminError> {
         let (key_hash, secret_hash) = pair.hashes();
         let Some(found) = self.inner.store.find_credential_access(key_hash).await? else {
             return Ok(self.inner.store.create_credential(new_credential(server, FIXED_NAME, pair)).await?);
@@ -197,17 +203,18 @@ impl App {
         }
     }
 
-    /// Creates a key of the account, or of the operator. Revokes the key `only`, or else the keys of all earlier starts.
-    async fn dev_account_key(
+    /// Creates a key of the account, or of the operator. Revokes the key `previous`, or else the keys of all earlier
+    /// starts.
+    async fn create_dev_account_key(
         &self,
         account_id: Option<AccountId>,
-        only: Option<AccountKeyId>,
+        previous: Option<AccountKeyId>,
     ) -> Result<(String, AccountKeyId), AdminError> {
         let owner = account_id.map_or(AccountKeyOwner::Operator, AccountKeyOwner::Account);
         for key in
             self.inner.store.list_account_keys(owner, AccountKeyFilter::default(), None, OLD_KEYS_MAX).await?
         {
-            let is_old = key.name == NAME && only.is_none_or(|only| only == key.id);
+            let is_old = key.name == NAME && previous.is_none_or(|id| id == key.id);
             if key.revoked_at.is_none() && is_old {
                 self.inner.store.revoke_account_key(owner, key.id).await?;
             }
@@ -222,7 +229,7 @@ impl App {
         Ok((created.api_key, created.key.id))
     }
 
-    async fn dev_server(&self) -> Result<Server, AdminError> {
+    async fn find_or_create_dev_server(&self) -> Result<Server, AdminError> {
         let servers = self.inner.store.list_servers().await?;
         if let Some(server) = servers.into_iter().find(|s| s.account_name == NAME && s.name == NAME) {
             return Ok(server);
@@ -257,7 +264,7 @@ fn new_credential(server: &Server, name: &str, pair: &KeyPair) -> NewCredential 
     }
 }
 
-/// The secret is derived from the key, so both stay the same at every start.
+/// Checks a key that the caller chose. Its secret is derived from it, so both stay the same at every start.
 fn fixed_pair(api_key: &str) -> Result<KeyPair, AdminError> {
     let is_good = (1..=FIXED_KEY_CHARS_MAX).contains(&api_key.len())
         && api_key.bytes().all(|byte| byte.is_ascii_graphic());

@@ -18,7 +18,7 @@ const WAITING_OF_SERVER_MAX: usize = 8;
 const WAITING_MAX: usize = 512;
 /// Waiting time of further calls, so that repeated polling stays slow.
 const WAIT_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
-/// Other nodes add events too, without notifying this one.
+/// Interval of look-ups without a notice: other nodes add events without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
 /// Minimum pause between two look-ups of one call.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_has_few_permits_and_all_together_many() {
+    fn permits_are_limited_for_one_server_and_in_total() {
         let waiting = Waiting::default();
         let permits =
             |server_id| std::iter::from_fn(|| waiting.permit(ServerId(server_id))).collect::<Vec<_>>();

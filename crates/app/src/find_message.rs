@@ -69,9 +69,9 @@ impl App {
             return Ok(found);
         }
         let Some(mut bytes) = found else { return Ok(None) };
-        let trace = self.received_by_us(record);
-        bytes.reserve_exact(trace.len());
-        bytes.splice(..0, trace.into_bytes());
+        let header = self.received_header(record);
+        bytes.reserve_exact(header.len());
+        bytes.splice(..0, header.into_bytes());
         Ok(Some(bytes))
     }
 
@@ -79,12 +79,12 @@ impl App {
     pub fn message_size(&self, record: &Message) -> u64 {
         match record.send.direction {
             Direction::Incoming => record.send.size,
-            Direction::Outgoing => record.send.size + self.received_by_us(record).len() as u64,
+            Direction::Outgoing => record.send.size + self.received_header(record).len() as u64,
         }
     }
 
     /// `Received` header that each delivery adds before the message.
-    fn received_by_us(&self, record: &Message) -> String {
+    fn received_header(&self, record: &Message) -> String {
         let send = &record.send;
         // Messages from older versions do not record the accepting host.
         let host = send.options.host.as_ref().unwrap_or(&self.inner.hostname);

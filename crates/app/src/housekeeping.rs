@@ -1,6 +1,7 @@
 //! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels expired
-//! holds, deletes expired suppressions, sends notices about ceilings, and hands the mail of deleted servers to the
-//! retention job. If the store is unavailable it keeps its data and retries in the next round.
+//! holds, deletes expired suppressions, sessions and gates, and sends notices about ceilings. Hands the mail of deleted
+//! servers to the retention job, and removes deleted servers and accounts. If the store is unavailable, it keeps its
+//! data and retries in the next round.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -28,7 +29,7 @@ const CANCELLED_AT_ONCE: usize = 200;
 /// Maximum number of transactions for removing deleted servers and accounts in one round.
 const PURGE_STEPS_MAX: usize = 20;
 
-/// Last use of credentials, not stored yet.
+/// Last use of keys or sessions, not stored yet.
 #[derive(Debug)]
 pub(crate) struct LastUses<Id> {
     at: Mutex<HashMap<Id, Timestamp>>,
@@ -75,12 +76,12 @@ impl Housekeeping {
         let worker = app.clone();
         let task = tokio::spawn(async move {
             let mut watch = ClockWatch::new(worker.now());
-            let mut is_late = worker.inner.store.is_clock_behind();
+            let mut needs_correction = worker.inner.store.is_clock_behind();
             loop {
-                is_late |= watch.went_back(worker.now()).is_some();
-                if is_late {
+                needs_correction |= watch.went_back(worker.now()).is_some();
+                if needs_correction {
                     match worker.inner.store.pull_rest_back(IDEMPOTENCY_KEYS_KEPT).await {
-                        Ok(()) => is_late = false,
+                        Ok(()) => needs_correction = false,
                         Err(error) => {
                             tracing::warn!(%error, "correcting holds and limits after the clock went back failed; retrying");
                         }
@@ -97,7 +98,7 @@ impl Housekeeping {
 
     pub async fn stop(self) {
         self.task.abort();
-        if let Err(error) = self.app.write_used().await {
+        if let Err(error) = self.app.store_last_uses().await {
             tracing::warn!(%error, "last use of credentials not stored; it is lost");
         }
     }
@@ -107,7 +108,7 @@ impl Housekeeping {
 impl App {
     /// One round of the background work, except notices about ceilings.
     pub async fn run_housekeeping(&self) -> Result<(), StoreError> {
-        self.write_used().await?;
+        self.store_last_uses().await?;
         while self.inner.store.purge_idempotency_keys(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         while self.inner.store.expire_holds(EXPIRE_AT_ONCE).await? == EXPIRE_AT_ONCE as u64 {}
         while self.inner.store.remove_ended_suppressions(SUPPRESSIONS_AT_ONCE).await?
@@ -117,8 +118,8 @@ impl App {
         while self.inner.store.end_deleted_servers(DELETED_AT_ONCE).await? == DELETED_AT_ONCE as u64 {}
         while self.inner.store.cancel_mail_of_ended_servers(CANCELLED_AT_ONCE).await? == CANCELLED_AT_ONCE {}
         while self.inner.store.purge_user_sessions(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
-        let over = self.window_start();
-        while self.inner.store.purge_attempts(over, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
+        let begun_before = self.window_start();
+        while self.inner.store.purge_attempts(begun_before, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         for _ in 0..PURGE_STEPS_MAX {
             if !self.inner.store.purge_deleted().await? {
                 break;
@@ -146,7 +147,7 @@ impl App {
         }
     }
 
-    async fn write_used(&self) -> Result<(), StoreError> {
+    async fn store_last_uses(&self) -> Result<(), StoreError> {
         let store = &self.inner.store;
         self.inner.used.store(|used| store.touch_credentials(used)).await?;
         self.inner.used_account_keys.store(|used| store.touch_account_keys(used)).await?;

@@ -41,8 +41,9 @@ impl App {
     /// Loads the identity, or creates it.
     pub async fn installation(&self) -> Result<Installation, AdminError> {
         let store = &self.inner.store;
-        let unreadable =
-            |what: &str| AdminError::refused(format!("the setting `{what}` in the store is not readable"));
+        let unreadable = |setting: &str| {
+            AdminError::refused(format!("the setting `{setting}` in the store is not readable"))
+        };
         let mut secret = [0; 32];
         rand::rng().fill_bytes(&mut secret);
         let secret = store.setting_or_insert(RETURN_PATH_SECRET, STANDARD.encode(secret)).await?;
@@ -63,6 +64,7 @@ impl App {
     }
 }
 
+/// Generates a DKIM key in its stored form.
 async fn new_key() -> Result<String, AdminError> {
     let key = tokio::task::spawn_blocking(DkimKey::generate)
         .await

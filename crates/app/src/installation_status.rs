@@ -38,7 +38,7 @@ impl App {
         })
     }
 
-    /// The installation's own DNS records with the current DNS content, below the host name.
+    /// The installation's host name, and its own DNS records with their current DNS content.
     pub async fn check_installation_records(
         &self,
         by: &Requester,

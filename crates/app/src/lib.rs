@@ -255,7 +255,7 @@ impl App {
             sealing_key,
             notices_from,
         } = settings;
-        let long_reads = long_reads::LongReads::with_readers(store.long_reads_max());
+        let long_reads = long_reads::LongReads::with_max(store.long_reads_max());
         Self {
             inner: Arc::new(Inner {
                 store,

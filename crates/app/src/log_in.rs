@@ -1,4 +1,5 @@
-//! Authentication of SMTP clients: by key or login and secret, or by address.
+//! Authentication of SMTP clients: by user name and secret, or by address. The user name is an API key or its login, an
+//! e-mail address chosen for that key.
 
 use std::time::Duration;
 
@@ -101,7 +102,8 @@ impl App {
         Ok(Submitter { key_hash: best.key_hash, operation, peer, any_from: false })
     }
 
-    /// Authenticates a client of a listener without login: it sends with the key of `postroad dev`, from any From address.
+    /// Admits a client of a listener that requires no authentication: it sends with the key of `postroad dev`, from any
+    /// From address.
     pub async fn log_in_openly(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let key_hash = self.inner.dev.key().ok_or(LoginFailure::AddressUnknown)?;
         Ok(Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: true })
@@ -120,7 +122,8 @@ impl App {
         admitted.map_err(|failure| match failure {
             AuthFailure::Suspended => LoginFailure::Suspended,
             AuthFailure::Denied(Denial::ServerScope { scope, .. }) => LoginFailure::MayNotSend { scope },
-            // Only the scope can deny sending.
+            // `admit` returns none of these here: the key is authenticated already, every suspension is `Suspended`, and
+            // only the scope can deny sending.
             AuthFailure::Missing { .. }
             | AuthFailure::Invalid { .. }
             | AuthFailure::AccountSuspended

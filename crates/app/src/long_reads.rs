@@ -1,6 +1,6 @@
 //! Concurrency limit of analytics calls and searches: each may hold many rows, and one of the store's readers for a
-//! long time. There are fewer permits than readers, so delivery never waits for them. If there is more than one permit,
-//! a single account never holds all of them, so it cannot block the others, however many servers it has.
+//! long time. If the store has several readers, there are fewer permits, so that delivery never waits for these calls.
+//! If there is more than one permit, a single account never holds all of them, however many servers it has.
 
 use std::time::Duration;
 
@@ -25,8 +25,9 @@ enum Owner {
 }
 
 impl LongReads {
-    pub(crate) fn with_readers(readers: usize) -> Self {
-        let reads_max = readers.clamp(1, READS_MAX);
+    /// `store_max` is the number of long reads that the store can do at the same time.
+    pub(crate) fn with_max(store_max: usize) -> Self {
+        let reads_max = store_max.clamp(1, READS_MAX);
         let account_max = READS_OF_ACCOUNT_MAX.min(reads_max - 1).max(1);
         Self { permits: FairPool::new(reads_max, account_max, Duration::MAX) }
     }
@@ -53,7 +54,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_account_cannot_take_every_permit() {
-        let reads = LongReads::with_readers(10);
+        let reads = LongReads::with_max(10);
         let (busy, quiet) = (AccountId(1), AccountId(2));
         let mut held: Vec<FairPermit> = Vec::new();
         while let Some(permit) = now(reads.permit(busy)).await {
@@ -71,16 +72,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_are_no_more_permits_than_readers() {
-        for (readers, permits) in [(1, 1), (2, 2), (3, 3), (10, READS_MAX)] {
-            let reads = LongReads::with_readers(readers);
+    async fn there_are_no_more_permits_than_the_store_allows() {
+        for (store_max, permits) in [(1, 1), (2, 2), (3, 3), (10, READS_MAX)] {
+            let reads = LongReads::with_max(store_max);
             let mut held: Vec<FairPermit> = Vec::new();
             for number in 0..10 {
                 held.extend(now(reads.permit(AccountId(number))).await);
             }
-            assert_eq!(held.len(), permits, "{readers}");
+            assert_eq!(held.len(), permits, "{store_max}");
         }
-        let reads = LongReads::with_readers(2);
+        let reads = LongReads::with_max(2);
         let _one = now(reads.permit(AccountId(1))).await.expect("there is one");
         assert!(now(reads.permit(AccountId(1))).await.is_none());
         assert!(now(reads.permit(AccountId(2))).await.is_some());

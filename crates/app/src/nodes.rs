@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_in_trouble_two_weeks_before_its_end_or_when_its_files_are() {
+    fn trouble_is_reported_two_weeks_before_expiry_and_for_unread_or_unreadable_files() {
         let now = Timestamp::from_micros(1_794_711_600_000_000);
         let trouble = |note: &CertificateNote| certificate_trouble(note, now).unwrap_or_default();
         let ends = |days: u64| CertificateNote {

@@ -82,11 +82,11 @@ impl App {
         self.server_of(by, operation, id).await?;
         let scope = GateScope::Server(id);
         let store = self.gate_store(by, operation, scope.clone());
-        let is_open = match owner_of(by) {
+        let is_lifted = match owner_of(by) {
             SetBy::Operator => store.remove_gate(scope).await.map(|_| true)?,
             SetBy::Account => store.remove_gate_of_account(scope).await?,
         };
-        if is_open { Ok(()) } else { Err(AccountRefusal::SetByOperator) }
+        if is_lifted { Ok(()) } else { Err(AccountRefusal::SetByOperator) }
     }
 
     /// All gates of the installation.
@@ -117,7 +117,7 @@ impl App {
         self.set_gate(by, operation, scope, request).await
     }
 
-    /// Lifts a gate that a person or Postroad itself closed.
+    /// Lifts a gate, whether a person or Postroad itself set it.
     pub async fn open_gate(&self, by: &Requester, scope: &str) -> Result<(), AccountRefusal> {
         let operation = Operation::InstallationResume;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;

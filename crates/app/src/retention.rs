@@ -38,7 +38,7 @@ pub struct Retention {
     pub webhook_attempts: Option<Duration>,
     pub counters: Option<Duration>,
     pub minute_counters: Option<Duration>,
-    /// Time between two runs. Younger data is never deleted.
+    /// Time between two runs. Data younger than this is never deleted.
     pub check_every: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Default for Retention {
 
 impl Retention {
     /// Lowest id to keep; 0 to keep all. Messages being accepted took their ids moments ago and are not visible
-    /// yet, so data younger than the last run stays even if the retention is zero.
+    /// yet, so data younger than `check_every` stays even if the retention is zero.
     fn first_kept(&self, now: Timestamp, kept: Option<Duration>) -> i64 {
         kept.map_or(0, |kept| idgen::first_id_at(now.minus(kept.max(self.check_every))))
     }
@@ -144,6 +144,7 @@ impl App {
         let kept_by = |server: &Server| OwnRetention::of(server, installation);
         let own: Vec<OwnRetention> = servers.iter().map(kept_by).collect();
         let mut removed = Vec::new();
+        // The first removal is that of bodies; the later ones keep what it kept.
         let mut bodies = None;
         for (which, name) in [
             (OldRows::Bodies, "bodies by servers' settings"),

@@ -50,11 +50,11 @@ impl SealingKey {
         &self.bytes
     }
 
-    /// Derives a secret text from `words`; the same on every node. Different values of `purpose` give different texts.
-    pub(crate) fn derive(&self, purpose: &str, words: &[u8]) -> String {
+    /// Derives a secret text from `input`; the same on every node. Different values of `purpose` give different texts.
+    pub(crate) fn derive(&self, purpose: &str, input: &[u8]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.bytes);
-        let tag = hmac::sign(&key, &[purpose.as_bytes(), b"\n", words].concat());
-        // Only digits and letters: mail programs end a link before other signs.
+        let tag = hmac::sign(&key, &[purpose.as_bytes(), b"\n", input].concat());
+        // Only digits and letters: mail programs may end a link before other characters.
         let mut text = String::new();
         for byte in tag.as_ref() {
             text.push(char::from_digit(u32::from(byte >> 4), 16).expect("four bits are a digit"));
@@ -79,7 +79,7 @@ impl SealingKey {
     }
 
     pub(crate) fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, UnsealError> {
-        let Some((head, text)) = sealed.split_at_checked(HEAD_BYTES) else {
+        let Some((head, ciphertext)) = sealed.split_at_checked(HEAD_BYTES) else {
             return Err(UnsealError::Damaged);
         };
         if head[0] != FORMAT {
@@ -89,11 +89,11 @@ impl SealingKey {
             return Err(UnsealError::OtherKey);
         }
         let nonce = Nonce::try_assume_unique_for_key(&head[1 + KEY_ID_BYTES..]);
-        let mut text = text.to_vec();
+        let mut ciphertext = ciphertext.to_vec();
         let opened = self.cipher().open_in_place(
             nonce.map_err(|_| UnsealError::Damaged)?,
             Aad::from(purpose.as_bytes()),
-            &mut text,
+            &mut ciphertext,
         );
         opened.map(|secret| secret.to_vec()).map_err(|_| UnsealError::Damaged)
     }

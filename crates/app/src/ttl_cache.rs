@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-const LIVES: Duration = Duration::from_secs(2);
+const TTL: Duration = Duration::from_secs(2);
 const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct Cached<K, V> {
     generation: u64,
 }
 
-/// When a value was read for the cache.
+/// When the read of a value for the cache began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadStart {
     at: Instant,
@@ -39,7 +39,7 @@ impl<K, V> Default for TtlCache<K, V> {
 impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
     pub(crate) fn find(&self, key: &K) -> Option<V> {
         let cached = self.cached.lock();
-        let found = cached.entries.get(key).filter(|(_, read_at)| read_at.elapsed() < LIVES);
+        let found = cached.entries.get(key).filter(|(_, read_at)| read_at.elapsed() < TTL);
         found.map(|(value, _)| value.clone())
     }
 

@@ -37,12 +37,12 @@ impl Fixture {
     async fn new(is_postgres: bool) -> Self {
         let folder = TempDir::new().unwrap();
         let database = is_postgres.then(postroad_testkit::Database::create);
-        let place = match &database {
+        let store_database = match &database {
             Some(database) => Database::Postgres(database.url().to_owned()),
             None => Database::Sqlite(folder.path().join("postroad.db")),
         };
         let settings = Settings {
-            database: place,
+            database: store_database,
             disk_reserve_bytes: 0,
             reader_threads: 2,
             postgres_connections: 4,
@@ -57,7 +57,7 @@ impl Fixture {
         Self { app, store, clock, account, _folder: folder, _database: database }
     }
 
-    async fn person(&self, email: &str, role: UserRole) -> User {
+    async fn create_person(&self, email: &str, role: UserRole) -> User {
         let new = NewPersonRequest {
             account: self.account,
             email: email.to_owned(),
@@ -70,11 +70,11 @@ impl Fixture {
     }
 
     async fn sign_in(&self, email: &str, password: &str, from: &str) -> Result<SignIn, UserRefusal> {
-        let given = SignInRequest { email: email.to_owned(), password: password.to_owned() };
-        self.app.sign_in(given, &visitor(from)).await
+        let request = SignInRequest { email: email.to_owned(), password: password.to_owned() };
+        self.app.sign_in(request, &visitor(from)).await
     }
 
-    async fn session(&self, email: &str, password: &str) -> NewSession {
+    async fn start_session(&self, email: &str, password: &str) -> NewSession {
         match self.sign_in(email, password, "192.0.2.1").await.unwrap() {
             SignIn::Done(session) => *session,
             SignIn::NeedsCode { .. } => panic!("no code is expected"),
@@ -82,7 +82,7 @@ impl Fixture {
     }
 
     async fn signed_in(&self, email: &str) -> SignedIn {
-        let session = self.session(email, PASSWORD).await;
+        let session = self.start_session(email, PASSWORD).await;
         self.app.find_session(&session.token, here()).await.unwrap().unwrap()
     }
 
@@ -103,7 +103,7 @@ impl Fixture {
         }
     }
 
-    /// Operations in the audit log but signing in and out.
+    /// Operations in the audit log, except signing in and out.
     async fn changes(&self) -> Vec<String> {
         let is_change = |name: &String| !["person/sign_in", "person/sign_out"].contains(&name.as_str());
         self.entries().await.into_iter().filter(is_change).collect()
@@ -135,14 +135,14 @@ macro_rules! both_engines {
 both_engines! {
     a_session_begins_with_the_password_and_ends_when_it_should,
     every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not,
-    attempts_are_limited_where_they_come_from,
+    attempts_are_limited_by_person_and_network,
     codes_of_an_app_work_once_and_so_do_recovery_codes,
     a_link_by_mail_sets_a_new_password_once,
     an_invitation_makes_a_person_of_its_role,
-    invitations_by_mail_are_limited_but_not_the_operators,
+    invitations_by_mail_are_limited_except_the_operators,
     an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition,
-    nobody_gives_more_than_they_have,
-    the_first_person_comes_by_the_set_up_link,
+    nobody_grants_more_rights_than_their_own,
+    the_first_person_is_created_with_the_set_up_link,
 }
 
 fn visitor(from: &str) -> Visitor {
@@ -162,11 +162,11 @@ fn token_in(text: &str) -> String {
 
 async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixture: Fixture) {
     let app = &fixture.app;
-    fixture.person(ANNA, UserRole::Member).await;
+    fixture.create_person(ANNA, UserRole::Member).await;
     assert!(fixture.sign_in(ANNA, "wrong", "192.0.2.1").await.is_err());
     let mut sessions = Vec::new();
     for _ in 0..3 {
-        sessions.push(fixture.session(ANNA, PASSWORD).await);
+        sessions.push(fixture.start_session(ANNA, PASSWORD).await);
     }
     app.sign_out(&sessions[0].token, here()).await.unwrap();
     app.sign_out(&sessions[0].token, here()).await.unwrap();
@@ -197,14 +197,14 @@ async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixt
 
 async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fixture) {
     let app = &fixture.app;
-    fixture.person("Anna@Example.com", UserRole::Member).await;
+    fixture.create_person("Anna@Example.com", UserRole::Member).await;
     for (email, password) in
         [(ANNA, "wrong"), (ANNA, ""), ("nobody@example.com", PASSWORD), ("no address", PASSWORD)]
     {
         let refused = fixture.sign_in(email, password, "192.0.2.1").await;
         assert!(matches!(refused, Err(UserRefusal::WrongCredentials)), "{email}: {refused:?}");
     }
-    let first = fixture.session("ANNA@example.COM", PASSWORD).await;
+    let first = fixture.start_session("ANNA@example.COM", PASSWORD).await;
     let found = app.find_session(&first.token, here()).await.unwrap().unwrap();
     assert_eq!(found.user.email, ANNA);
     assert_eq!(found.session.user_agent, "Firefox");
@@ -213,13 +213,13 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
 
     // Signing in again in the same browser ends the session before.
     let again = Visitor { previous_token: Some(first.token.clone()), ..visitor("192.0.2.1") };
-    let given = SignInRequest { email: ANNA.to_owned(), password: PASSWORD.to_owned() };
-    let SignIn::Done(second) = app.sign_in(given, &again).await.unwrap() else { panic!("no code") };
+    let request = SignInRequest { email: ANNA.to_owned(), password: PASSWORD.to_owned() };
+    let SignIn::Done(second) = app.sign_in(request, &again).await.unwrap() else { panic!("no code") };
     assert!(app.find_session(&first.token, here()).await.unwrap().is_none());
     assert_ne!(first.token, second.token);
 
     // Sessions are listed, and ended one by one or all but this one.
-    let third = fixture.session(ANNA, PASSWORD).await;
+    let third = fixture.start_session(ANNA, PASSWORD).await;
     let second_person = app.find_session(&second.token, here()).await.unwrap().unwrap();
     assert_eq!(app.list_own_sessions(&second_person).await.unwrap().len(), 2);
     assert_eq!(app.revoke_other_sessions(&second_person).await.unwrap(), 1);
@@ -229,10 +229,10 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
     assert!(app.find_session(&second.token, here()).await.unwrap().is_none());
 
     // Unused for a day, or fourteen days old.
-    let idle = fixture.session(ANNA, PASSWORD).await;
+    let idle = fixture.start_session(ANNA, PASSWORD).await;
     fixture.clock.advance(Duration::from_hours(24));
     assert!(app.find_session(&idle.token, here()).await.unwrap().is_none());
-    let busy = fixture.session(ANNA, PASSWORD).await;
+    let busy = fixture.start_session(ANNA, PASSWORD).await;
     for hours in 0..15 * 2 {
         let found = app.find_session(&busy.token, here()).await.unwrap();
         assert_eq!(found.is_some(), hours < 14 * 2, "{hours}");
@@ -243,16 +243,16 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
     }
 
     // A suspended account keeps its people out, also those who are in.
-    let last = fixture.session(ANNA, PASSWORD).await;
+    let last = fixture.start_session(ANNA, PASSWORD).await;
     fixture.store.set_account_suspended(fixture.account, Some("unpaid".into())).await.unwrap();
     assert!(app.find_session(&last.token, here()).await.unwrap().is_none());
     assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Err(UserRefusal::AccountSuspended)));
 }
 
-async fn attempts_are_limited_where_they_come_from(fixture: Fixture) {
-    fixture.person(ANNA, UserRole::Member).await;
-    fixture.person("bob@example.com", UserRole::Member).await;
-    fixture.session(ANNA, PASSWORD).await;
+async fn attempts_are_limited_by_person_and_network(fixture: Fixture) {
+    fixture.create_person(ANNA, UserRole::Member).await;
+    fixture.create_person("bob@example.com", UserRole::Member).await;
+    fixture.start_session(ANNA, PASSWORD).await;
     let (attacker, home) = ("203.0.113.9", "192.0.2.1");
     for _ in 0..10 {
         let refused = fixture.sign_in(ANNA, "a wrong password", attacker).await;
@@ -284,7 +284,7 @@ async fn attempts_are_limited_where_they_come_from(fixture: Fixture) {
 
 async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     let app = &fixture.app;
-    fixture.person(ANNA, UserRole::Member).await;
+    fixture.create_person(ANNA, UserRole::Member).await;
     let person = fixture.signed_in(ANNA).await;
     let now = || fixture.clock.now().as_micros() / 1_000_000;
     let proposed = app.propose_totp(&person).await.unwrap();
@@ -321,12 +321,12 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
 
     // Wrong codes count as attempts.
     for _ in 0..10 {
-        let _ = step_or_limit(&fixture, "123456").await;
+        let _ = try_sign_in_with(&fixture, "123456").await;
     }
-    assert!(matches!(step_or_limit(&fixture, "123456").await, Err(UserRefusal::TooManyAttempts { .. })));
+    assert!(matches!(try_sign_in_with(&fixture, "123456").await, Err(UserRefusal::TooManyAttempts { .. })));
     fixture.clock.advance(Duration::from_mins(16));
 
-    assert!(matches!(app.propose_totp(&fixture_person(&fixture).await).await, Err(UserRefusal::TotpEnabled)));
+    assert!(matches!(app.propose_totp(&find_anna(&fixture).await).await, Err(UserRefusal::TotpEnabled)));
     assert!(matches!(app.disable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
     // Guesses at an open browser count as well.
     for _ in 0..9 {
@@ -345,7 +345,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     assert_eq!(fixture.changes().await, kinds);
 }
 
-async fn step_or_limit(fixture: &Fixture, code: &str) -> Result<NewSession, UserRefusal> {
+async fn try_sign_in_with(fixture: &Fixture, code: &str) -> Result<NewSession, UserRefusal> {
     match fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await? {
         SignIn::NeedsCode { token } => {
             fixture.app.sign_in_with_code(&token, code, &visitor("192.0.2.1")).await
@@ -354,8 +354,8 @@ async fn step_or_limit(fixture: &Fixture, code: &str) -> Result<NewSession, User
     }
 }
 
-/// Anna as the store has her now.
-async fn fixture_person(fixture: &Fixture) -> SignedIn {
+/// Anna with her newest session, as they are stored.
+async fn find_anna(fixture: &Fixture) -> SignedIn {
     let user = fixture.store.find_user_by_email(ANNA.to_owned()).await.unwrap().unwrap();
     let since = fixture.clock.now().minus(Duration::from_hours(24));
     let session = fixture.store.list_user_sessions(user.id, since, None, 10).await.unwrap().remove(0);
@@ -364,8 +364,8 @@ async fn fixture_person(fixture: &Fixture) -> SignedIn {
 
 async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     let app = &fixture.app;
-    fixture.person(ANNA, UserRole::Member).await;
-    let before = fixture.session(ANNA, PASSWORD).await;
+    fixture.create_person(ANNA, UserRole::Member).await;
+    let before = fixture.start_session(ANNA, PASSWORD).await;
     let home = visitor("192.0.2.1");
     // Nobody learns who exists.
     app.request_password_reset("nobody@example.com", &home).await.unwrap();
@@ -392,7 +392,7 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
         Err(UserRefusal::LinkInvalid)
     ));
     assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Err(UserRefusal::WrongCredentials)));
-    fixture.session(ANNA, "another long password").await;
+    fixture.start_session(ANNA, "another long password").await;
     let queued = fixture.store.list_queue(QueueFilter::default(), None, 100).await.unwrap();
     assert_eq!(queued.len(), 1, "none to nobody");
 
@@ -401,7 +401,7 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     let link = app.reset_link_of(&Requester::command_line(), id).await.unwrap();
     fixture.clock.advance(Duration::from_mins(61));
     assert!(matches!(app.check_reset_link(&token_in(&link)).await, Err(UserRefusal::LinkInvalid)));
-    let person = fixture_person(&fixture).await;
+    let person = find_anna(&fixture).await;
     assert!(matches!(
         app.change_password(&person, "wrong", "yet another password").await,
         Err(UserRefusal::WrongCredentials)
@@ -418,7 +418,7 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
 
 async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
     let app = &fixture.app;
-    fixture.person(ANNA, UserRole::Owner).await;
+    fixture.create_person(ANNA, UserRole::Owner).await;
     let owner = fixture.signed_in(ANNA).await;
     let by = owner.requester();
     let first = app.invite_user(&by, invite("Bob@example.com", UserRole::ReadOnly)).await.unwrap();
@@ -445,7 +445,7 @@ async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
     let taken = app.invite_user(&by, invite("bob@example.com", UserRole::Member)).await;
     assert!(matches!(taken, Err(AccountRefusal::Exists(_))));
 
-    // Of a person in another account, inviting tells nothing; the person learns it from the link.
+    // Inviting a person of another account reveals nothing; that person learns it from the link.
     let other = fixture.store.create_account("Other".into()).await.unwrap().id;
     let elsewhere = InvitationRequest { account: Some(other), mail: false, ..invite(ANNA, UserRole::Member) };
     let link = app.invite_user(&operator, elsewhere).await.unwrap().value.link.unwrap();
@@ -470,9 +470,9 @@ fn invite(email: &str, role: UserRole) -> InvitationRequest {
     InvitationRequest { account: None, email: email.to_owned(), role, operator: false, mail: true, key: None }
 }
 
-async fn invitations_by_mail_are_limited_but_not_the_operators(fixture: Fixture) {
+async fn invitations_by_mail_are_limited_except_the_operators(fixture: Fixture) {
     let app = &fixture.app;
-    fixture.person(ANNA, UserRole::Owner).await;
+    fixture.create_person(ANNA, UserRole::Owner).await;
     let by = fixture.signed_in(ANNA).await.requester();
     let bob = invite("bob@example.com", UserRole::Member);
     for _ in 0..5 {
@@ -502,7 +502,7 @@ async fn invitations_by_mail_are_limited_but_not_the_operators(fixture: Fixture)
 
 async fn an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition(fixture: Fixture) {
     let app = &fixture.app;
-    fixture.person(ANNA, UserRole::Owner).await;
+    fixture.create_person(ANNA, UserRole::Owner).await;
     let by = fixture.signed_in(ANNA).await.requester();
     let key = CreationKey { key: "once".to_owned(), fingerprint: [1; 32] };
     let bob = InvitationRequest { key: Some(key), ..invite("bob@example.com", UserRole::Member) };
@@ -528,13 +528,13 @@ async fn an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition(fix
     assert_eq!(mails, 1);
 }
 
-async fn nobody_gives_more_than_they_have(fixture: Fixture) {
+async fn nobody_grants_more_rights_than_their_own(fixture: Fixture) {
     let app = &fixture.app;
-    let owner = fixture.person(ANNA, UserRole::Owner).await;
-    fixture.person("admin@example.com", UserRole::Admin).await;
-    let member = fixture.person("member@example.com", UserRole::Member).await;
+    let owner = fixture.create_person(ANNA, UserRole::Owner).await;
+    fixture.create_person("admin@example.com", UserRole::Admin).await;
+    let member = fixture.create_person("member@example.com", UserRole::Member).await;
     let admin = fixture.signed_in("admin@example.com").await.requester();
-    let reader = fixture.signed_in("member@example.com").await.requester();
+    let by_member = fixture.signed_in("member@example.com").await.requester();
     let anna = fixture.signed_in(ANNA).await.requester();
     let role = |role| UserChangeRequest { role: Some(role), ..UserChangeRequest::default() };
     let operator = UserChangeRequest { operator: Some(true), ..UserChangeRequest::default() };
@@ -543,9 +543,9 @@ async fn nobody_gives_more_than_they_have(fixture: Fixture) {
     assert!(refused(app.update_user(&admin, owner.id, role(UserRole::Member)).await));
     assert!(refused(app.remove_user(&admin, owner.id).await));
     assert!(refused(app.update_user(&anna, member.id, operator.clone()).await));
-    let denied = app.update_user(&reader, member.id, role(UserRole::Admin)).await;
+    let denied = app.update_user(&by_member, member.id, role(UserRole::Admin)).await;
     assert!(matches!(denied, Err(AccountRefusal::Denied(_))), "{denied:?}");
-    assert!(app.list_users(&reader, UserFilter::default(), None, 10).await.unwrap().0.len() == 3);
+    assert!(app.list_users(&by_member, UserFilter::default(), None, 10).await.unwrap().0.len() == 3);
     // The last owner stays one.
     assert!(matches!(
         app.update_user(&anna, owner.id, role(UserRole::Admin)).await,
@@ -573,7 +573,7 @@ async fn nobody_gives_more_than_they_have(fixture: Fixture) {
     assert_eq!(fixture.changes().await, entries);
 }
 
-async fn the_first_person_comes_by_the_set_up_link(fixture: Fixture) {
+async fn the_first_person_is_created_with_the_set_up_link(fixture: Fixture) {
     let app = &fixture.app;
     let home = visitor("192.0.2.1");
     let (one, other) = (app.set_up_url().await.unwrap().unwrap(), app.set_up_url().await.unwrap().unwrap());

@@ -35,7 +35,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// The account that the actor belongs to; `None` for the operator's keys and for server keys.
+    /// The account that the actor belongs to; `None` for the command line, operator keys and server keys.
     pub fn account_id(&self) -> Option<AccountId> {
         match self {
             Self::AccountKey { account_id, .. } | Self::User { account_id, .. } => Some(*account_id),

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn people_who_only_read_change_nothing_but_their_own_sign_in() {
+    fn read_only_people_change_only_their_own_data() {
         for operation in Operation::ALL {
             let is_for_readers = operation.role() == UserRole::ReadOnly;
             let is_own = operation.level() == Level::Person;

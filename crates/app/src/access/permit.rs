@@ -111,7 +111,8 @@ mod tests {
     const SISTER: Subject = Subject::Server { id: ServerId(11), account_id: OWN };
     const FOREIGN: Subject = Subject::Server { id: ServerId(20), account_id: AccountId(2) };
 
-    fn key(scopes: &[&str]) -> (Actor, Actor) {
+    /// An account key and an operator key.
+    fn keys(scopes: &[&str]) -> (Actor, Actor) {
         let scopes: Vec<AccountScope> = scopes.iter().map(|text| text.parse().unwrap()).collect();
         let id = AccountKeyId(5);
         (Actor::AccountKey { id, account_id: OWN, scopes: scopes.clone() }, Actor::OperatorKey { id, scopes })
@@ -121,7 +122,7 @@ mod tests {
         Actor::ServerKey { id: CredentialId(7), server_id: ServerId(10), scope, test }
     }
 
-    /// Every actor with what the table should allow it, written independently of `permit`.
+    /// Every kind of actor with the operations that it should be allowed, written independently of `permit`.
     fn actors() -> Vec<(Actor, May)> {
         let mut all: Vec<(Actor, May)> = vec![(Actor::CommandLine, Box::new(|_| true))];
         let of_account =
@@ -139,7 +140,7 @@ mod tests {
             (&["credentials"], |op| op.name().starts_with("credentials/")),
         ];
         for (scopes, may) in scoped {
-            let (account, operator) = key(scopes);
+            let (account, operator) = keys(scopes);
             all.push((account, Box::new(move |op| of_account(op) && may(op))));
             let of_operator = |op: Operation| !["Server", "Person"].contains(&&*format!("{:?}", op.level()));
             all.push((operator, Box::new(move |op| of_operator(op) && may(op))));
@@ -149,9 +150,9 @@ mod tests {
             let may = move |op: Operation| match role {
                 UserRole::Owner => true,
                 UserRole::Admin => op.level() != Level::Operator,
-                // Neither the names of keys, nor other people's actions and addresses.
                 _ if op.name().starts_with("person/") => true,
                 _ if op.level() == Level::Operator => false,
+                // Members and readers see neither the names of keys, nor other people's actions and addresses.
                 _ if ["account_keys/list", "account/audit", "users/invitations", "users/sessions"]
                     .contains(&op.name()) =>
                 {
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_walked_operation_by_actor_by_subject() {
+    fn permit_agrees_with_the_table_for_every_actor_operation_and_subject() {
         for (actor, may) in &actors() {
             let is_server_key = matches!(actor, Actor::ServerKey { .. });
             for &operation in Operation::ALL {

@@ -29,9 +29,9 @@ impl App {
         limit: usize,
     ) -> Result<AuditPage, AccountRefusal> {
         let account_id = self.audited_account(by, account).await?;
-        let filter = self.hiding_operator(by, account_id, filter).await?;
+        let filter = self.exclude_hidden_actors(by, account_id, filter).await?;
         let mut page = self.inner.store.list_audit(account_id, filter, before, limit).await?;
-        self.name_actors(by, &mut page.entries).await?;
+        self.complete_and_hide_actors(by, &mut page.entries).await?;
         Ok(page)
     }
 
@@ -45,9 +45,9 @@ impl App {
         limit: usize,
     ) -> Result<AuditPage, AccountRefusal> {
         let account_id = self.audited_account(by, account).await?;
-        let filter = self.hiding_operator(by, account_id, filter).await?;
+        let filter = self.exclude_hidden_actors(by, account_id, filter).await?;
         let mut page = self.inner.store.export_audit(account_id, filter, after, limit).await?;
-        self.name_actors(by, &mut page.entries).await?;
+        self.complete_and_hide_actors(by, &mut page.entries).await?;
         Ok(page)
     }
 
@@ -70,8 +70,8 @@ impl App {
         Ok((lines, next))
     }
 
-    /// A filter by `actor_id` that finds no entry in which `name_actors` hides the id.
-    async fn hiding_operator(
+    /// Changes a filter by `actor_id` so that it finds no entry in which `complete_and_hide_actors` hides that id.
+    async fn exclude_hidden_actors(
         &self,
         by: &Requester,
         account_id: AccountId,
@@ -86,9 +86,13 @@ impl App {
         Ok(AuditFilter { hidden_actors, ..filter })
     }
 
-    /// Fills in the ids of actors who had none yet. Customers learn that the operator made a change, but neither which key or
-    /// person it was nor the address.
-    async fn name_actors(&self, by: &Requester, entries: &mut [AuditEntry]) -> Result<(), StoreError> {
+    /// Fills in the ids of people who had none yet, and hides the operator's from customers: they learn that the operator
+    /// made a change, but neither which key or person it was nor the address.
+    async fn complete_and_hide_actors(
+        &self,
+        by: &Requester,
+        entries: &mut [AuditEntry],
+    ) -> Result<(), StoreError> {
         let mut own_people: HashMap<i64, bool> = HashMap::new();
         for entry in entries {
             // A person who accepts an invitation is created by it, and has no id before.
@@ -118,7 +122,7 @@ impl App {
         Ok(())
     }
 
-    /// Whether a person is of the account, or was before the removal.
+    /// Whether a person belongs to the account, or did before being removed.
     async fn is_person_of(&self, account_id: AccountId, id: UserId) -> Result<bool, StoreError> {
         if let Some(user) = self.inner.store.find_user(id).await? {
             return Ok(user.account_id == account_id);

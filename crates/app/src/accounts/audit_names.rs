@@ -1,4 +1,4 @@
-//! Entries of the audit log with the names of people, keys and things, as people read them.
+//! Entries of the audit log with the names of people, keys and objects, as people read them.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ pub enum ActorName {
 /// The thing that was changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubjectName {
-    /// As it was called after the change; empty for things without a name.
+    /// As it was called after the change; empty for objects without a name.
     pub name: String,
     /// The server that it is, or belongs to, if that still exists.
     pub server: Option<(ServerId, String)>,
@@ -56,7 +56,7 @@ pub struct SubjectName {
 
 #[boxed_futures]
 impl App {
-    /// Like `list_audit`; with where the next page begins.
+    /// Like `list_audit`, with names; also returns where the next page begins.
     pub async fn list_named_audit(
         &self,
         by: &Requester,
@@ -82,7 +82,8 @@ struct Names<'a> {
     shows_operators: bool,
     actors: HashMap<(String, Option<i64>), ActorName>,
     servers: HashMap<i64, Option<String>>,
-    things: HashMap<(String, i64), bool>,
+    /// Whether an object exists, by kind and id.
+    objects: HashMap<(String, i64), bool>,
 }
 
 impl<'a> Names<'a> {
@@ -92,7 +93,7 @@ impl<'a> Names<'a> {
             shows_operators,
             actors: HashMap::new(),
             servers: HashMap::new(),
-            things: HashMap::new(),
+            objects: HashMap::new(),
         }
     }
 
@@ -138,12 +139,14 @@ impl<'a> Names<'a> {
         };
         // The newest entry about the person is the removal.
         let last = self.store.list_audit(entry.account_id, filter, None, 1).await?.entries.pop();
-        Ok(ActorName::FormerPerson { email: last.and_then(|entry| text(entry.before.as_ref(), "email")) })
+        Ok(ActorName::FormerPerson {
+            email: last.and_then(|entry| text_field(entry.before.as_ref(), "email")),
+        })
     }
 
     async fn subject(&mut self, entry: &AuditEntry) -> Result<SubjectName, StoreError> {
         let fields = entry.after.as_ref().or(entry.before.as_ref());
-        let field = |name: &str| text(fields, name).unwrap_or_default();
+        let field = |name: &str| text_field(fields, name).unwrap_or_default();
         let name = match entry.subject.as_str() {
             "user" | "invitation" => field("email"),
             "domain_link" => field("domain"),
@@ -185,7 +188,7 @@ impl<'a> Names<'a> {
     async fn exists(&mut self, entry: &AuditEntry, server_id: Option<i64>) -> Result<bool, StoreError> {
         let (Some(id), kind) = (entry.subject_id, entry.subject.as_str()) else { return Ok(true) };
         let key = (kind.to_owned(), id);
-        if let Some(known) = self.things.get(&key) {
+        if let Some(known) = self.objects.get(&key) {
             return Ok(*known);
         }
         let server = ServerId(server_id.unwrap_or_default());
@@ -196,11 +199,11 @@ impl<'a> Names<'a> {
             "template" => self.store.find_template(server, TemplateRef::Id(TemplateId(id))).await?.is_some(),
             _ => true,
         };
-        self.things.insert(key, exists);
+        self.objects.insert(key, exists);
         Ok(exists)
     }
 }
 
-fn text(fields: Option<&Value>, name: &str) -> Option<String> {
+fn text_field(fields: Option<&Value>, name: &str) -> Option<String> {
     fields?.get(name)?.as_str().map(ToOwned::to_owned)
 }

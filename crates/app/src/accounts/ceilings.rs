@@ -27,15 +27,15 @@ pub struct AccountCeilingsRequest {
 impl App {
     /// A warning for the caller who added something, if nine tenths of the account's ceiling are used. No warning if
     /// the store fails: the addition itself succeeded.
-    pub async fn ceiling_warning(&self, account_id: AccountId, what: LimitedObject) -> Option<String> {
+    pub async fn ceiling_warning(&self, account_id: AccountId, object: LimitedObject) -> Option<String> {
         let account: Account = self.inner.store.find_account(account_id).await.ok()??;
-        let most = ceiling_of(&account.ceilings, what)?;
-        let count = self.inner.store.count_objects(account_id, what).await.ok()?;
-        let name = what.as_str();
-        if count >= most as usize {
+        let ceiling = ceiling_of(&account.ceilings, object)?;
+        let count = self.inner.store.count_objects(account_id, object).await.ok()?;
+        let name = object.as_str();
+        if count >= ceiling as usize {
             return Some(format!("The account has {count} {name}, the maximum"));
         }
-        (count * 10 >= most as usize * 9).then(|| format!("The account has {count} of {most} {name}"))
+        (count * 10 >= ceiling as usize * 9).then(|| format!("The account has {count} of {ceiling} {name}"))
     }
 
     pub(super) fn check_account_ceilings(
@@ -78,8 +78,8 @@ impl App {
     }
 }
 
-fn ceiling_of(ceilings: &AccountCeilings, what: LimitedObject) -> Option<u32> {
-    match what {
+fn ceiling_of(ceilings: &AccountCeilings, object: LimitedObject) -> Option<u32> {
+    match object {
         LimitedObject::Servers => ceilings.servers,
         LimitedObject::Domains => ceilings.domains,
         LimitedObject::Webhooks => ceilings.webhooks,

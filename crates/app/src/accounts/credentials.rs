@@ -16,7 +16,7 @@ use crate::access::{Actor, Operation, permit, permit_any};
 use crate::secrets::KeyPair;
 
 const NETWORKS_MAX: usize = 100;
-/// Valid credentials of one server.
+/// Maximum number of valid credentials of one server.
 const CREDENTIALS_MAX: usize = 1_000;
 /// Longest time that a rotated key stays valid.
 const GRACE_MAX: Duration = Duration::from_hours(30 * 24);
@@ -79,7 +79,8 @@ impl App {
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
-        // An address key takes all mail from its networks, so only the operator, who knows whose they are, binds them.
+        // An address key takes all mail from its networks, whoever sends it; so only the operator creates one, at the
+        // command line.
         if request.scope == Scope::Address && by.actor != Actor::CommandLine {
             return Err(AccountRefusal::problem("scope", "should be `full`, `send` or `read`"));
         }
@@ -166,7 +167,7 @@ impl App {
         };
         self.check_limits(request.allow.as_deref(), expires_at)?;
         if credential.scope == Scope::Address {
-            check_networks(by, &credential.allow, request.allow.as_deref())?;
+            check_networks_of_address_key(by, &credential.allow, request.allow.as_deref())?;
         }
         let limits = self.limits_of_requesting_key(by).await?;
         let expires_at = match request.expires_at {
@@ -214,8 +215,9 @@ impl App {
         let operation = Operation::CredentialsRotate;
         let old = self.credential_of(by, operation, id).await?;
         let now = self.inner.clock.now();
-        let is_over = old.expires_at.is_some_and(|at| at <= now);
-        if old.revoked_at.is_some() || old.replaced_by.is_some() || is_over || old.scope == Scope::Address {
+        let is_expired = old.expires_at.is_some_and(|at| at <= now);
+        if old.revoked_at.is_some() || old.replaced_by.is_some() || is_expired || old.scope == Scope::Address
+        {
             return Err(AccountRefusal::CredentialEnded);
         }
         if grace > GRACE_MAX {
@@ -250,6 +252,7 @@ impl App {
         Ok(CreatedCredential { credential, api_key: Some(api_key), api_secret: Some(api_secret) })
     }
 
+    /// Finds a credential on which `by` may perform `operation`.
     async fn credential_of(
         &self,
         by: &Requester,
@@ -282,8 +285,12 @@ impl App {
     }
 }
 
-/// Changed networks of an address key would take mail of whoever sends from them.
-fn check_networks(by: &Requester, now: &[IpNet], request: Option<&[IpNet]>) -> Result<(), AccountRefusal> {
+/// Only the operator changes the networks of an address key: it takes all mail from them, whoever sends it.
+fn check_networks_of_address_key(
+    by: &Requester,
+    now: &[IpNet],
+    request: Option<&[IpNet]>,
+) -> Result<(), AccountRefusal> {
     let Some(request) = request.filter(|request| *request != now) else { return Ok(()) };
     if !by.actor.is_operator() {
         return Err(AccountRefusal::problem(

@@ -51,7 +51,7 @@ impl App {
         self.create_key_of(by, Operation::AccountKeysCreate, Some(account_id), request, None).await
     }
 
-    /// Creates a key with an idempotency key; without the clear text if an earlier call created it.
+    /// Creates a key with an idempotency key; returns no clear text if an earlier call created it.
     pub async fn create_account_key_once(
         &self,
         by: &Requester,
@@ -61,21 +61,21 @@ impl App {
     ) -> Result<Created<(Option<String>, AccountKey)>, AccountRefusal> {
         let operation = Operation::AccountKeysCreate;
         let account_id = self.account_of(by, operation, account).await?;
-        if let Some(made) = self.key_made_before(Some(account_id), creation).await? {
+        if let Some(made) = self.find_key_created_before(Some(account_id), creation).await? {
             return Ok(made);
         }
         match self.create_key_of(by, operation, Some(account_id), request, creation).await {
             Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
             // A concurrent call with the same idempotency key may have created it.
             Err(refusal @ AccountRefusal::Exists(_)) => {
-                self.key_made_before(Some(account_id), creation).await?.ok_or(refusal)
+                self.find_key_created_before(Some(account_id), creation).await?.ok_or(refusal)
             }
             Err(refusal) => Err(refusal),
         }
     }
 
     /// The key of an account, or of the operator, that an earlier call with the same idempotency key created.
-    async fn key_made_before(
+    async fn find_key_created_before(
         &self,
         account_id: Option<AccountId>,
         creation: Option<&CreationKey>,
@@ -87,7 +87,7 @@ impl App {
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
-    /// A key with the rights of an account key for all accounts, which may also create accounts.
+    /// Creates a key with the rights of an account key for all accounts; it may also create accounts.
     pub async fn create_operator_key(
         &self,
         by: &Requester,
@@ -98,7 +98,7 @@ impl App {
         self.create_key_of(by, Operation::OperatorKeysCreate, None, request, None).await
     }
 
-    /// Creates an operator key with an idempotency key; without the clear text if an earlier call created it.
+    /// Creates an operator key with an idempotency key; returns no clear text if an earlier call created it.
     pub async fn create_operator_key_once(
         &self,
         by: &Requester,
@@ -107,14 +107,14 @@ impl App {
     ) -> Result<Created<(Option<String>, AccountKey)>, AccountRefusal> {
         let operation = Operation::OperatorKeysCreate;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
-        if let Some(made) = self.key_made_before(None, creation).await? {
+        if let Some(made) = self.find_key_created_before(None, creation).await? {
             return Ok(made);
         }
         match self.create_key_of(by, operation, None, request, creation).await {
             Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
             // A concurrent call with the same idempotency key may have created it.
             Err(refusal @ AccountRefusal::Exists(_)) => {
-                self.key_made_before(None, creation).await?.ok_or(refusal)
+                self.find_key_created_before(None, creation).await?.ok_or(refusal)
             }
             Err(refusal) => Err(refusal),
         }
@@ -190,8 +190,8 @@ impl App {
             expires_at: limits.until(request.expires_at),
         };
         let subject = AuditSubject::NewAccountKey(key_hash);
-        let owned = creation.map(|creation| (account_id.unwrap_or(INSTALLATION), creation));
-        let store = self.recording_creation(by, operation, subject, owned);
+        let creation = creation.map(|key| (account_id.unwrap_or(INSTALLATION), key));
+        let store = self.recording_creation(by, operation, subject, creation);
         let created = store.create_account_key(new).await;
         Ok(CreatedAccountKey { api_key, key: created.map_err(AccountRefusal::store(ObjectKind::Account))? })
     }
@@ -236,7 +236,7 @@ impl App {
         owner: AccountKeyOwner,
         id: AccountKeyId,
     ) -> Result<AccountKey, AccountRefusal> {
-        // First among its owner's keys, so that the time of the answer does not reveal a foreign key.
+        // Looked up among its owner's keys, so that the time of the answer does not reveal a foreign key.
         let before = Some(AccountKeyId(id.0.saturating_sub(1)));
         let found = self.inner.store.list_account_keys(owner, AccountKeyFilter::default(), before, 1).await?;
         if found.first().is_none_or(|key| key.id != id) {

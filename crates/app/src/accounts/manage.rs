@@ -44,8 +44,8 @@ impl App {
         }
         let name = name.trim().to_owned();
         let subject = AuditSubject::NewAccount(name.clone());
-        let owned = key.map(|key| (postroad_store::INSTALLATION, key));
-        let created = self.recording_creation(by, operation, subject, owned).create_account(name).await;
+        let creation = key.map(|key| (postroad_store::INSTALLATION, key));
+        let created = self.recording_creation(by, operation, subject, creation).create_account(name).await;
         // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(None, key).await?
@@ -152,6 +152,7 @@ impl App {
         restored.map_err(AccountRefusal::store(ObjectKind::Account))
     }
 
+    /// Finds an account that is not deleted and on which `by` may perform `operation`.
     pub(super) async fn permitted_account(
         &self,
         by: &Requester,

@@ -66,8 +66,9 @@ impl App {
         Ok(id)
     }
 
-    /// An account as the owner of objects, for `permit`. Only the operator learns whether it exists, and changes nothing in a
-    /// deleted one until it is restored. The keys and people of a deleted account have no access anyway.
+    /// An account as the owner of objects, for `permit`. For the operator, it is `Absent` if it does not exist, or if it is
+    /// deleted and would be changed. For others it is not read: `permit` compares it with their own account, and the keys
+    /// and people of a deleted account have no access anyway.
     pub(crate) async fn account_subject(
         &self,
         by: &Requester,

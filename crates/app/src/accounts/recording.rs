@@ -15,8 +15,8 @@ pub struct CreationKey {
 }
 
 impl CreationKey {
-    /// The key as one of a server, so that servers of an account may use the same keys. Keys of callers have no line
-    /// breaks.
+    /// The key as one of a server, so that servers of an account may use the same keys. Callers' keys contain no line
+    /// breaks, so none is taken for a key of a server.
     #[must_use]
     pub(crate) fn of_server(self, id: ServerId) -> Self {
         Self { key: format!("server {id}\n{}", self.key), ..self }
@@ -36,6 +36,7 @@ impl App {
         self.recording_creation(by, operation, subject, None)
     }
 
+    /// Like `recording`, for a change that creates something; stores the idempotency key of the account with it.
     pub(crate) fn recording_creation(
         &self,
         by: &Requester,
@@ -61,7 +62,7 @@ impl App {
     ) -> Result<Option<i64>, AccountRefusal> {
         let Some(key) = key else { return Ok(None) };
         let account_id = account_id.unwrap_or(INSTALLATION);
-        Ok(made_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)?)
+        Ok(id_created_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)?)
     }
 
     /// Like `find_created`, for an object of a server.
@@ -71,11 +72,11 @@ impl App {
         key: Option<&CreationKey>,
     ) -> Result<Option<i64>, Refusal> {
         let Some(key) = key else { return Ok(None) };
-        made_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)
+        id_created_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)
     }
 }
 
-fn made_with(found: Option<Creation>, key: &CreationKey) -> Result<Option<i64>, Refusal> {
+fn id_created_with(found: Option<Creation>, key: &CreationKey) -> Result<Option<i64>, Refusal> {
     match found {
         None => Ok(None),
         Some(Creation { fingerprint, subject_id }) if fingerprint == key.fingerprint => Ok(Some(subject_id)),

@@ -50,7 +50,7 @@ impl ObjectKind {
     }
 }
 
-/// A limit on calls within some time, after one of them.
+/// State of a limit on calls per period, after a call was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallLimit {
     pub limit: u32,
@@ -75,7 +75,8 @@ pub enum AccountRefusal {
     OtherVersion(i64),
     #[error("the pool is in use: remove its addresses and give its servers another pool first")]
     PoolInUse,
-    /// A credential that is revoked, expired or replaced cannot be rotated.
+    /// A credential that is revoked, expired or replaced cannot be rotated, nor can an address key. A revoked one cannot
+    /// be changed, nor can the expiry of a replaced one.
     #[error("the credential is revoked, expired or replaced already: create a new one instead")]
     CredentialEnded,
     /// The account would be left without an owner.
@@ -95,17 +96,17 @@ pub enum AccountRefusal {
 
 impl AccountRefusal {
     /// Turns the denial for a foreign or absent object into the answer for an unknown one.
-    pub(crate) fn of(thing: ObjectKind) -> impl FnOnce(Denial) -> Self {
+    pub(crate) fn of(object: ObjectKind) -> impl FnOnce(Denial) -> Self {
         move |denial| match denial {
-            Denial::NotFound => Self::NotFound(thing),
+            Denial::NotFound => Self::NotFound(object),
             denial => Self::Denied(denial),
         }
     }
 
-    pub(crate) fn store(thing: ObjectKind) -> impl FnOnce(StoreError) -> Self {
+    pub(crate) fn store(object: ObjectKind) -> impl FnOnce(StoreError) -> Self {
         move |error| match error {
-            StoreError::NotFound => Self::NotFound(thing),
-            StoreError::Conflict => Self::Exists(thing),
+            StoreError::NotFound => Self::NotFound(object),
+            StoreError::Conflict => Self::Exists(object),
             ceiling @ StoreError::CeilingReached { .. } => Self::Refused(ceiling.into()),
             other => Self::Store(other),
         }

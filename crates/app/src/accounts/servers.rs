@@ -17,7 +17,7 @@ use crate::{App, FieldProblem, Refusal, ServerChangeRequest, names};
 
 /// How long a deleted server can be restored.
 const GRACE: Duration = Duration::from_hours(7 * 24);
-/// Servers of one account.
+/// Maximum number of servers of one account.
 const SERVERS_MAX: usize = 10_000;
 const REASON_BYTES_MAX: usize = 500;
 
@@ -117,24 +117,25 @@ impl App {
         let server = self.server_of(by, operation, id).await?;
         let mut change = check(request.change, &self.inner.retention).map_err(Refusal::Validation)?;
         change.pool = self.check_pool_move(by, &server, request.pool).await?;
-        let thing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
+        let missing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
         let ceilings = (owner_of(by), self.check_ceilings(request.ceilings)?);
+        // Then a mode that exceeds a ceiling is the one in `ceilings`, not the server's own setting.
         let only_lifts_ceiling =
             ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let updated = store.update_server_from_above(id, request.if_version, ceilings, change).await;
         self.forget_setup();
         match updated.map_err(|error| match error {
-            // The server was deleted at the same moment.
-            StoreError::NotFound => AccountRefusal::NotFound(thing),
+            // The pool or the server was deleted at the same moment.
+            StoreError::NotFound => AccountRefusal::NotFound(missing),
             other => AccountRefusal::store(ObjectKind::Server)(other),
         })? {
             ServerUpdate::Done(server) => Ok(*server),
             ServerUpdate::Exceeds(ceilings) => {
                 let problem = |(ceiling, owner)| {
                     let problem = exceeded((ceiling, owner));
-                    let is_inside = only_lifts_ceiling && matches!(ceiling, Ceiling::Mode(_));
-                    if is_inside { in_ceilings(problem) } else { problem }
+                    let is_in_ceilings = only_lifts_ceiling && matches!(ceiling, Ceiling::Mode(_));
+                    if is_in_ceilings { in_ceilings(problem) } else { problem }
                 };
                 Err(Refusal::CeilingExceeded(ceilings.into_iter().map(problem).collect()).into())
             }
@@ -190,7 +191,7 @@ impl App {
         restored.map_err(AccountRefusal::store(ObjectKind::Server))
     }
 
-    /// An account gives its servers its own pools and the shared one, and does not take them out of a pool of the operator's.
+    /// An account gives its servers its own pools and the shared one. Only the operator takes a server out of any other pool.
     async fn check_pool_move(
         &self,
         by: &Requester,

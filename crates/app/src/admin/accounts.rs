@@ -42,9 +42,9 @@ impl App {
 
     pub async fn rename_account(&self, name: &str, new_name: String) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
-        let what = format!("the account `{new_name}`");
+        let object = format!("the account `{new_name}`");
         let request = AccountUpdateRequest { name: Some(new_name), ..AccountUpdateRequest::default() };
-        Ok(shown(&self.update_account_as(&by, id, request).await.map_err(named(what))?))
+        Ok(shown(&self.update_account_as(&by, id, request).await.map_err(named(object))?))
     }
 
     /// The account's objects, the messages that it sent in the current periods, and its ceilings.

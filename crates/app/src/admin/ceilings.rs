@@ -5,7 +5,7 @@ use postroad_model::{Change, SendRate, ServerMode};
 use serde_json::Value;
 
 use super::AdminError;
-use super::servers::{settings, shown};
+use super::servers::{shown, update_of_settings};
 use crate::accounts::{Requester, ServerUpdateRequest};
 use crate::{App, ServerChangeRequest};
 
@@ -77,7 +77,7 @@ impl App {
         ceilings: ServerChangeRequest,
     ) -> Result<Value, AdminError> {
         let id = self.find_server(name_or_id).await?.id;
-        let request = ServerUpdateRequest { ceilings, ..settings(ServerChangeRequest::default()) };
+        let request = ServerUpdateRequest { ceilings, ..update_of_settings(ServerChangeRequest::default()) };
         Ok(shown(&self.update_server_as(&Requester::command_line(), id, request).await?))
     }
 }

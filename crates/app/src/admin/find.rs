@@ -7,7 +7,7 @@ use postroad_store::{Account, AccountFilter, Server, ServerFilter};
 use super::AdminError;
 use crate::App;
 
-/// Maximum number of objects of one name that an error lists.
+/// Maximum number of objects of one name that are read.
 const NAMED_MAX: usize = 10;
 
 #[boxed_futures]
@@ -33,7 +33,7 @@ impl App {
         if let Ok(id) = name_or_id.parse() {
             matching.extend(self.inner.store.find_server(ServerId(id)).await?);
         }
-        // Both names may have slashes.
+        // New names have no slashes, but older ones may.
         for (at, _) in name_or_id.match_indices('/') {
             for account in self.accounts_named(&name_or_id[..at]).await? {
                 matching.extend(self.servers_named(&name_or_id[at + 1..], Some(account.id)).await?);

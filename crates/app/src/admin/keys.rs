@@ -27,7 +27,7 @@ pub struct NewKey {
     pub test: bool,
     pub hold: bool,
     pub allow: Vec<IpNet>,
-    /// Networks that need no secret; the key then allows nothing else.
+    /// Networks whose clients need no secret; the key then allows nothing else.
     pub address: Vec<IpNet>,
     /// User name in the form of an e-mail address, for SMTP programs that require one.
     pub login: Option<String>,
@@ -49,7 +49,7 @@ impl App {
             return Err(AdminError::refused("--login is for SMTP, and a key with this scope may not send"));
         }
         let server = self.find_server(&new.server).await?;
-        let what = format!("a key with the login {}", login.as_deref().unwrap_or_default());
+        let object = format!("a key with the login {}", login.as_deref().unwrap_or_default());
         let request = NewCredentialRequest {
             server: server.id,
             name: new.name,
@@ -62,7 +62,7 @@ impl App {
             key: None,
         };
         let created = self.create_credential(&Requester::command_line(), request).await;
-        let created = created.map_err(named(what))?.value;
+        let created = created.map_err(named(object))?.value;
         self.forget_setup();
         if is_by_address {
             // Key and secret of an address credential are never needed, so they are not shown.
@@ -73,7 +73,7 @@ impl App {
 
     pub async fn list_keys(&self, server: Option<&str>) -> Result<Value, AdminError> {
         let server = match server {
-            Some(request) => Some(self.find_server(request).await?),
+            Some(name_or_id) => Some(self.find_server(name_or_id).await?),
             None => None,
         };
         let filter = CredentialFilter {
@@ -130,8 +130,8 @@ impl App {
                 "key {id} is bound to addresses and has no secret to rotate: create another, then revoke it"
             )));
         }
-        let is_over = old.expires_at.is_some_and(|at| at <= self.inner.clock.now());
-        if old.revoked_at.is_some() || is_over {
+        let is_expired = old.expires_at.is_some_and(|at| at <= self.inner.clock.now());
+        if old.revoked_at.is_some() || is_expired {
             return Err(AdminError::refused(format!(
                 "key {id} is revoked or expired: create a new one instead"
             )));

@@ -46,30 +46,31 @@ impl AdminError {
 #[boxed_futures]
 impl App {
     /// Adds a warning to the answer if the account is near its ceiling.
-    async fn add_ceiling_warning(&self, answer: &mut Value, account_id: AccountId, what: LimitedObject) {
-        if let Some(warning) = self.ceiling_warning(account_id, what).await {
+    async fn add_ceiling_warning(&self, answer: &mut Value, account_id: AccountId, object: LimitedObject) {
+        if let Some(warning) = self.ceiling_warning(account_id, object).await {
             answer["warnings"] = json!([warning]);
         }
     }
 }
 
-/// The items of a list that must be complete. If there are more, the error names `call`, which lists them in pages.
-fn whole_list<T>((items, has_more): (Vec<T>, bool), what: &str, call: &str) -> Result<Vec<T>, AdminError> {
+/// The items of a list that must be complete. If there are more, the error names their `kind`, and the `call` that
+/// lists them in pages.
+fn whole_list<T>((items, has_more): (Vec<T>, bool), kind: &str, call: &str) -> Result<Vec<T>, AdminError> {
     if has_more {
         let count = items.len();
         return Err(AdminError::refused(format!(
-            "there are more than {count} {what}: `postroad api {call}` lists them in pages"
+            "there are more than {count} {kind}: `postroad api {call}` lists them in pages"
         )));
     }
     Ok(items)
 }
 
 /// Turns a refusal into an error that names the object.
-fn named(what: String) -> impl FnOnce(AccountRefusal) -> AdminError {
+fn named(object: String) -> impl FnOnce(AccountRefusal) -> AdminError {
     move |refusal| match refusal {
-        AccountRefusal::Exists(_) => AdminError::refused(format!("{what} exists already")),
+        AccountRefusal::Exists(_) => AdminError::refused(format!("{object} exists already")),
         AccountRefusal::PoolInUse => AdminError::refused(format!(
-            "{what} is in use: remove its addresses and give its servers another pool first"
+            "{object} is in use: remove its addresses and give its servers another pool first"
         )),
         other => other.into(),
     }

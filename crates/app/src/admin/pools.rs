@@ -7,7 +7,7 @@ use postroad_model::Timestamp;
 use postroad_store::{Pool, SourceDay};
 use serde_json::{Value, json};
 
-use super::servers::settings;
+use super::servers::update_of_settings;
 use super::{AdminError, named, whole_list};
 use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Requester, ServerUpdateRequest};
@@ -32,10 +32,10 @@ impl App {
             Some(account) => Some(self.find_account_id(account).await?),
             None => None,
         };
-        let what = format!("the pool `{name}`");
+        let object = format!("the pool `{name}`");
         let request = NewPoolRequest { name, shared, account, key: None };
         let created = self.create_ip_pool(&Requester::command_line(), request).await;
-        Ok(shown_pool(&created.map_err(named(what))?.value))
+        Ok(shown_pool(&created.map_err(named(object))?.value))
     }
 
     pub async fn list_pools(&self) -> Result<Value, AdminError> {
@@ -114,8 +114,10 @@ impl App {
             Some(name) => Some(self.find_pool(name).await?.id),
             None => None,
         };
-        let request =
-            ServerUpdateRequest { pool: pool_id.into(), ..settings(ServerChangeRequest::default()) };
+        let request = ServerUpdateRequest {
+            pool: pool_id.into(),
+            ..update_of_settings(ServerChangeRequest::default())
+        };
         self.update_server_as(&Requester::command_line(), server.id, request).await?;
         Ok(json!({ "server": server.name, "pool": pool }))
     }

@@ -23,10 +23,10 @@ impl App {
             Some(name) => Some(self.find_pool(name).await?.id),
             None => None,
         };
-        let what = format!("the server `{}/{}`", account.name, name.trim());
+        let object = format!("the server `{}/{}`", account.name, name.trim());
         let request = NewServerRequest { account: Some(account.id), name, mode, pool, key: None };
         let created = self.create_server_as(&Requester::command_line(), request).await;
-        let mut answer = shown(&created.map_err(named(what))?.value);
+        let mut answer = shown(&created.map_err(named(object))?.value);
         self.add_ceiling_warning(&mut answer, account.id, LimitedObject::Servers).await;
         Ok(answer)
     }
@@ -50,10 +50,11 @@ impl App {
 
     pub async fn rename_server(&self, name_or_id: &str, name: &str) -> Result<Value, AdminError> {
         let server = self.find_server(name_or_id).await?;
-        let what = format!("the server `{}/{}`", server.account_name, name.trim());
+        let object = format!("the server `{}/{}`", server.account_name, name.trim());
         let change = ServerChangeRequest { name: Some(name.to_owned()), ..ServerChangeRequest::default() };
-        let renamed = self.update_server_as(&Requester::command_line(), server.id, settings(change)).await;
-        Ok(shown(&renamed.map_err(named(what))?))
+        let renamed =
+            self.update_server_as(&Requester::command_line(), server.id, update_of_settings(change)).await;
+        Ok(shown(&renamed.map_err(named(object))?))
     }
 
     /// Deletes a server, or restores it.
@@ -65,8 +66,8 @@ impl App {
     }
 }
 
-/// A change of settings, not of ceilings.
-pub(super) fn settings(change: ServerChangeRequest) -> ServerUpdateRequest {
+/// A request that changes settings, but neither the pool nor ceilings.
+pub(super) fn update_of_settings(change: ServerChangeRequest) -> ServerUpdateRequest {
     let ceilings = ServerChangeRequest::default();
     ServerUpdateRequest { if_version: None, change, pool: Change::Keep, ceilings }
 }

@@ -36,7 +36,7 @@ impl App {
         let server = self.find_server(server).await?;
         let results =
             self.add_suppressions(&Requester::command_line(), server.id, items).await?.into_iter().map(
-                |ended| match ended {
+                |result| match result {
                     Ok(added) if added.is_new => json!({ "status": "added" }),
                     Ok(_) => json!({ "status": "exists" }),
                     Err(problems) => json!({ "status": "error", "message": sentence(&problems) }),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::AdminError;
 use super::domains::{NamedDomain, admin_error, owner_of, parse_name};
-use super::servers::settings;
+use super::servers::update_of_settings;
 use crate::accounts::Requester;
 use crate::{App, ServerChangeRequest};
 
@@ -60,7 +60,9 @@ impl App {
             track_excluded_hosts: hosts,
             ..ServerChangeRequest::default()
         };
-        Ok(shown_server(&self.update_server_as(&Requester::command_line(), id, settings(change)).await?))
+        Ok(shown_server(
+            &self.update_server_as(&Requester::command_line(), id, update_of_settings(change)).await?,
+        ))
     }
 
     pub async fn set_domain_tracking(&self, request: SetDomainTracking) -> Result<Value, AdminError> {

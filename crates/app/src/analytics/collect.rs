@@ -22,8 +22,9 @@ pub(super) type Group = Vec<DimensionValue>;
 pub(super) struct CounterSelection<'a> {
     pub(super) dimensions: &'a [Dimension],
     pub(super) filters: &'a [Filter],
+    /// Borders of the spans that sums are wanted for, in seconds since 1970.
     pub(super) borders: &'a [i64],
-    pub(super) stretches: &'a [CounterRange],
+    pub(super) ranges: &'a [CounterRange],
 }
 
 /// Sums by group and span; empty spans are absent.
@@ -35,7 +36,7 @@ pub(super) struct Found {
     pub(super) has_other: bool,
 }
 
-/// Sets of dimensions to add up.
+/// Sets of dimensions to add up. A set is a combination of values that is counted on its own.
 struct DimensionSets {
     breakdown: Breakdown,
     /// Number of sets of this breakdown, selected or not.
@@ -55,10 +56,10 @@ impl DimensionSets {
 
     /// Number of look-ups needed to read only the selected sets. `None` if all are selected or there would be more than
     /// `max` look-ups; then all sets of the breakdown are read.
-    fn looks(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
+    fn look_ups(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
         let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
-        let looks = self.group_of.len().saturating_mul(spans as usize);
-        (self.group_of.len() < self.total && looks <= max).then_some(looks)
+        let look_ups = self.group_of.len().saturating_mul(spans as usize);
+        (self.group_of.len() < self.total && look_ups <= max).then_some(look_ups)
     }
 }
 
@@ -87,18 +88,18 @@ impl App {
         selection: &CounterSelection<'_>,
     ) -> Result<Found, Refusal> {
         let _permit = self.inner.long_reads.permit(caller.account_id).await;
-        let sets = self.wanted_sets(caller, selection).await?;
+        let sets = self.selected_sets(caller, selection).await?;
         let mut collected = Collected::new();
         let mut room = ROWS_MAX;
         for grain in Grain::ALL {
-            let of_grain = selection.stretches.iter().filter(|stretch| stretch.grain == grain);
-            let ranges: Vec<(i64, i64)> = of_grain.map(|stretch| (stretch.from, stretch.to)).collect();
+            let of_grain = selection.ranges.iter().filter(|range| range.grain == grain);
+            let ranges: Vec<(i64, i64)> = of_grain.map(|range| (range.from, range.to)).collect();
             if ranges.is_empty() || sets.group_of.is_empty() {
                 continue;
             }
             let (store, kind) = (&self.inner.store, (grain, sets.breakdown));
-            let rows = if let Some(looks) = sets.looks(grain, &ranges, room) {
-                room -= looks;
+            let rows = if let Some(look_ups) = sets.look_ups(grain, &ranges, room) {
+                room -= look_ups;
                 let (numbers, spans) = (sets.numbers(), starts(grain, &ranges));
                 store.find_counters(caller.server_id, kind, numbers, spans).await?
             } else {
@@ -117,7 +118,7 @@ impl App {
 
     /// Uses the total if no dimension is requested, the sets of one dimension if that is enough, and all
     /// combinations only for two or more dimensions.
-    async fn wanted_sets(
+    async fn selected_sets(
         &self,
         caller: &Caller,
         selection: &CounterSelection<'_>,
@@ -169,7 +170,7 @@ fn add(collected: &mut Collected, group: &Group, borders: &[i64], row: &CounterR
     if !collected.contains_key(group) {
         collected.insert(group.clone(), HashMap::new());
     }
-    let spans = collected.get_mut(group).expect("it was put there");
+    let spans = collected.get_mut(group).expect("it was inserted above");
     spans.entry(span).or_default().add(&row.sums);
 }
 
@@ -185,18 +186,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_of_many_sets_are_looked_up_and_not_searched_for() {
-        let sets = |selection: i64, total| DimensionSets {
+    fn few_of_many_sets_are_looked_up_without_reading_all() {
+        let sets = |selected: i64, total| DimensionSets {
             breakdown: Breakdown::Tag,
             total,
-            group_of: (0..selection).map(|number| (number, Group::new())).collect(),
+            group_of: (0..selected).map(|number| (number, Group::new())).collect(),
             has_other: false,
         };
         let (hour, day) = (Grain::Hour.seconds(), Grain::Day.seconds());
         let ranges = [(0, 400 * day), (500 * day, 500 * day + 2 * hour)];
-        assert_eq!(sets(1, 1_000).looks(Grain::Hour, &ranges, ROWS_MAX), Some(400 * 24 + 2));
-        assert_eq!(sets(1_000, 1_000).looks(Grain::Hour, &ranges, usize::MAX), None);
-        assert_eq!(sets(999, 1_000).looks(Grain::Hour, &ranges, ROWS_MAX), None);
+        assert_eq!(sets(1, 1_000).look_ups(Grain::Hour, &ranges, ROWS_MAX), Some(400 * 24 + 2));
+        assert_eq!(sets(1_000, 1_000).look_ups(Grain::Hour, &ranges, usize::MAX), None);
+        assert_eq!(sets(999, 1_000).look_ups(Grain::Hour, &ranges, ROWS_MAX), None);
         let starts = starts(Grain::Hour, &ranges);
         assert_eq!(starts.len(), 400 * 24 + 2);
         assert_eq!(starts[400 * 24 - 1..], [400 * day - hour, 500 * day, 500 * day + hour]);

@@ -17,7 +17,7 @@ const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of batches of one server before the next server's turn.
 const BATCHES_PER_TURN: usize = 8;
 /// Maximum number of batches that an analytics call waits for; then it is answered from the events counted so far.
-const BATCHES_PER_QUESTION: usize = 40;
+const BATCHES_PER_CALL: usize = 40;
 
 /// Running task.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl CounterTask {
             loop {
                 match app.count_all().await {
                     Ok(()) => {}
-                    Err(error) => tracing::warn!(%error, "counting events failed; retrying in 3 s"),
+                    Err(error) => tracing::warn!(%error, "counting events failed; retrying in a few seconds"),
                 }
                 tokio::time::sleep(PAUSE).await;
                 // An error and the timeout are handled like an event.
@@ -54,10 +54,10 @@ impl App {
 
     async fn count_all(&self) -> Result<(), StoreError> {
         let list = || self.inner.store.list_uncounted_servers();
-        in_turns(list, |server| self.fold(server, BATCHES_PER_TURN)).await
+        in_turns(list, |server| self.count_batches(server, BATCHES_PER_TURN)).await
     }
 
-    async fn fold(&self, server: ServerId, batches_max: usize) -> Result<CountProgress, StoreError> {
+    async fn count_batches(&self, server: ServerId, batches_max: usize) -> Result<CountProgress, StoreError> {
         let rules = self.counting_rules();
         for _ in 0..batches_max {
             match self.inner.store.fold_events(server, &rules).await? {
@@ -71,7 +71,7 @@ impl App {
     /// Counts the server's uncounted events. Returns `false` if there are more than a call should wait for.
     pub(super) async fn catch_up(&self, server: ServerId) -> Result<bool, StoreError> {
         let rules = self.counting_rules();
-        for _ in 0..BATCHES_PER_QUESTION {
+        for _ in 0..BATCHES_PER_CALL {
             match self.inner.store.fold_events(server, &rules).await? {
                 CountProgress::AllDone => return Ok(true),
                 // Another node counted this batch first; continue with the next.
@@ -99,7 +99,7 @@ where
                 continue;
             }
             match turn(server).await {
-                Ok(folded) => has_more |= folded == CountProgress::MoreLeft,
+                Ok(progress) => has_more |= progress == CountProgress::MoreLeft,
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),
                 Err(error) => drop(failed.insert(server, error)),
             }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_that_cannot_be_counted_do_not_keep_other_servers_from_it() {
+    async fn a_server_whose_events_cannot_be_counted_does_not_stop_the_others() {
         let turns = RefCell::new(Vec::new());
         let turn = |server| {
             turns.borrow_mut().push(server);
@@ -148,8 +148,8 @@ mod tests {
                 if turns.borrow().len() < 4 { CountProgress::MoreLeft } else { CountProgress::AllDone };
             ready(if server == BUSY { Err(damaged()) } else { Ok(rest) })
         };
-        let folded = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;
-        assert!(matches!(folded, Err(StoreError::Internal(_))));
+        let counted = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;
+        assert!(matches!(counted, Err(StoreError::Internal(_))));
         assert_eq!(*turns.borrow(), [BUSY, QUIET, QUIET, QUIET], "the others go on until they are done");
     }
 }

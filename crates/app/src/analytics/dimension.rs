@@ -92,9 +92,9 @@ impl Dimension {
             Self::Credential if set.credential_id == 0 => DimensionValue::None,
             Self::Credential => DimensionValue::Number(set.credential_id),
             Self::IpPool if set.pool_id == 0 => DimensionValue::None,
-            // The pool was deleted meanwhile.
             Self::IpPool => match pools.get(&set.pool_id) {
                 Some(name) => DimensionValue::Text(name.clone()),
+                // The pool was deleted meanwhile.
                 None => DimensionValue::Text(format!("#{}", set.pool_id)),
             },
         }

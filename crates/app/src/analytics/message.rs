@@ -55,12 +55,12 @@ impl App {
         let message = store.find_message(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
         let events = store.list_events(caller.server_id, id).await?;
         let accepted_at = message.send.created_at;
-        let wanted_at = message.send_at.map_or(accepted_at, |at| at.max(accepted_at));
-        Ok(figures_of(message.status, wanted_at, &events))
+        let due_at = message.send_at.map_or(accepted_at, |at| at.max(accepted_at));
+        Ok(figures_of(message.status, due_at, &events))
     }
 }
 
-fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> MessageMetrics {
+fn figures_of(status: Status, due_at: Timestamp, events: &[Event]) -> MessageMetrics {
     let mut figures = MessageMetrics {
         status,
         attempts: 0,
@@ -84,10 +84,11 @@ fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> Message
         let is_bot = data["bot"] == true;
         match event.kind {
             EventKind::Delivered | EventKind::Delayed | EventKind::Failed => {
-                figures.add_attempt(event, &data, wanted_at);
+                figures.add_attempt(event, &data, due_at);
             }
+            // Refused in an attempt, not returned later.
             EventKind::Bounced if data["bounce"]["kind"] != "async" => {
-                figures.add_attempt(event, &data, wanted_at);
+                figures.add_attempt(event, &data, due_at);
             }
             EventKind::Held => figures.holds += 1,
             EventKind::Complained => figures.complaints += 1,
@@ -115,8 +116,8 @@ fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> Message
 }
 
 impl MessageMetrics {
-    fn add_attempt(&mut self, event: &Event, data: &Value, wanted_at: Timestamp) {
-        let after = |moment: Timestamp| moment.since(wanted_at).as_secs_f64();
+    fn add_attempt(&mut self, event: &Event, data: &Value, due_at: Timestamp) {
+        let after = |moment: Timestamp| moment.since(due_at).as_secs_f64();
         // Without a contacted host there was no attempt: the domain does not exist, or the message expired.
         if let Some(attempt) = data["attempt"].as_u64() {
             if attempt > self.attempts && self.attempts == 0 {

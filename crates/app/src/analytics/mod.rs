@@ -1,4 +1,5 @@
-//! Statistics about a server's mail, read from the counters of `CounterTask`, never from events.
+//! Statistics about a server's mail, read from the counters of `CounterTask`. Only the figures of a single message are
+//! computed from its events.
 
 mod collect;
 mod counter_task;

@@ -15,7 +15,7 @@ pub(super) struct CounterRange {
 const GRAINS: [Grain; 3] = [Grain::Day, Grain::Hour, Grain::Quarter];
 
 /// Counters to read for the spans between `borders`, which lie on quarters of an hour.
-pub(super) fn stretches(borders: &[i64]) -> Vec<CounterRange> {
+pub(super) fn counter_ranges(borders: &[i64]) -> Vec<CounterRange> {
     let mut all = Vec::new();
     for span in borders.windows(2) {
         cover(span[0], span[1], &GRAINS, &mut all);
@@ -53,9 +53,10 @@ mod tests {
 
     const DAY: i64 = 86_400;
 
+    /// Grain and number of rows of each range.
     fn grains(borders: &[i64]) -> Vec<(Grain, i64)> {
-        let rows = |stretch: CounterRange| (stretch.to - stretch.from) / stretch.grain.seconds();
-        stretches(borders).into_iter().map(|stretch| (stretch.grain, rows(stretch))).collect()
+        let rows = |range: CounterRange| (range.to - range.from) / range.grain.seconds();
+        counter_ranges(borders).into_iter().map(|range| (range.grain, rows(range))).collect()
     }
 
     fn month_from(seconds: i64) -> Vec<i64> {
@@ -64,7 +65,10 @@ mod tests {
 
     #[test]
     fn the_longest_spans_that_fit_are_read() {
-        assert_eq!(stretches(&month_from(0)), [CounterRange { grain: Grain::Day, from: 0, to: 30 * DAY }]);
+        assert_eq!(
+            counter_ranges(&month_from(0)),
+            [CounterRange { grain: Grain::Day, from: 0, to: 30 * DAY }]
+        );
         assert_eq!(grains(&month_from(3_600)), [(Grain::Hour, 30 * 24)]);
         // Offset by half an hour.
         let odd = grains(&month_from(1_800));
@@ -76,19 +80,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stretches_cover_the_spans_and_no_row_crosses_a_border(mut borders in prop::collection::vec(0..20_000_i64, 2..20)) {
+        fn ranges_cover_the_spans_and_no_row_crosses_a_border(mut borders in prop::collection::vec(0..20_000_i64, 2..20)) {
             borders.sort_unstable();
             borders.dedup();
             prop_assume!(borders.len() > 1);
             let borders: Vec<i64> = borders.into_iter().map(|quarter| quarter * 900).collect();
-            let all = stretches(&borders);
+            let all = counter_ranges(&borders);
             prop_assert_eq!(all[0].from, borders[0]);
             prop_assert_eq!(all[all.len() - 1].to, borders[borders.len() - 1]);
             prop_assert!(all.windows(2).all(|pair| pair[0].to == pair[1].from));
-            for stretch in all {
-                let length = stretch.grain.seconds();
-                prop_assert_eq!((stretch.from % length, stretch.to % length), (0, 0));
-                for at in (stretch.from..stretch.to).step_by(length as usize) {
+            for range in all {
+                let length = range.grain.seconds();
+                prop_assert_eq!((range.from % length, range.to % length), (0, 0));
+                for at in (range.from..range.to).step_by(length as usize) {
                     prop_assert_eq!(span_of(&borders, at), span_of(&borders, at + length - 1));
                 }
             }

@@ -6,7 +6,7 @@ use postroad_store::{Grain, Sums};
 
 use super::collect::CounterSelection;
 use super::figures::Figures;
-use super::plan::stretches;
+use super::plan::counter_ranges;
 use super::{Filter, USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
 
@@ -15,7 +15,7 @@ const DAYS_MAX: i64 = 1_100;
 
 #[derive(Debug, Clone)]
 pub struct SummaryQuery {
-    /// Start; the usual range before `to` if left out.
+    /// Start; 30 days before `to` if left out.
     pub from: Option<Timestamp>,
     /// End; now if left out.
     pub to: Option<Timestamp>,
@@ -46,7 +46,7 @@ impl App {
             dimensions: &[],
             filters: &query.filters,
             borders: &borders,
-            stretches: &stretches(&borders),
+            ranges: &counter_ranges(&borders),
         };
         let mut all = Sums::default();
         let found = self.collect(caller, &selection).await?;

@@ -10,7 +10,7 @@ use postroad_store::{Grain, Metric, Sums};
 use super::collect::{Collected, CounterSelection, Found, Group};
 use super::dimension::{Dimension, DimensionValue, Filter};
 use super::figures::Figures;
-use super::plan::{CounterRange, stretches};
+use super::plan::{CounterRange, counter_ranges};
 use super::summary::at_second;
 use super::zone::{Granularity, Zone};
 use super::{USUAL_RANGE, wrong};
@@ -23,7 +23,7 @@ pub const DIMENSIONS_MAX: usize = 2;
 
 #[derive(Debug, Clone)]
 pub struct TimeseriesQuery {
-    /// Start; the usual range before `to` if left out.
+    /// Start; if left out, a time before `to` that depends on the granularity.
     pub from: Option<Timestamp>,
     /// End; now if left out.
     pub to: Option<Timestamp>,
@@ -70,16 +70,16 @@ impl App {
     ) -> Result<Timeseries, Refusal> {
         let borders = self.check_range(query)?;
         let (first, last) = (borders[0], borders[borders.len() - 1]);
-        let stretches = match query.granularity {
+        let ranges = match query.granularity {
             Granularity::Minute => vec![CounterRange { grain: Grain::Minute, from: first, to: last }],
-            _ => stretches(&borders),
+            _ => counter_ranges(&borders),
         };
         let is_current = self.catch_up(caller.server_id).await?;
         let selection = CounterSelection {
             dimensions: &query.dimensions,
             filters: &query.filters,
             borders: &borders,
-            stretches: &stretches,
+            ranges: &ranges,
         };
         let Found { mut collected, has_other } = self.collect(caller, &selection).await?;
         if query.dimensions.is_empty() {
@@ -90,6 +90,7 @@ impl App {
         Ok(Timeseries { from: at_second(first), to: at_second(last), series, is_current, has_other })
     }
 
+    /// Checks the range and returns the borders of its spans.
     fn check_range(&self, query: &TimeseriesQuery) -> Result<Vec<i64>, Refusal> {
         let usual = match query.granularity {
             Granularity::Minute => Duration::from_hours(1),
@@ -127,12 +128,13 @@ fn series_of(collected: Collected, borders: &[i64], query: &TimeseriesQuery) -> 
         let sizes = [Metric::Accepted, Metric::Sent].map(|metric| std::cmp::Reverse(size(spans, metric)));
         (sizes, group.clone())
     });
+    // If not all fit, the last series is the rest.
     let rest = groups.split_off(groups.len().min(if groups.len() > series_max {
         series_max - 1
     } else {
         series_max
     }));
-    let line = |(values, mut spans): (Group, HashMap<usize, Sums>), is_rest| {
+    let to_series = |(values, mut spans): (Group, HashMap<usize, Sums>), is_rest| {
         let point = |span: usize| Point {
             at: at_second(borders[span]),
             figures: Figures::of(spans.remove(&span).unwrap_or_default(), query.include_bots),
@@ -140,13 +142,13 @@ fn series_of(collected: Collected, borders: &[i64], query: &TimeseriesQuery) -> 
         let points = (0..points).map(point).collect();
         Series { values, is_rest, points }
     };
-    let mut series: Vec<Series> = groups.into_iter().map(|group| line(group, false)).collect();
+    let mut series: Vec<Series> = groups.into_iter().map(|group| to_series(group, false)).collect();
     if !rest.is_empty() {
         let mut all: HashMap<usize, Sums> = HashMap::new();
         for (span, sums) in rest.into_iter().flat_map(|(_, spans)| spans) {
             all.entry(span).or_default().add(&sums);
         }
-        series.push(line((vec![DimensionValue::None; query.dimensions.len()], all), true));
+        series.push(to_series((vec![DimensionValue::None; query.dimensions.len()], all), true));
     }
     series
 }

@@ -10,7 +10,7 @@ use postroad_store::{Counts, Grain, Metric, Sums};
 use super::collect::{CounterSelection, too_much};
 use super::dimension::{Dimension, DimensionValue};
 use super::figures::Figures;
-use super::plan::stretches;
+use super::plan::counter_ranges;
 use super::summary::{at_second, check_length, whole_spans};
 use super::{Filter, USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
@@ -27,7 +27,7 @@ pub enum TopBy {
 
 #[derive(Debug, Clone)]
 pub struct TopQuery {
-    /// Start; the usual range before `to` if left out.
+    /// Start; 30 days before `to` if left out.
     pub from: Option<Timestamp>,
     /// End; now if left out.
     pub to: Option<Timestamp>,
@@ -88,7 +88,7 @@ impl App {
             dimensions: &[dimension],
             filters: &query.filters,
             borders,
-            stretches: &stretches(borders),
+            ranges: &counter_ranges(borders),
         };
         let found = self.collect(caller, &selection).await?;
         let one = |(group, spans): (Vec<DimensionValue>, HashMap<usize, Sums>)| {

@@ -37,13 +37,13 @@ impl Zone {
 
     /// First moment of a local day such as `2027-01-31`; `None` if the text is no day.
     pub fn day_begin(&self, day: &str) -> Option<Timestamp> {
-        self.begin(parse_day(day)?).map(|seconds| Timestamp::from_micros(seconds * 1_000_000))
+        self.start_of_day(parse_day(day)?).map(|seconds| Timestamp::from_micros(seconds * 1_000_000))
     }
 
     /// First moment after a local day.
     pub fn day_end(&self, day: &str) -> Option<Timestamp> {
         let next = parse_day(day)?.checked_add(1.day()).ok()?;
-        self.begin(next).map(|seconds| Timestamp::from_micros(seconds * 1_000_000))
+        self.start_of_day(next).map(|seconds| Timestamp::from_micros(seconds * 1_000_000))
     }
 
     /// Local date and minute, such as `2027-01-31T09:00`.
@@ -79,7 +79,7 @@ impl Zone {
             Granularity::Minute => Some(seconds - seconds.rem_euclid(60)),
             Granularity::Hour => Some(seconds - since_full_hour(&local)),
             Granularity::Day => local.start_of_day().ok().map(|day| day.timestamp().as_second()),
-            Granularity::Month => self.begin(local.datetime().first_of_month()),
+            Granularity::Month => self.start_of_day(local.datetime().first_of_month()),
         }
     }
 
@@ -88,10 +88,12 @@ impl Zone {
         let local = self.at(start)?;
         match granularity {
             Granularity::Minute => Some(start + 60),
-            // To the full hour: a clock change of half an hour makes a shorter one.
+            // Up to the next full hour: after a clock change of half an hour, the span is shorter.
             Granularity::Hour => Some(start + HOUR - since_full_hour(&local)),
-            Granularity::Day => self.begin(local.datetime().checked_add(1.day()).ok()?),
-            Granularity::Month => self.begin(local.datetime().first_of_month().checked_add(1.month()).ok()?),
+            Granularity::Day => self.start_of_day(local.datetime().checked_add(1.day()).ok()?),
+            Granularity::Month => {
+                self.start_of_day(local.datetime().first_of_month().checked_add(1.month()).ok()?)
+            }
         }
     }
 
@@ -100,7 +102,7 @@ impl Zone {
     }
 
     /// First second of a local day; later than midnight if clocks skip it.
-    fn begin(&self, day: DateTime) -> Option<i64> {
+    fn start_of_day(&self, day: DateTime) -> Option<i64> {
         let noon = day.date().at(12, 0, 0, 0).to_zoned(self.rules.clone()).ok()?;
         noon.start_of_day().ok().map(|day| day.timestamp().as_second())
     }

@@ -1,4 +1,4 @@
-//! Finds, lists and deletes domains, and gives them new keys.
+//! Deletes domains and gives them new keys; lists the records that `postroad dev` publishes.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl App {
         let _permit = self.inner.domain_limits.begin_change(domain.account_id)?;
         let wanted = key.selector.as_deref().map(dkim_keys::normalised);
         let is_taken =
-            |of: &DomainKey| of.state != KeyState::Pending && Some(&of.selector) == wanted.as_ref();
+            |known: &DomainKey| known.state != KeyState::Pending && Some(&known.selector) == wanted.as_ref();
         if domain.keys.iter().any(is_taken) {
             return Err(taken());
         }

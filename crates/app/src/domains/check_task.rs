@@ -1,6 +1,6 @@
 //! Task that checks domains periodically. Every node runs it; the store assigns each domain to one node.
 //!
-//! If the store is unavailable, it tries again at the next turn. Stopping aborts running checks: nothing is recorded,
+//! If the store is unavailable, it tries again after a pause. Stopping aborts running checks: nothing is recorded,
 //! and they are due again a few minutes later.
 
 use std::collections::HashMap;

@@ -15,7 +15,7 @@ use crate::accounts::{Created, CreationKey, Requester};
 use crate::{App, FieldProblem};
 
 /// Timeout for looking up existing records. Without an answer, records are suggested as for a new domain.
-const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
+const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[boxed_futures]
 impl App {
@@ -28,35 +28,36 @@ impl App {
         key: DkimKeyRequest,
         creation: Option<CreationKey>,
     ) -> Result<Created<DomainView>, DomainRefusal> {
-        // Servers of an account may use the same keys.
+        // Servers of an account may use the same idempotency keys.
         let creation = match owner {
             DomainOwner::Server(id) => creation.map(|key| key.of_server(id)),
             DomainOwner::Account(_) => creation,
         };
         // Checked before anything slow.
         let limits = &self.inner.domain_limits;
-        let owned = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
-        if let Some(made) = self.domain_made_before(owned.account_id, creation.as_ref()).await? {
+        let survey = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
+        if let Some(made) = self.find_domain_created_before(survey.account_id, creation.as_ref()).await? {
             return Ok(made);
         }
-        if owned.has_name {
+        if survey.has_name {
             return Err(DomainRefusal::Exists);
         }
-        if owned.count >= limits.per_owner_max {
+        if survey.count >= limits.per_owner_max {
             return Err(DomainRefusal::TooMany { domains_max: limits.per_owner_max });
         }
-        let _permit = limits.begin_change(owned.account_id)?;
+        let _permit = limits.begin_change(survey.account_id)?;
         let subject = AuditSubject::NewDomain(owner, name.clone());
         let new = self.new_domain(owner, name, key, false).await?;
         let operation = Operation::DomainsCreate;
-        let key = creation.as_ref().map(|key| (owned.account_id, key));
+        let key = creation.as_ref().map(|key| (survey.account_id, key));
         let created = self.recording_creation(by, operation, subject, key).create_domain(new).await;
         // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
         let is_refused = matches!(
             created,
             Err(StoreError::Conflict | StoreError::LimitReached | StoreError::CeilingReached { .. })
         );
-        if is_refused && let Some(made) = self.domain_made_before(owned.account_id, creation.as_ref()).await?
+        if is_refused
+            && let Some(made) = self.find_domain_created_before(survey.account_id, creation.as_ref()).await?
         {
             return Ok(made);
         }
@@ -68,7 +69,7 @@ impl App {
         Ok(Created { value: self.domain_view(domain).await, is_replay: false })
     }
 
-    async fn domain_made_before(
+    async fn find_domain_created_before(
         &self,
         account_id: AccountId,
         creation: Option<&CreationKey>,
@@ -92,11 +93,11 @@ impl App {
         let mut keys = vec![dkim_keys::resolve(limits, &name, key).await?];
         if keys[0].algorithm == KeyAlgorithm::Ed25519 {
             // An Ed25519 key is used only in addition to RSA, which every receiver can verify.
-            keys.insert(0, dkim_keys::make(limits, KeyAlgorithm::Rsa).await?);
+            keys.insert(0, dkim_keys::generate_with_selector(limits, KeyAlgorithm::Rsa).await?);
         } else if self.inner.dkim_ed25519 {
-            keys.push(dkim_keys::make(limits, KeyAlgorithm::Ed25519).await?);
+            keys.push(dkim_keys::generate_with_selector(limits, KeyAlgorithm::Ed25519).await?);
         }
-        let records = if is_verified { Vec::new() } else { self.first_look(owner, &name).await };
+        let records = if is_verified { Vec::new() } else { self.look_up_existing(owner, &name).await };
         let next_check_at = self.inner.clock.now().plus(self.inner.check_intervals.shortest);
         Ok(NewDomain {
             owner,
@@ -109,12 +110,12 @@ impl App {
         })
     }
 
-    async fn first_look(&self, owner: DomainOwner, name: &DomainName) -> Vec<StoredRecord> {
+    async fn look_up_existing(&self, owner: DomainOwner, name: &DomainName) -> Vec<StoredRecord> {
         let Some(checker) = self.checker() else { return Vec::new() };
         let service = self.service_facts(owner).await;
         let mut expected = ExpectedRecords::of(name, &service, &[]);
         expected.keep(|purpose| matches!(purpose, Purpose::Spf | Purpose::Dmarc));
-        let found = timeout(FIRST_LOOK_MAX, check(&checker.dns, &expected)).await.unwrap_or_default();
+        let found = timeout(LOOK_UP_TIME_MAX, check(&checker.dns, &expected)).await.unwrap_or_default();
         let now = self.inner.clock.now();
         found.into_iter().map(|check| StoredRecord { check, since: now, link_host: None }).collect()
     }

@@ -31,9 +31,9 @@ impl std::fmt::Debug for DkimKeyRequest {
 pub(super) async fn resolve(
     limits: &DomainLimits,
     domain: &DomainName,
-    imported: DkimKeyRequest,
+    request: DkimKeyRequest,
 ) -> Result<NewDkimKey, DomainRefusal> {
-    let DkimKeyRequest { private_key, selector, algorithm } = imported;
+    let DkimKeyRequest { private_key, selector, algorithm } = request;
     let mut problems = Vec::new();
     let algorithm = match algorithm.as_deref() {
         None => None,
@@ -84,8 +84,8 @@ pub(super) async fn resolve(
     Ok(new_key(selector, &key))
 }
 
-/// A new key under a new selector.
-pub(super) async fn make(
+/// Generates a key with a new selector.
+pub(super) async fn generate_with_selector(
     limits: &DomainLimits,
     algorithm: KeyAlgorithm,
 ) -> Result<NewDkimKey, DomainRefusal> {

@@ -1,4 +1,4 @@
-//! Finds the owner that a call names, and the domain.
+//! Operations on domains for any requester, who names the domain and its owner.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, DomainId, DomainName, ServerId};
@@ -149,7 +149,7 @@ impl App {
         named: NamedOwner,
     ) -> Result<DomainOwner, DomainRefusal> {
         if let Actor::ServerKey { server_id, .. } = by.actor {
-            return of_server_key(by, operation, server_id, named);
+            return owner_for_server_key(by, operation, server_id, named);
         }
         let Some(id) = named.server else {
             return Ok(DomainOwner::Account(self.account_of(by, operation, named.account).await?));
@@ -194,7 +194,7 @@ impl App {
 }
 
 /// A server's key may name its own server, and no other owner.
-fn of_server_key(
+fn owner_for_server_key(
     by: &Requester,
     operation: Operation,
     own: ServerId,

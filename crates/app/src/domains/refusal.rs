@@ -20,7 +20,7 @@ pub enum DomainRefusal {
     Busy,
     #[error("the domain is not verified")]
     NotVerified,
-    /// A server key may use the domain, but not change it.
+    /// A caller who names a server, or uses its key, may use the domain but not change it.
     #[error("the domain belongs to the account")]
     OfAccount,
     /// The owner is unknown, or does not belong to the actor.

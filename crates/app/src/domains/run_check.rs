@@ -100,16 +100,16 @@ impl App {
         let service = self.service_facts(domain.owner()).await;
         let expected = ExpectedRecords::of(&domain.name, &service, &dkim_records(&domain.keys));
         let mut checks = check(&checker.dns, &expected).await;
-        let alias = is_verified(&checks, Purpose::Tracking);
-        let host = match alias {
+        let has_alias = is_verified(&checks, Purpose::Tracking);
+        let link_host = match has_alias {
             Some(true) => checker.ask_link_host(&format!("track.{}", domain.name)).await,
             _ => None,
         };
-        if let Some(host) = &host {
-            host.explain(&mut checks, &service.tracking_name());
+        if let Some(link_host) = &link_host {
+            link_host.explain(&mut checks, &service.tracking_name());
         }
         let (intervals, now) = (self.inner.check_intervals, self.inner.clock.now());
-        let outcome = outcome(&domain, checks, (alias, host), intervals, begun_at..now);
+        let outcome = outcome(&domain, checks, (has_alias, link_host), intervals, begun_at..now);
         tracing::debug!(domain.id = %id, is_good = outcome.is_good, "domain checked");
         if self.inner.store.record_domain_check(outcome).await? {
             self.inner.verified.clear();
@@ -131,16 +131,16 @@ fn verdict(status: RecordStatus) -> Option<bool> {
     }
 }
 
-/// The outcome of a check, to be stored. `alias` says whether the domain's tracking host is an alias of ours; `link_host` is
-/// the result of a request to it.
+/// The outcome of a check, to be stored. `has_alias` says whether the domain's tracking host is an alias of ours;
+/// `link_host` is the result of a request to it.
 fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,
-    (alias, link_host): (Option<bool>, Option<LinkHost>),
+    (has_alias, link_host): (Option<bool>, Option<LinkHost>),
     intervals: CheckIntervals,
     Range { start: begun_at, end: now }: Range<Timestamp>,
 ) -> DomainCheck {
-    let track_host = match alias {
+    let has_track_host = match has_alias {
         Some(true) => link_host.as_ref().map(LinkHost::is_good),
         other => other,
     };
@@ -151,11 +151,11 @@ fn outcome(
             .map(|check| check.status)
     };
     // A key whose record is published replaces the old one now: the old record may already be gone.
-    let takes_over = domain.keys.iter().find(|key| {
+    let successor = domain.keys.iter().find(|key| {
         (key.algorithm, key.state) == (KeyAlgorithm::Rsa, KeyState::Pending)
             && status_of(&checks, &record_name_of(domain, key)) == Some(RecordStatus::Verified)
     });
-    if let Some(key) = takes_over {
+    if let Some(key) = successor {
         let name = record_name_of(domain, key);
         for check in checks.iter_mut().filter(|check| check.purpose == Purpose::Dkim) {
             check.required = check.name == name;
@@ -175,7 +175,7 @@ fn outcome(
     let waiting_key = domain.keys.iter().filter(waits).map(|key| key.created_at).max();
     let are_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
     // The certificate of a new tracking host may take a little longer.
-    let is_complete = are_verified && track_host != Some(false);
+    let is_complete = are_verified && has_track_host != Some(false);
     let event_records: Vec<_> = checks
         .iter()
         .map(|check| {
@@ -195,7 +195,7 @@ fn outcome(
     if let Some(record) = records.iter_mut().find(|record| record.check.purpose == Purpose::Tracking) {
         record.link_host = link_host;
     }
-    let failing_name = [(has_return_path, domain.return_path), (track_host, domain.track_host)]
+    let failing_name = [(has_return_path, domain.return_path), (has_track_host, domain.track_host)]
         .into_iter()
         .filter(|(verdict, name)| *verdict == Some(false) && name.is_used())
         .map(|(_, name)| name.fails_since.unwrap_or(now))
@@ -209,8 +209,8 @@ fn outcome(
         is_good,
         keys,
         has_return_path,
-        has_track_alias: alias,
-        has_track_host: track_host,
+        has_track_alias: has_alias,
+        has_track_host,
         next_check_at: next_check_at(domain, findings, intervals, now, &mut rand::rng()),
     }
 }

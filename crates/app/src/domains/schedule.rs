@@ -1,5 +1,4 @@
-//! When a domain is checked again: soon after a change is expected, then less and less often, finally
-//! every six hours.
+//! When a domain is checked again: soon if a change is expected, then less and less often, finally every six hours.
 
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ impl Default for CheckIntervals {
     }
 }
 
-/// A failing domain is checked again before its grace period ends.
+/// Grace period of a failing domain, which is checked again at its end at the latest.
 const FAILING_MAX: Duration = Duration::from_hours(72);
 
 /// Results of a check that determine when the next one is due.
@@ -116,7 +115,7 @@ mod tests {
     const BAD: Findings = Findings { is_good: Some(false), is_complete: false, ..GOOD };
 
     #[test]
-    fn a_new_domain_is_asked_for_less_and_less_often() {
+    fn a_new_domain_is_checked_less_and_less_often() {
         let new = domain();
         let mut before = 0.0;
         for (age, expected) in [(1, 1.0), (60, 15.0), (600, 150.0), (3_000, 360.0), (100_000, 360.0)] {
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_domain_is_asked_for_soon_and_at_the_end_of_its_grace() {
+    fn a_failing_domain_is_checked_soon_and_at_the_end_of_its_grace_period() {
         let good = Domain { good_since: Some(at(10)), ..domain() };
         assert!(minutes(&good, BAD, 100_000) < 1.2, "it has just begun to fail");
         let failing = Domain { failing_since: Some(at(0)), ..domain() };

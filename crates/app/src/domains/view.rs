@@ -124,8 +124,8 @@ fn records(domain: &Domain, service: &Service) -> Vec<RecordView> {
 
 /// Whether the key was created after the last check.
 fn is_unchecked(domain: &Domain, record_name: &str) -> bool {
-    let is_behind = |key: &&DomainKey| record_name_of(domain, key) == record_name;
-    let key = domain.keys.iter().find(is_behind);
+    let has_record_name = |key: &&DomainKey| record_name_of(domain, key) == record_name;
+    let key = domain.keys.iter().find(has_record_name);
     key.is_some_and(|key| domain.checked_at.is_none_or(|checked_at| checked_at < key.created_at))
 }
 

@@ -43,7 +43,7 @@ pub struct AddressChange {
 pub enum WarmUpChange {
     /// Begins with the first day of the plan.
     Start,
-    /// Stops the days of the plan until it is resumed.
+    /// The address sends nothing until the warm-up is resumed; then the days of the pause do not count.
     Pause,
     Resume,
     /// Ends the warm-up: the address is warm.
@@ -80,7 +80,7 @@ impl App {
             weight: weight.unwrap_or(1),
             warmup_started_at: request.warm_up.then(|| self.inner.clock.now()),
         };
-        let key = request.key.as_ref().map(|key| (keys_of(&pool.pool), key));
+        let key = request.key.as_ref().map(|key| (key_owner_of(&pool.pool), key));
         let store = self.recording_creation(by, operation, AuditSubject::NewSource(address), key);
         let added = store.add_source(new).await;
         self.forget_setup();
@@ -95,7 +95,7 @@ impl App {
 
     /// Whether an earlier call with the same key added the address. `NotFound` if it was removed since.
     async fn is_address_added(&self, pool: &Pool, key: Option<&CreationKey>) -> Result<bool, AccountRefusal> {
-        let Some(id) = self.find_created(Some(keys_of(pool)), key).await? else { return Ok(false) };
+        let Some(id) = self.find_created(Some(key_owner_of(pool)), key).await? else { return Ok(false) };
         let sources = self.inner.store.list_sources().await?;
         if sources.iter().any(|source| source.id.0 == id) {
             Ok(true)
@@ -193,7 +193,7 @@ impl App {
 }
 
 /// Owner of a pool's idempotency keys: the account that the pool is for, or the installation.
-fn keys_of(pool: &Pool) -> AccountId {
+fn key_owner_of(pool: &Pool) -> AccountId {
     pool.account_id.unwrap_or(INSTALLATION)
 }
 

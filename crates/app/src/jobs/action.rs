@@ -176,11 +176,11 @@ impl App {
     ) -> Result<(), ActionFailure> {
         let failure = match action {
             MessageAction::Retry | MessageAction::Release => {
-                let only = match action {
+                let waiting_for = match action {
                     MessageAction::Retry => WaitingFor::Delivery,
                     _ => WaitingFor::Release,
                 };
-                match store.retry_if(server_id, id, only, self.inner.simulator_domain.clone()).await? {
+                match store.retry_if(server_id, id, waiting_for, self.inner.simulator_domain.clone()).await? {
                     Retried::Now | Retried::Released => return Ok(()),
                     Retried::Suppressed { reason, since } => ActionFailure::Suppressed { reason, since },
                     Retried::OverHourlyLimit { limit } => ActionFailure::HourlyLimitReached { limit },

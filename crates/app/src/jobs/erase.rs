@@ -27,7 +27,7 @@ pub(super) fn person_of(action: MessageAction, query: &str) -> Option<EmailAddre
     if action == MessageAction::Erase { address_of(query) } else { None }
 }
 
-/// Finds the messages to a person, however the address was spelled, and some others.
+/// Finds the messages to a person, however the address was spelled, and some others, which `is_to_person` excludes.
 pub(super) fn filter_of(person: &EmailAddress) -> SearchFilter {
     let spellings = person.spellings().iter().map(|spelling| Needle::new(spelling)).collect();
     let term = FilterTerm { matcher: Matcher::ToAny(spellings), is_negated: false };
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_address_alone_is_a_person() {
+    fn only_a_query_for_one_whole_address_erases_a_person() {
         let address = address_of("to:Ann@Example.com").unwrap();
         assert_eq!(address.mailbox_key(), "ann@example.com");
         assert_eq!(address_of(&query_of(&address)).unwrap().mailbox_key(), "ann@example.com");

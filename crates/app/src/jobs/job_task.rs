@@ -1,6 +1,6 @@
-//! Tasks that run jobs: one changes messages; the other finishes erasures, which takes long. Servers take turns. If the
-//! store is unavailable, a job waits until its claim ends; after many failures in a row it is ended. After a crash at
-//! most the last step is repeated, which finds its messages already changed.
+//! Tasks that run jobs: one changes messages; the other finishes erasures (`JobPart::Remains`), which takes long. Servers
+//! take turns. If the store is unavailable, a job waits until its claim ends; after many failures in a row it is ended.
+//! After a crash at most the last step is repeated, which finds its messages already changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Worker {
             Err(error) => {
                 let failures = self.failures.entry(key).or_default();
                 *failures += 1;
-                tracing::warn!(%error, job = job.id, failures = *failures, "a step of a job failed; retrying in 30 s");
+                tracing::warn!(%error, job = job.id, failures = *failures, "a step of a job failed; retrying in 30 s, unless it failed 20 times in a row");
                 if *failures < FAILURES_MAX {
                     return Ok(());
                 }
@@ -114,9 +114,9 @@ impl Worker {
                 failed_step(&job, &error)
             }
         };
-        let is_at_end = step.position == JobPart::REMAINS_AT && job.kind == JobKind::Erase;
+        let reaches_remains = step.position == JobPart::REMAINS_AT && job.kind == JobKind::Erase;
         self.app.inner.store.advance_job(job, step).await?;
-        if is_at_end {
+        if reaches_remains {
             self.remains_due.notify_one();
         }
         Ok(())
@@ -226,8 +226,9 @@ impl App {
         Ok(match page.next {
             Some(next) => JobStep { position: next, ..step },
             None if action == MessageAction::Erase => {
-                let is_any = job.problems.iter().chain(&step.problems).any(|problem| problem.is_repeated);
-                let position = if is_any { JobPart::REPEATS_AT } else { JobPart::REMAINS_AT };
+                let has_repeated =
+                    job.problems.iter().chain(&step.problems).any(|problem| problem.is_repeated);
+                let position = if has_repeated { JobPart::REPEATS_AT } else { JobPart::REMAINS_AT };
                 JobStep { position, ..step }
             }
             None => JobStep { done, problems: step.problems, ..step_to(job, JobState::Done) },

@@ -66,18 +66,18 @@ impl Addresses {
             return Some(Destination::Reports);
         }
         let is_own = is_return_domain || self.hosts.iter().any(|host| host == address.domain());
-        // A customer's own domain for bounces. The MAC proves that we issued the address, or that the complaint is
-        // about our message. Whether the name still points here does not matter for mail sent earlier.
-        let is_customers = domain.starts_with("rp.");
+        // Perhaps a customer's own domain for bounces. The MAC proves that we issued the address, or that the complaint
+        // is about our message. Whether the name still points here does not matter for mail sent earlier.
+        let begins_with_rp = domain.starts_with("rp.");
         let is_configured =
             self.settings.addresses.iter().any(|known| known.mailbox_key() == address.mailbox_key());
         if (is_own || is_configured) && is_named(&OPERATOR_ADDRESSES) {
             return Some(Destination::Operator { address: address.as_str().to_owned() });
         }
-        if is_configured || (is_own || is_customers) && is_named(&[FEEDBACK_ADDRESS]) {
+        if is_configured || (is_own || begins_with_rp) && is_named(&[FEEDBACK_ADDRESS]) {
             return Some(Destination::Feedback { address: address.as_str().to_owned() });
         }
-        if !is_customers {
+        if !begins_with_rp {
             return None;
         }
         let (server_id, message_id) = self.key.parse(local_part)?;

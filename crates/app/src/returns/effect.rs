@@ -31,10 +31,10 @@ pub(super) struct MailOut {
 
 /// The effect; `None` for mail that changes nothing, such as delays and automatic replies.
 pub(super) fn effect(returned: &Returned, about: &EffectContext<'_>) -> Option<ReturnEffect> {
-    let said = pick(returned, &about.message.rcpt_to)?;
-    match said.kind {
-        ReturnedKind::Bounce if said.permanent => Some(about.bounce(said)),
-        ReturnedKind::Complaint => Some(about.complaint(said)),
+    let statement = pick(returned, &about.message.rcpt_to)?;
+    match statement.kind {
+        ReturnedKind::Bounce if statement.permanent => Some(about.bounce(statement)),
+        ReturnedKind::Complaint => Some(about.complaint(statement)),
         _ => None,
     }
 }
@@ -44,22 +44,23 @@ pub(super) fn effect(returned: &Returned, about: &EffectContext<'_>) -> Option<R
 fn pick<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipient> {
     let key = |address: &str| EmailAddress::parse(address).map(|address| address.mailbox_key()).ok();
     let wanted = key(rcpt_to);
-    let names_ours =
-        |said: &&ReturnedRecipient| wanted.is_some() && said.recipient.as_deref().and_then(key) == wanted;
+    let names_ours = |statement: &&ReturnedRecipient| {
+        wanted.is_some() && statement.recipient.as_deref().and_then(key) == wanted
+    };
     let all = &returned.recipients;
-    all.iter().find(names_ours).or_else(|| all.iter().find(|said| said.kind == returned.kind))
+    all.iter().find(names_ours).or_else(|| all.iter().find(|statement| statement.kind == returned.kind))
 }
 
 impl EffectContext<'_> {
-    fn bounce(&self, said: &ReturnedRecipient) -> ReturnEffect {
-        let host = said.reporting_mta.as_deref().unwrap_or("The remote server");
-        let class = said.class.map(|class| class.as_str().to_owned());
+    fn bounce(&self, statement: &ReturnedRecipient) -> ReturnEffect {
+        let host = statement.reporting_mta.as_deref().unwrap_or("The remote server");
+        let class = statement.class.map(|class| class.as_str().to_owned());
         let reason = class.as_deref().unwrap_or("other");
         let delivery = NewDelivery {
-            output: said.diagnostic.clone(),
-            mx: said.reporting_mta.clone(),
-            code: said.code.map(i64::from),
-            enhanced_code: said.status.map(|status| status.to_string()),
+            output: statement.diagnostic.clone(),
+            mx: statement.reporting_mta.clone(),
+            code: statement.code.map(i64::from),
+            enhanced_code: statement.status.map(|status| status.to_string()),
             bounce_class: class.clone(),
             ..NewDelivery::local(
                 self.now,
@@ -86,27 +87,27 @@ impl EffectContext<'_> {
                 "returned": self.mail,
             },
         });
-        let suppress = said.hard.then_some(SuppressionReason::HardBounce);
-        self.with(suppress, &said.diagnostic, Some(delivery), EventKind::Bounced, &data)
+        let suppress = statement.hard.then_some(SuppressionReason::HardBounce);
+        self.effect_with(suppress, &statement.diagnostic, Some(delivery), EventKind::Bounced, &data)
     }
 
-    fn complaint(&self, said: &ReturnedRecipient) -> ReturnEffect {
-        let details = match &said.reporting_mta {
+    fn complaint(&self, statement: &ReturnedRecipient) -> ReturnEffect {
+        let details = match &statement.reporting_mta {
             Some(host) => format!("Called spam by its recipient, says {host}"),
             None => "Called spam by its recipient".to_owned(),
         };
         let data = json!({
             "details": details,
             "complaint": {
-                "reporting_mta": said.reporting_mta,
-                "diagnostic": said.diagnostic,
+                "reporting_mta": statement.reporting_mta,
+                "diagnostic": statement.diagnostic,
                 "message_id": self.kept_as,
             },
         });
-        self.with(Some(SuppressionReason::Complaint), &details, None, EventKind::Complained, &data)
+        self.effect_with(Some(SuppressionReason::Complaint), &details, None, EventKind::Complained, &data)
     }
 
-    fn with(
+    fn effect_with(
         &self,
         suppress: Option<SuppressionReason>,
         why: &str,
@@ -151,18 +152,18 @@ mod tests {
     }
 
     fn picked(groups: &[(&str, &str)]) -> ReturnedKind {
-        pick(&notice(groups), "Ann@example.com").expect("somebody is spoken of").kind
+        pick(&notice(groups), "Ann@example.com").expect("there is a statement").kind
     }
 
     #[test]
-    fn a_report_about_our_recipient_counts() {
+    fn the_statement_about_our_recipient_counts() {
         let (ours, other) = ("ann@EXAMPLE.com", "bob@example.com");
         assert_eq!(picked(&[(other, "failed"), (ours, "delayed")]), ReturnedKind::Delay);
         assert_eq!(picked(&[(other, "delayed"), (ours, "failed")]), ReturnedKind::Bounce);
     }
 
     #[test]
-    fn hosts_that_forward_name_others() {
+    fn the_worst_statement_counts_if_none_names_our_recipient() {
         assert_eq!(picked(&[("ann@forwarded.example", "failed")]), ReturnedKind::Bounce);
         let list = [("a@list.example", "delayed"), ("b@list.example", "failed")];
         assert_eq!(picked(&list), ReturnedKind::Bounce);

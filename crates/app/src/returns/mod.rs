@@ -93,7 +93,7 @@ pub enum ReturnRefusal {
     /// Mail for the operator that cannot be forwarded as it is.
     #[error("the mail cannot be forwarded: {0}")]
     NotForwardable(String),
-    /// Too many messages are being parsed.
+    /// Too many messages are being parsed, or a budget for mail from outsiders is used up.
     #[error("too many messages are being parsed")]
     Busy,
     /// The store is unavailable; the sender may retry.

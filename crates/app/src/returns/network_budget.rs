@@ -1,5 +1,5 @@
-//! Budgets for work that outsiders can cause, in total and per sending network: bytes of unpacked reports, mail
-//! forwarded to the operator.
+//! Budgets for work that outsiders can cause, in total and per sending network: bytes of unpacked reports, reports
+//! stored, mail forwarded to the operator.
 //!
 //! When a budget is used up, mail is refused temporarily (451), and the senders retry.
 
@@ -84,7 +84,7 @@ impl NetworkBudget {
     }
 
     /// Returns the unused part to the budget.
-    pub(super) fn settle(&self, reservation: Reservation, used: usize) {
+    pub(super) fn return_unused(&self, reservation: Reservation, used: usize) {
         let unused = reservation.amount.saturating_sub(used);
         let mut state = self.lock();
         state.all.add(unused);
@@ -174,7 +174,7 @@ mod tests {
         let taken: Vec<Reservation> =
             (0..16).map(|number| budget.reserve(peer(number), REPORT, now).unwrap()).collect();
         assert!(budget.reserve(peer(100), REPORT, now).is_none());
-        budget.settle(taken[0], 1 << 10);
+        budget.return_unused(taken[0], 1 << 10);
         assert!(budget.reserve(peer(100), REPORT - (1 << 10), now).is_some());
     }
 
@@ -185,7 +185,7 @@ mod tests {
         for number in 0..10_000 {
             let reserved = budget.reserve(peer(number), 1 << 10, now).unwrap();
             assert!(budget.lock().networks.len() <= NETWORKS_MAX);
-            budget.settle(reserved, 1);
+            budget.return_unused(reserved, 1);
         }
         assert!(budget.reserve(peer(20_000), 1 << 10, now + REFILL).is_some());
         assert_eq!(budget.lock().networks.len(), 1);

@@ -85,7 +85,7 @@ impl ReturnReceiver {
     }
 
     async fn tls_rows(&self, summary: &TlsSummary) -> Result<Vec<DomainReport>, ReturnRefusal> {
-        let mut rows = tls_rows(summary);
+        let mut rows = rows_of_policies(summary);
         let names: Vec<DomainName> = rows.iter().map(|row| row.domain.clone()).collect();
         let ours = self.own_domains(&names).await?;
         rows.retain(|row| ours.contains(&row.domain));
@@ -106,7 +106,8 @@ impl ReturnReceiver {
             (reports::read(&bytes, &mut budget), bytes_max - budget.bytes_left())
         });
         let outcome = reading.await;
-        self.report_budget.settle(reservation, outcome.as_ref().map_or(0, |(_, bytes_used)| *bytes_used));
+        self.report_budget
+            .return_unused(reservation, outcome.as_ref().map_or(0, |(_, bytes_used)| *bytes_used));
         outcome.map(|(read, _)| read)
     }
 }
@@ -129,7 +130,7 @@ fn dmarc_details(policy: &str, sender: &DmarcSender) -> Value {
     })
 }
 
-fn tls_rows(summary: &TlsSummary) -> Vec<DomainReport> {
+fn rows_of_policies(summary: &TlsSummary) -> Vec<DomainReport> {
     let row = |policy: &reports::TlsPolicy| {
         let domain = DomainName::parse(&policy.domain).ok()?;
         let failures: serde_json::Map<String, Value> =

@@ -10,7 +10,7 @@ use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, Stor
 use super::effect::{EffectContext, MailOut, effect};
 use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 
-/// How long to wait for the outcome of the attempt: a bounce can arrive before it is stored.
+/// Pause between two looks for the outcome of the attempt: a bounce can arrive before that is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
 const SETTLE_WAITS_MAX: u32 = 20;
 /// Column limits: anybody can write a header.
@@ -52,7 +52,7 @@ impl ReturnReceiver {
         body: StoredBody,
     ) -> Result<(), ReturnRefusal> {
         let message = self.find_settled(to, returned.kind).await?;
-        if !self.is_name_of(to, &message) {
+        if !self.may_be_return_domain_of(to, &message) {
             return Err(ReturnRefusal::Unknown);
         }
         self.keep_return(to, &message, mail, returned, body).await
@@ -124,7 +124,7 @@ impl ReturnReceiver {
     }
 
     /// Whether the message's return path may have used this name: the installation's, or its From domain's.
-    fn is_name_of(&self, to: &ReturnAddress, message: &Message) -> bool {
+    fn may_be_return_domain_of(&self, to: &ReturnAddress, message: &Message) -> bool {
         let name = to.address.rsplit_once('@').map_or("", |(_, name)| name);
         self.addresses.return_domains.iter().any(|own| name.eq_ignore_ascii_case(own))
             || name.eq_ignore_ascii_case(&format!("rp.{}", message.send.from_domain))

@@ -30,8 +30,9 @@ pub(crate) fn parse(text: &str) -> Result<SearchFilter, QueryProblem> {
 fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
     let Piece { at, key, value_start, value, is_negated } = piece;
     if value.is_empty() {
-        let what = key.map_or_else(|| "an empty text".to_owned(), |key| format!("`{key}:` without a value"));
-        return Err(problem(value_start, what));
+        let message =
+            key.map_or_else(|| "an empty text".to_owned(), |key| format!("`{key}:` without a value"));
+        return Err(problem(value_start, message));
     }
     let needle = || Needle::new(&value);
     let matcher = match key.as_deref() {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_their_place() {
+    fn mistakes_name_their_position() {
         for (query, at, words) in [
             ("a colour:red", 3, "unknown key `colour`; known keys are to, from,"),
             ("https://example.com", 1, "in quotes"),

@@ -28,7 +28,7 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// A message that passed every check.
 #[derive(Clone)]
-pub(super) struct Checked {
+pub(super) struct CheckedMessage {
     pub(super) bytes: Vec<u8>,
     pub(super) message_id: String,
     pub(super) mail_from: String,
@@ -45,20 +45,22 @@ pub(super) struct Checked {
 
 /// A checked message with compressed bytes: cheap to pass to the store twice.
 #[derive(Clone)]
-pub(super) struct Sealed {
+pub(super) struct CompressedMessage {
     /// The message without its bytes.
-    checked: Checked,
+    checked: CheckedMessage,
     size: u64,
     body: StoredBody,
 }
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for CompressedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealed").field("memory_bytes", &self.memory_bytes()).finish_non_exhaustive()
+        f.debug_struct("CompressedMessage")
+            .field("memory_bytes", &self.memory_bytes())
+            .finish_non_exhaustive()
     }
 }
 
-impl Sealed {
+impl CompressedMessage {
     pub(super) fn recipients(&self) -> usize {
         self.checked.recipients.len()
     }
@@ -74,12 +76,12 @@ impl Sealed {
     }
 }
 
-impl Checked {
-    pub(super) async fn seal(mut self) -> Result<Sealed, Refusal> {
+impl CheckedMessage {
+    pub(super) async fn compress(mut self) -> Result<CompressedMessage, Refusal> {
         let bytes = mem::take(&mut self.bytes);
         self.options.attachment = has_attachment(&bytes);
         let size = bytes.len() as u64;
-        Ok(Sealed { checked: self, size, body: compress(bytes).await? })
+        Ok(CompressedMessage { checked: self, size, body: compress(bytes).await? })
     }
 }
 
@@ -114,41 +116,41 @@ impl App {
 
     /// Checks a request once, and stores the outcome as often as the key requires. The request is dropped once the
     /// outcome exists: both together would exceed the memory limit of a request.
-    pub(super) async fn once_sealed<D, C>(
+    pub(super) async fn once_checked<D, C>(
         &self,
         context: &SendContext,
         draft: D,
         check: impl Fn(D) -> C,
     ) -> Result<SendAnswer, Refusal>
     where
-        C: Future<Output = Result<Sealed, Refusal>>,
+        C: Future<Output = Result<CompressedMessage, Refusal>>,
     {
         if context.idempotency.is_none() {
-            return self.store_sealed(context, check(draft).await?).await;
+            return self.store_compressed(context, check(draft).await?).await;
         }
         let draft = Mutex::new(Some(draft));
-        let sealed = OnceCell::new();
+        let compressed = OnceCell::new();
         self.once(context, || async {
             let make = || async {
                 let draft = draft.lock().take();
                 let spent = || Refusal::Internal("a send was checked twice".into());
                 check(draft.ok_or_else(spent)?).await
             };
-            let sealed: &Sealed = sealed.get_or_try_init(make).await?;
-            self.store_sealed(context, sealed.clone()).await
+            let compressed: &CompressedMessage = compressed.get_or_try_init(make).await?;
+            self.store_compressed(context, compressed.clone()).await
         })
         .await
     }
 
     /// When this returns `Ok`, the message and its queue entries are on stable storage.
-    pub(super) async fn store_sealed(
+    pub(super) async fn store_compressed(
         &self,
         context: &SendContext,
-        sealed: Sealed,
+        compressed: CompressedMessage,
     ) -> Result<SendAnswer, Refusal> {
         let ids = self.inner.store.ids()?;
         let now = self.inner.clock.now();
-        let (mut send, answer) = self.new_send(context, sealed, &ids, now);
+        let (mut send, answer) = self.new_send(context, compressed, &ids, now);
         send.idempotency = context.idempotency.as_ref().map(|request| request.stored(&answer, now));
         let (server_id, credential_id, send_id) =
             (send.info.server_id, context.caller.credential_id, send.info.id);
@@ -168,11 +170,11 @@ impl App {
     pub(super) fn new_send(
         &self,
         context: &SendContext,
-        sealed: Sealed,
+        compressed: CompressedMessage,
         ids: &IdGenerator,
         now: Timestamp,
     ) -> (NewSend, SendAnswer) {
-        let Sealed { checked, size, body } = sealed;
+        let CompressedMessage { checked, size, body } = compressed;
         let test = context.test || context.caller.test;
         let state = initial_state(context, test, checked.options.send_at, now);
         let recipients = recipients(&checked.recipients, ids, &self.inner.simulator_domain);
@@ -268,7 +270,6 @@ pub(super) fn recipients(
             token: MessageToken::random(&mut rng),
             rcpt_to: address.as_str().to_owned(),
             domain: address.domain().clone(),
-
             exempt: address.domain() == simulator_domain,
         })
         .collect()

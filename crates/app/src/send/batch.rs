@@ -7,7 +7,7 @@ use postroad_model::{BatchId, Limits};
 use postroad_store::{Accepted, NewSend};
 use tokio::time::Instant;
 
-use super::accept::Sealed;
+use super::accept::CompressedMessage;
 use super::answer::SendAnswer;
 use super::batch_answer::{BatchAnswer, BatchResult, ProblemBudget};
 use super::batch_warnings::BatchWarnings;
@@ -54,7 +54,7 @@ pub struct Batch {
     /// Held if the batch has a key: no other request of this process uses the key meanwhile.
     _turn: Option<Turn>,
     /// One result for each message so far.
-    checked: Vec<Result<Sealed, Refusal>>,
+    checked: Vec<Result<CompressedMessage, Refusal>>,
     recipients: usize,
     /// Bytes that the checked messages keep in memory.
     memory_bytes: usize,
@@ -112,10 +112,10 @@ impl Batch {
         let checked = match checked {
             Err(failed @ (Refusal::Unavailable(_) | Refusal::Internal(_))) => return Err(failed),
             Err(refusal) => Err(self.problems.placed(index, refusal)),
-            Ok(mut sealed) => {
-                self.warn(sealed.take_warnings());
-                match self.count(&sealed) {
-                    Ok(()) => Ok(sealed),
+            Ok(mut compressed) => {
+                self.warn(compressed.take_warnings());
+                match self.count(&compressed) {
+                    Ok(()) => Ok(compressed),
                     Err(bound) => {
                         let problem = FieldProblem::new("", bound.clone());
                         self.full = Some(bound);
@@ -136,9 +136,9 @@ impl Batch {
     }
 
     /// Counts a message; `Err` names the limit that it exceeds, and it does not count.
-    fn count(&mut self, sealed: &Sealed) -> Result<(), String> {
-        let recipients = self.recipients + sealed.recipients();
-        let memory_bytes = self.memory_bytes + sealed.memory_bytes() + MESSAGE_BYTES;
+    fn count(&mut self, compressed: &CompressedMessage) -> Result<(), String> {
+        let recipients = self.recipients + compressed.recipients();
+        let memory_bytes = self.memory_bytes + compressed.memory_bytes() + MESSAGE_BYTES;
         let recipients_max = Limits::BATCH_RECIPIENTS_MAX;
         let bytes_max = self.app.inner.limits.batch_bytes_max;
         if recipients > recipients_max {
@@ -188,10 +188,10 @@ impl Batch {
         // Below all ids of its messages.
         let batch_id = BatchId(ids.next());
         let mut sends: Vec<NewSend> = Vec::with_capacity(self.checked.len());
-        let mut result = |checked: &Result<Sealed, Refusal>| match checked {
+        let mut result = |checked: &Result<CompressedMessage, Refusal>| match checked {
             Err(refusal) => BatchResult::Refused(refusal.clone()),
-            Ok(sealed) => {
-                let (send, answer) = app.new_send(context, sealed.clone(), &ids, now);
+            Ok(compressed) => {
+                let (send, answer) = app.new_send(context, compressed.clone(), &ids, now);
                 sends.push(NewSend { batch_id: Some(batch_id), ..send });
                 let SendAnswer { message_id, messages, .. } = answer;
                 BatchResult::Accepted { message_id, messages }

@@ -68,7 +68,7 @@ impl App {
     pub(crate) async fn send_forward(&self, prepared: PreparedForward) -> Result<(), Refusal> {
         let PreparedForward { forward, message_id, subject, size, body } = prepared;
         let inner = &self.inner;
-        let server_id = self.service_server().await?;
+        let server_id = self.find_or_create_service_server().await?;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
         let info = SendInfo {
             server_id,

@@ -83,9 +83,9 @@ impl InProgress {
         key: &str,
         deadline: Instant,
     ) -> Result<Turn, Refusal> {
-        let (place, lock) = self.line_up((server_id, key.to_owned()));
+        let (position, lock) = self.line_up((server_id, key.to_owned()));
         match tokio::time::timeout_at(deadline, lock.lock_owned()).await {
-            Ok(guard) => Ok(Turn { _guard: guard, _place: place }),
+            Ok(guard) => Ok(Turn { _guard: guard, _position: position }),
             Err(_) => Err(Refusal::IdempotencyInProgress),
         }
     }
@@ -106,7 +106,7 @@ impl InProgress {
 #[derive(Debug)]
 pub(super) struct Turn {
     _guard: OwnedMutexGuard<()>,
-    _place: LinePosition,
+    _position: LinePosition,
 }
 
 /// A position in the line, waiting or served; the last one to leave removes the line.

@@ -11,7 +11,7 @@ use postroad_mail::{
 use postroad_model::{EmailAddress, Limits, Mailbox, PoolId, ServerId};
 use postroad_store::OwnUnsubscribe;
 
-use super::accept::{Checked, Sealed};
+use super::accept::{CheckedMessage, CompressedMessage};
 use super::answer::SendAnswer;
 use super::draft::{AttachmentDraft, MessageDraft, SendContext};
 use super::template::FilledIn;
@@ -33,7 +33,7 @@ impl App {
         draft: MessageDraft<'_>,
     ) -> Result<SendAnswer, Refusal> {
         let context = &context;
-        self.once_sealed(context, draft, |draft| self.check_message(&context.caller, draft, None)).await
+        self.once_checked(context, draft, |draft| self.check_message(&context.caller, draft, None)).await
     }
 
     /// Makes all checks of one message, then composes it. `batch` limits the work of the templates of its batch.
@@ -42,7 +42,7 @@ impl App {
         caller: &Caller,
         mut draft: MessageDraft<'_>,
         batch: Option<&Arc<BatchWork>>,
-    ) -> Result<Sealed, Refusal> {
+    ) -> Result<CompressedMessage, Refusal> {
         self.check_envelope(caller, &draft).await?;
         let template = match draft.template.take() {
             Some(template) => self.fill_in(caller.server_id, &mut draft, template, batch).await?,
@@ -57,7 +57,7 @@ impl App {
         let (mut checked, unsubscribe) = self.compose_checked(caller.server_id, draft, pool_id, template)?;
         checked.options.tracking =
             self.decide_tracking(caller, &checked.from_domain, track, unsubscribe).await?;
-        checked.seal().await
+        checked.compress().await
     }
 
     /// Checks 2 to 9: returns the first failure.
@@ -102,8 +102,8 @@ impl App {
         let is_resent = |name: &str| {
             name.eq_ignore_ascii_case("resent-from") || name.eq_ignore_ascii_case("resent-sender")
         };
-        let within = draft.headers.len() <= self.inner.limits.custom_headers_max;
-        for (_, value) in draft.headers.iter().filter(|(name, _)| within && is_resent(name)) {
+        let is_within_limit = draft.headers.len() <= self.inner.limits.custom_headers_max;
+        for (_, value) in draft.headers.iter().filter(|(name, _)| is_within_limit && is_resent(name)) {
             // A value that is too long or has control characters is reported by check 10.
             if check_header_value(value, self.inner.limits.header_value_bytes_max).is_err() {
                 continue;
@@ -123,15 +123,15 @@ impl App {
         mut draft: MessageDraft<'_>,
         pool_id: Option<PoolId>,
         template: FilledIn,
-    ) -> Result<(Checked, Option<OwnUnsubscribe>), Refusal> {
+    ) -> Result<(CheckedMessage, Option<OwnUnsubscribe>), Refusal> {
         let limits = &self.inner.limits;
         let now = self.inner.clock.now();
         let mut problems = template.problems;
         check_subject(draft.subject.as_deref(), limits, &mut problems);
         let [to, cc, bcc] =
             [&draft.to, &draft.cc, &draft.bcc].map(|list| addresses::parse_list(list, &mut problems));
-        let from = parse_given("/from", draft.from.as_deref(), &mut problems);
-        let sender = parse_given("/sender", draft.sender.as_deref(), &mut problems);
+        let from = parse_if_present("/from", draft.from.as_deref(), &mut problems);
+        let sender = parse_if_present("/sender", draft.sender.as_deref(), &mut problems);
         let mut headers = check_headers(&draft, limits, &mut problems);
         let reply_to = match draft.reply_to.as_deref().filter(|text| !text.trim().is_empty()) {
             Some(text) => parse_reply_to("/reply_to", text, &mut problems),
@@ -172,7 +172,7 @@ impl App {
         }
         let recipients: Vec<EmailAddress> =
             addresses::unique(to.iter().chain(&cc).chain(&bcc).map(|mailbox| &mailbox.address));
-        let checked = Checked {
+        let checked = CheckedMessage {
             bytes,
             message_id,
             mail_from: from.address.as_str().to_owned(),
@@ -209,7 +209,7 @@ fn check_subject(subject: Option<&str>, limits: &Limits, problems: &mut Vec<Fiel
     }
 }
 
-fn parse_given(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<Mailbox> {
+fn parse_if_present(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<Mailbox> {
     let text = text.filter(|text| !text.trim().is_empty())?;
     addresses::parse_one(pointer, text, problems)
 }

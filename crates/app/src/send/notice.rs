@@ -24,7 +24,7 @@ impl App {
     ) -> Result<(), Refusal> {
         let inner = &self.inner;
         let from = self.notice_sender()?;
-        let server_id = self.service_server().await?;
+        let server_id = self.find_or_create_service_server().await?;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
         let message_id = self.new_message_id(server_id);
         let bytes = postroad_mail::compose(&Composition {

@@ -7,7 +7,7 @@ use postroad_mail::{CrlfWriter, missing_line_break_bytes, prepare_raw};
 use postroad_model::{EmailAddress, Limits};
 use postroad_store::SendOptions;
 
-use super::accept::Checked;
+use super::accept::CheckedMessage;
 use super::answer::SendAnswer;
 use super::draft::{RawDraft, SendContext};
 use super::prebuilt::{built_domain, built_refusal, built_subject};
@@ -19,15 +19,13 @@ impl App {
     /// Accepts one raw send.
     pub async fn send_raw(&self, context: SendContext, draft: RawDraft<'_>) -> Result<SendAnswer, Refusal> {
         let context = &context;
-        self.once_sealed(
-            context,
-            draft,
-            |draft| async move { self.check_raw(context, draft).await?.seal().await },
-        )
+        self.once_checked(context, draft, |draft| async move {
+            self.check_raw(context, draft).await?.compress().await
+        })
         .await
     }
 
-    async fn check_raw(&self, context: &SendContext, draft: RawDraft<'_>) -> Result<Checked, Refusal> {
+    async fn check_raw(&self, context: &SendContext, draft: RawDraft<'_>) -> Result<CheckedMessage, Refusal> {
         let limits = &self.inner.limits;
         if draft.rcpt_to.is_empty() {
             return Err(Refusal::NoRecipients);
@@ -61,7 +59,7 @@ impl App {
         let from_domain = built_domain(&raw);
         let tracking =
             self.decide_tracking(&context.caller, &from_domain, TrackingOverride::default(), None).await?;
-        Ok(Checked {
+        Ok(CheckedMessage {
             from_domain,
             subject: built_subject(&raw),
             message_id: raw.message_id,

@@ -73,7 +73,7 @@ impl App {
         id: MessageId,
         change: ScheduleChange,
     ) -> Result<Message, ScheduleRefusal> {
-        let message = self.find_scheduled(caller, id).await?;
+        let message = self.find_own_message(caller, id).await?;
         if message.send_at.is_none() {
             return Err(ScheduleRefusal::NotScheduled);
         }
@@ -91,7 +91,7 @@ impl App {
             .change_scheduled(caller.server_id, id, change, self.inner.simulator_domain.clone())
             .await?
         {
-            ScheduleChanged::Done => self.find_scheduled(caller, id).await,
+            ScheduleChanged::Done => self.find_own_message(caller, id).await,
             ScheduleChanged::TooLate => Err(ScheduleRefusal::TooLate),
             ScheduleChanged::ExpiresBefore(expires_at) => {
                 let expires_at = expires_at.to_rfc3339();
@@ -114,7 +114,7 @@ impl App {
         self.recording(&caller.requester(), operation, AuditSubject::Messages(caller.server_id))
     }
 
-    async fn find_scheduled(&self, caller: &Caller, id: MessageId) -> Result<Message, ScheduleRefusal> {
+    async fn find_own_message(&self, caller: &Caller, id: MessageId) -> Result<Message, ScheduleRefusal> {
         let found = self.inner.store.find_message(caller.server_id, id).await?;
         found.ok_or(ScheduleRefusal::NotFound)
     }

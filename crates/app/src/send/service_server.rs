@@ -28,7 +28,7 @@ impl App {
     }
 
     /// The service server; created with the first message.
-    pub(super) async fn service_server(&self) -> Result<ServerId, StoreError> {
+    pub(super) async fn find_or_create_service_server(&self) -> Result<ServerId, StoreError> {
         let start = self.inner.service_server.start_read();
         let id = self.inner.store.find_or_create_service_server().await?;
         self.inner.service_server.put((), Some(id), start);

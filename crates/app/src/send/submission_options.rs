@@ -37,8 +37,8 @@ pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<SubmissionOption
     let pairs: Vec<(String, String)> =
         raw.metadata().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let metadata = options::check_metadata(&pairs, &mut problems);
-    let opens = switch(raw, "X-Track-Opens", &mut problems);
-    let clicks = switch(raw, "X-Track-Clicks", &mut problems);
+    let opens = read_switch(raw, "X-Track-Opens", &mut problems);
+    let clicks = read_switch(raw, "X-Track-Clicks", &mut problems);
     let test_values = raw.controls.iter().filter(|(name, _)| name == "x-test-mode");
     let is_test = read_test_mode(test_values.map(|(_, value)| value.as_str()));
     if is_test.is_none() {
@@ -66,7 +66,7 @@ pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<SubmissionOption
     })
 }
 
-fn switch(raw: &RawMessage, name: &str, problems: &mut Vec<FieldProblem>) -> Option<bool> {
+fn read_switch(raw: &RawMessage, name: &str, problems: &mut Vec<FieldProblem>) -> Option<bool> {
     let switch = parse_switch(raw.control(&name.to_ascii_lowercase())?);
     if switch.is_none() {
         problems.push(FieldProblem::new("/data", format!("The header {name} must be true or false")));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_asks_for_nothing_gets_nothing() {
+    fn a_message_without_options_gets_the_defaults() {
         assert_eq!(parse(""), Ok(SubmissionOptions::default()));
         assert_eq!(
             parse("X-Test-Mode: off\r\nX-Postroad-Other: x\r\nX-Track-Opens:\r\n"),

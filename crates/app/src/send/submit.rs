@@ -6,7 +6,7 @@ use postroad_mail::{RawMessage, RawProblem, prepare_submission};
 use postroad_model::{EmailAddress, Protocol};
 use postroad_store::SendOptions;
 
-use super::accept::{Checked, Sealed, run_blocking_if_large};
+use super::accept::{CheckedMessage, CompressedMessage, run_blocking_if_large};
 use super::addresses;
 use super::answer::SendAnswer;
 use super::draft::SendContext;
@@ -59,10 +59,14 @@ impl App {
         let draft = SubmissionDraft { raw, options, envelope, protocol, bounce };
         // A repeated message is answered before its template is rendered: the template may have been changed or
         // deleted.
-        self.once_sealed(&context, draft, |draft| self.seal_submission(&context.caller, draft)).await
+        self.once_checked(&context, draft, |draft| self.compress_submission(&context.caller, draft)).await
     }
 
-    async fn seal_submission(&self, caller: &Caller, draft: SubmissionDraft) -> Result<Sealed, Refusal> {
+    async fn compress_submission(
+        &self,
+        caller: &Caller,
+        draft: SubmissionDraft,
+    ) -> Result<CompressedMessage, Refusal> {
         let SubmissionDraft { raw, options, envelope, protocol, bounce } = draft;
         let (raw, template) = match options.template {
             Some(call) => {
@@ -73,7 +77,7 @@ impl App {
         };
         let from_domain = built_domain(&raw);
         let tracking = self.decide_tracking(caller, &from_domain, options.track, None).await?;
-        let checked = Checked {
+        let checked = CheckedMessage {
             from_domain,
             subject: built_subject(&raw),
             message_id: raw.message_id,
@@ -86,7 +90,7 @@ impl App {
             recipients: envelope.recipients,
             warnings: Vec::new(),
         };
-        checked.seal().await
+        checked.compress().await
     }
 }
 

@@ -182,7 +182,7 @@ fn in_data(message: String) -> FieldProblem {
 fn send_refusal(refusal: TemplateRefusal) -> Refusal {
     match refusal {
         TemplateRefusal::NotPublished => Refusal::TemplateNotPublished,
-        // The template was read twice, so it is being changed on another node.
+        // Not found even when it was read again: it is being changed on another node.
         TemplateRefusal::VersionNotFound => {
             Refusal::Unavailable("a template or its layout is being changed".to_owned())
         }

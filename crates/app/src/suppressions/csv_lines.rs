@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_long_lines_only_the_beginning_is_kept() {
+    fn only_the_beginning_of_long_lines_is_kept() {
         let text = format!(
             "{}x\n{}\n\"{}\",b\nlast",
             ",".repeat(1_000_000),

@@ -45,15 +45,15 @@ impl App {
         request: &[SuppressionRequest],
     ) -> Result<Vec<AddedOrNot>, StoreError> {
         let now = self.inner.clock.now();
-        let mut good = Vec::new();
+        let mut valid = Vec::new();
         let checked: Vec<Result<(), Vec<FieldProblem>>> =
-            request.iter().map(|request| request.check(now).map(|new| good.push(new))).collect();
+            request.iter().map(|request| request.check(now).map(|new| valid.push(new))).collect();
         let store = self.recording(by, Operation::SuppressionsAdd, AuditSubject::Suppressions(server_id));
-        let mut added = store.add_suppressions(server_id, good).await?.into_iter();
-        let ended = checked.into_iter().map(|checked| {
-            checked.map(|()| added.next().expect("the store answers for each that it was given"))
-        });
-        Ok(ended.collect())
+        let mut added = store.add_suppressions(server_id, valid).await?.into_iter();
+        let results = checked
+            .into_iter()
+            .map(|checked| checked.map(|()| added.next().expect("the store returns a result for each")));
+        Ok(results.collect())
     }
 
     /// Ends the suppression of addresses. Messages held for them stay held until they are released.
@@ -63,17 +63,17 @@ impl App {
         server_id: ServerId,
         addresses: &[String],
     ) -> Result<Vec<RemovedOrNot>, StoreError> {
-        let mut good = Vec::new();
+        let mut valid = Vec::new();
         let checked: Vec<Result<(), FieldProblem>> = addresses
             .iter()
-            .map(|address| check::check_address(address).map(|address| good.push(address.into())))
+            .map(|address| check::check_address(address).map(|address| valid.push(address.into())))
             .collect();
         let store = self.recording(by, Operation::SuppressionsRemove, AuditSubject::Suppressions(server_id));
-        let mut removed = store.remove_suppressions(server_id, good).await?.into_iter();
-        let ended = checked.into_iter().map(|checked| {
-            checked.map(|()| removed.next().expect("the store answers for each that it was given"))
-        });
-        Ok(ended.collect())
+        let mut removed = store.remove_suppressions(server_id, valid).await?.into_iter();
+        let results = checked
+            .into_iter()
+            .map(|checked| checked.map(|()| removed.next().expect("the store returns a result for each")));
+        Ok(results.collect())
     }
 
     pub async fn find_suppression(

@@ -19,7 +19,7 @@ use postroad_store::{StoreError, Updated};
 /// Number of times a change is applied again because somebody else saved a version meanwhile.
 const CHANGE_TRIES: usize = 10;
 
-/// The requested version.
+/// A template and, if named, one of its versions.
 #[derive(Debug)]
 pub struct VersionRequest {
     pub template: TemplateRef,
@@ -37,7 +37,7 @@ impl App {
         key: Option<CreationKey>,
     ) -> Result<Created<FoundTemplate>, TemplateRefusal> {
         let key = key.map(|key| key.of_server(caller.server_id));
-        if let Some(made) = self.template_made_before(caller, publish, key.as_ref()).await? {
+        if let Some(made) = self.find_template_created_before(caller, publish, key.as_ref()).await? {
             return Ok(made);
         }
         let mut problems = Vec::new();
@@ -47,16 +47,17 @@ impl App {
         let name = fields.name.clone().unwrap_or_default();
         content::check_name(&name, &mut problems);
         let before = TemplateContent { inline_css: true, ..TemplateContent::default() };
-        let content = self.built(caller, kind, fields, before, problems).await?;
+        let content = self.build_content(caller, kind, fields, before, problems).await?;
         let new = NewTemplate { server_id: caller.server_id, alias, name, kind, content };
         let subject = AuditSubject::NewTemplate(caller.server_id, new.name.clone());
-        let owned = key.as_ref().map(|key| (caller.account_id, key));
-        let store = self.recording_creation(&caller.requester(), Operation::TemplatesCreate, subject, owned);
+        let creation = key.as_ref().map(|key| (caller.account_id, key));
+        let store =
+            self.recording_creation(&caller.requester(), Operation::TemplatesCreate, subject, creation);
         let alias = new.alias.clone();
         let created = store.create_template(new, TEMPLATES_PER_SERVER).await;
         // A concurrent call with the same idempotency key may have created it, and reached the limit with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::LimitReached))
-            && let Some(made) = self.template_made_before(caller, publish, key.as_ref()).await?
+            && let Some(made) = self.find_template_created_before(caller, publish, key.as_ref()).await?
         {
             return Ok(made);
         }
@@ -75,7 +76,7 @@ impl App {
         Ok(Created { value, is_replay: false })
     }
 
-    async fn template_made_before(
+    async fn find_template_created_before(
         &self,
         caller: &Caller,
         publish: bool,
@@ -143,7 +144,7 @@ impl App {
         let has_content = fields.has_content();
         let content = if has_content {
             let (kind, current) = (before.template.kind, before.version.content);
-            let content = self.built(caller, kind, fields, current.clone(), problems).await?;
+            let content = self.build_content(caller, kind, fields, current.clone(), problems).await?;
             Some(content).filter(|content| *content != current)
         } else if problems.is_empty() {
             None
@@ -229,7 +230,7 @@ impl App {
         version: i64,
         operation: Operation,
     ) -> Result<FoundTemplate, TemplateRefusal> {
-        // The version compiled when it was saved. A newer release may be stricter, but must not stop mail.
+        // It compiled when it was saved, but a newer release may be stricter: publishing it would stop mail.
         self.compiled_template(caller.server_id, id, version).await?;
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), operation, subject);
@@ -238,8 +239,8 @@ impl App {
         self.with_version(published?, Some(version)).await
     }
 
-    /// The content to save: checked, with its layout, and built.
-    pub(super) async fn built(
+    /// Applies fields to existing content, checks the result, and generates its HTML and plain text.
+    pub(super) async fn build_content(
         &self,
         caller: &Caller,
         kind: TemplateKind,
@@ -278,7 +279,7 @@ impl App {
     }
 }
 
-/// An alias begins with a letter, an id does not.
+/// Parses an id or alias. An alias begins with a letter, an id does not.
 pub(crate) fn reference(name: &str) -> TemplateRef {
     match name.parse() {
         Ok(id) => TemplateRef::Id(TemplateId(id)),

@@ -168,7 +168,8 @@ impl CompiledTemplate {
         Ok(rendered)
     }
 
-    /// The text of the most specific language that has one, and its field: `de-AT`, then `de`, then the default.
+    /// The text of the most specific language that has one, and the prefix of its field: `de-AT`, then `de`, then the
+    /// default.
     fn find(&self, locale: Option<&str>, select: Select) -> Option<(&CompiledText, String)> {
         let mut tag = locale.map(canonical_locale);
         while let Some(name) = tag {
@@ -252,7 +253,7 @@ fn check_subject(rendered: &mut RenderedTemplate) -> Result<(), RenderFailure> {
     Ok(())
 }
 
-fn place(part: &str, line: usize) -> String {
+fn position_text(part: &str, line: usize) -> String {
     if line == 0 { format!("`{part}`") } else { format!("`{part}`, line {line}") }
 }
 
@@ -260,9 +261,9 @@ fn explain(part: String, failure: TextFailure) -> RenderFailure {
     match failure {
         TextFailure::VariableMissing { variable, position, nearest } => {
             let hint = nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-            let place = place(&part, position.line);
+            let at = position_text(&part, position.line);
             let message =
-                format!("The model has no variable `{variable}`, which the template needs in {place}{hint}");
+                format!("The model has no variable `{variable}`, which the template needs in {at}{hint}");
             RenderFailure::VariableMissing {
                 variable,
                 part,
@@ -273,7 +274,8 @@ fn explain(part: String, failure: TextFailure) -> RenderFailure {
             }
         }
         TextFailure::Failed { line, message } => {
-            let message = format!("The template cannot be rendered: {message} ({})", place(&part, line));
+            let message =
+                format!("The template cannot be rendered: {message} ({})", position_text(&part, line));
             RenderFailure::Failed { part, line, message }
         }
     }

@@ -12,7 +12,7 @@ use super::limits::{
     ALIAS_BYTES_MAX, BODY_BYTES_MAX, CONTENT_BYTES_MAX, LOCALES_MAX, NAME_CHARS_MAX, SAMPLE_BYTES_MAX,
     SUBJECT_BYTES_MAX,
 };
-use super::markup::{Styles, check_css, inline_css, mjml_to_html, place_of_styles, plain_text};
+use super::markup::{Styles, check_css, inline_css, mjml_to_html, plain_text, position_of_styles};
 use super::refusal::TemplateRefusal;
 use super::work::CONTENT;
 use crate::FieldProblem;
@@ -162,11 +162,11 @@ fn check_sizes(content: &TemplateContent, problems: &mut Vec<FieldProblem>) {
             ("html_body", &texts.html_body, BODY_BYTES_MAX),
             ("plain_body", &texts.plain_body, BODY_BYTES_MAX),
         ];
-        for (field, text, most) in fields {
+        for (field, text, bytes_max) in fields {
             let Some(text) = text else { continue };
             total += text.len();
-            if text.len() > most {
-                let message = format!("`{field}` is longer than {most} bytes");
+            if text.len() > bytes_max {
+                let message = format!("`{field}` is longer than {bytes_max} bytes");
                 problems.push(FieldProblem::new(format!("{pointer}/{field}"), message));
             }
             if text.contains('\0')
@@ -191,10 +191,10 @@ pub(super) fn build(
     mut content: TemplateContent,
 ) -> Result<(TemplateContent, CompiledTemplate), TemplateRefusal> {
     let mut problems = Problems::new();
-    let (format, inlines) = (content.format, content.inline_css);
+    let (format, inlines_css) = (content.format, content.inline_css);
     let all = content.locales.iter_mut().map(|(name, texts)| (format!("locales/{name}/"), texts));
     for (prefix, texts) in all.chain([(String::new(), &mut content.texts)]) {
-        build_texts(texts, &prefix, format, inlines, kind, &mut problems);
+        build_texts(texts, &prefix, format, inlines_css, kind, &mut problems);
     }
     let has_body = content.texts.html().is_some() || content.texts.plain().is_some();
     let whole = |part: &str, message: &str| {
@@ -238,7 +238,7 @@ fn build_texts(
     texts: &mut TemplateTexts,
     prefix: &str,
     format: TemplateFormat,
-    inlines: bool,
+    inlines_css: bool,
     kind: TemplateKind,
     problems: &mut Problems,
 ) {
@@ -260,7 +260,7 @@ fn build_texts(
     }
     let Some(source) = texts.html_body.as_deref() else { return };
     let part = format!("{prefix}html_body");
-    let checked = if inlines { check_css(source) } else { Ok(()) };
+    let checked = if inlines_css { check_css(source) } else { Ok(()) };
     let html = checked.and_then(|()| match format {
         TemplateFormat::Html => Ok(source.to_owned()),
         TemplateFormat::Mjml => mjml_to_html(source),
@@ -276,7 +276,7 @@ fn build_texts(
         texts.built_plain = Some(plain_text(&html));
     }
     let styles = if kind == TemplateKind::Layout { Styles::Kept } else { Styles::Removed };
-    let built = if inlines { inline_css(&html, styles) } else { Ok(html) };
+    let built = if inlines_css { inline_css(&html, styles) } else { Ok(html) };
     match built {
         Ok(built) if built.len() > BODY_BYTES_MAX => {
             let message = format!("the HTML generated from it is longer than {BODY_BYTES_MAX} bytes");
@@ -285,7 +285,7 @@ fn build_texts(
         Ok(built) => texts.built_html = (built != source).then_some(built),
         Err(error) => {
             let message = format!("the styles cannot be written into the elements: {error}");
-            problems.push(problem(part, (place_of_styles(source), message)));
+            problems.push(problem(part, (position_of_styles(source), message)));
         }
     }
 }

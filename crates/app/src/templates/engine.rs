@@ -109,14 +109,14 @@ impl CompiledText {
     /// correspond in their order.
     pub(super) fn generated_from(mut self, source: &str) -> Self {
         self.is_generated = true;
-        let written = check(source).map(|lowered| lowered.lookups).unwrap_or_default();
+        let source_lookups = check(source).map(|lowered| lowered.lookups).unwrap_or_default();
         let mut positions: HashMap<String, VecDeque<SourcePosition>> = HashMap::new();
-        for lookup in written {
+        for lookup in source_lookups {
             positions.entry(lookup.text).or_default().push_back(lookup.position);
         }
         for lookup in &mut self.lookups {
             lookup.position = match positions.get_mut(&lookup.text) {
-                // A part that was generated twice.
+                // The last position stays, for parts that were generated several times.
                 Some(left) if left.len() == 1 => left[0],
                 Some(left) => left.pop_front().unwrap_or(SourcePosition::UNKNOWN),
                 None => SourcePosition::UNKNOWN,
@@ -125,7 +125,7 @@ impl CompiledText {
         self
     }
 
-    /// 0 if it is not known.
+    /// The line of an error in its author's text; 0 if it is not known.
     fn line_of(&self, error: &Error) -> usize {
         if !self.is_generated {
             return error.line().unwrap_or_default();

@@ -54,7 +54,7 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    /// Clears the cache after a change in this process.
+    /// Forgets which versions are newest and published, after a change in this process. Compiled versions stay.
     pub(crate) fn forget(&self) {
         self.heads.clear();
     }

@@ -21,7 +21,7 @@ const INLINE_MODEL_VALUES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub struct RenderRequest {
     pub template: TemplateRef,
-    /// The published version if left out.
+    /// If left out, the published version, or else the newest.
     pub version: Option<i64>,
     pub model: Model,
     pub locale: Option<String>,
@@ -57,7 +57,7 @@ impl App {
         Ok((template, version, rendered))
     }
 
-    /// The texts of a mail by a template that is published, out of what its batch has left.
+    /// Renders a mail from a published template, within the remaining work of its batch.
     pub(crate) async fn render_mail(
         &self,
         server_id: ServerId,
@@ -132,7 +132,8 @@ pub(super) async fn run(
     if is_quick { work() } else { run_blocking(work).await }
 }
 
-fn has_at_most(model: &Model, most: usize) -> bool {
+/// Whether the model has at most this many values, and no long text.
+fn has_at_most(model: &Model, values_max: usize) -> bool {
     fn count(value: &serde_json::Value, left: &mut usize) -> bool {
         let Some(less) = left.checked_sub(1) else { return false };
         *left = less;
@@ -143,7 +144,7 @@ fn has_at_most(model: &Model, most: usize) -> bool {
             _ => true,
         }
     }
-    let mut left = most;
+    let mut left = values_max;
     model.values().all(|value| count(value, &mut left))
 }
 

@@ -44,8 +44,8 @@ impl App {
             let kind = if is_layout { TemplateKind::Layout } else { TemplateKind::Standard };
             (kind, TemplateContent { inline_css: true, ..TemplateContent::default() })
         };
-        match self.built(caller, kind, fields, before, Vec::new()).await {
-            Ok(content) => self.described(caller, content).await,
+        match self.build_content(caller, kind, fields, before, Vec::new()).await {
+            Ok(content) => self.validate_content(caller, content).await,
             Err(TemplateRefusal::Invalid(problems)) => {
                 let (variables, suggested_model) = (Vec::new(), Model::new());
                 Ok(Validation { problems, variables, suggested_model, rendered: None })
@@ -54,7 +54,7 @@ impl App {
         }
     }
 
-    async fn described(
+    async fn validate_content(
         &self,
         caller: &Caller,
         content: TemplateContent,
@@ -123,7 +123,7 @@ impl Trial<'_> {
                     problems.extend(self.all_absent(model));
                 }
             }
-            let failure = described(&failure);
+            let failure = problem_of(&failure);
             let is_listed = problems.iter().filter(|other| other.part == failure.part).any(|other| {
                 let is_named = named.as_ref().is_some_and(|name| other.message.contains(name));
                 is_named || (other.line, other.column) == (failure.line, failure.column)
@@ -154,7 +154,7 @@ impl Trial<'_> {
     }
 }
 
-fn described(failure: &RenderFailure) -> TemplateProblem {
+fn problem_of(failure: &RenderFailure) -> TemplateProblem {
     let (part, line, column) = match failure {
         RenderFailure::VariableMissing { part, line, column, .. } => (part, *line, *column),
         RenderFailure::Failed { part, line, .. } => (part, *line, 0),

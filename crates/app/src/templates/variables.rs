@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 20;
 
 /// Such as `user.name` and `items[].price`, sorted by name.
 pub(super) fn variables(templates: &[&CompiledTemplate]) -> Vec<String> {
-    let mut names: Vec<String> = used(templates).map(|(path, _)| write(path)).collect();
+    let mut names: Vec<String> = used_paths(templates).map(|(path, _)| path_text(path)).collect();
     names.sort();
     names.dedup();
     names.truncate(NAMES_MAX);
@@ -25,7 +25,7 @@ pub(super) fn variables(templates: &[&CompiledTemplate]) -> Vec<String> {
 pub(super) fn suggested_model(templates: &[&CompiledTemplate]) -> Model {
     let mut root = Value::Object(Map::new());
     let mut seen = Vec::new();
-    for (path, lookup) in used(templates).take(NAMES_MAX * 4) {
+    for (path, lookup) in used_paths(templates).take(NAMES_MAX * 4) {
         if path.len() <= DEPTH_MAX {
             seen.push((path, lookup.hint));
         }
@@ -41,13 +41,13 @@ pub(super) fn suggested_model(templates: &[&CompiledTemplate]) -> Model {
     }
 }
 
-fn used<'t>(templates: &'t [&CompiledTemplate]) -> impl Iterator<Item = (&'t [Segment], &'t Lookup)> {
+fn used_paths<'t>(templates: &'t [&CompiledTemplate]) -> impl Iterator<Item = (&'t [Segment], &'t Lookup)> {
     let lookups = templates.iter().flat_map(|template| template.each_text()).flat_map(CompiledText::lookups);
     let paths = lookups.filter_map(|lookup| lookup.path.as_deref().map(|path| (path, lookup)));
     paths.filter(|(path, _)| !matches!(path, [Segment::Name(name)] if name == CONTENT))
 }
 
-fn write(path: &[Segment]) -> String {
+fn path_text(path: &[Segment]) -> String {
     let mut text = String::new();
     for segment in path {
         match segment {

@@ -13,7 +13,7 @@ struct RulesFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    #[cfg_attr(not(test), expect(dead_code, reason = "for who reads the file, and its test"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file, and its test"))]
     name: String,
     /// Whether it is a proxy that fetches when a person opens the message.
     #[serde(default)]
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_people() {
+    fn user_agents_of_people_are_not_bots() {
         for user_agent in [
             "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36",
             "Mozilla/5.0 (iPhone; CPU iPhone OS 17_2 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_alone_and_prefetches_are_nobodys() {
+    fn head_requests_and_prefetches_are_bots() {
         let agents = Agents::built_in();
         let user_agent = "Mozilla/5.0 (X11; Linux x86_64; rv:115.0) Gecko/20100101 Firefox/115.0";
         for (is_head, is_prefetch, expected) in

@@ -25,7 +25,7 @@ impl App {
             return Ok(None);
         }
         let token = new_key();
-        self.keep_token(UserTokenKind::SetUp, None, &token, SET_UP_TIME).await?;
+        self.store_token(UserTokenKind::SetUp, None, &token, SET_UP_TIME).await?;
         Ok(Some(self.set_up_link(&token)))
     }
 
@@ -66,7 +66,8 @@ impl App {
         self.begin_session(user, visitor).await
     }
 
-    /// A link that signs in to the account of `postroad dev`. Creates its person if there is none yet.
+    /// A link that signs in to the account of `postroad dev`. Creates its person if there is none yet. If `replaces` is
+    /// set, earlier links stop working.
     pub(crate) async fn dev_sign_in_url(
         &self,
         account_id: AccountId,
@@ -98,7 +99,7 @@ impl App {
             store.remove_user_tokens(UserTokenKind::SignIn, user.id).await?;
         }
         let token = new_key();
-        self.keep_token(UserTokenKind::SignIn, Some(&user), &token, DEV_LINK_TIME).await?;
+        self.store_token(UserTokenKind::SignIn, Some(&user), &token, DEV_LINK_TIME).await?;
         Ok(self.sign_in_link(&token))
     }
 }

@@ -18,8 +18,8 @@ use crate::send::IdempotencyRequest;
 const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
 /// Number of times a refused call looks for an invitation that a concurrent call with the same idempotency key may be
 /// creating.
-const MADE_LOOKUPS_MAX: usize = 10;
-const MADE_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
+const CREATED_LOOKUPS_MAX: usize = 10;
+const CREATED_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of people and open invitations of one account.
 pub(super) const PEOPLE_MAX: usize = 1_000;
 
@@ -36,7 +36,7 @@ pub struct InvitationRequest {
     pub key: Option<CreationKey>,
 }
 
-/// An invitation.
+/// An invitation, as the call that made it shows it.
 #[derive(Clone)]
 pub struct Invited {
     pub invitation: Invitation,
@@ -66,7 +66,7 @@ impl App {
         let account_id = self.account_of(by, operation, request.account).await?;
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
         let people = self.inner.store.count_objects(account_id, LimitedObject::Users).await?;
-        if let Some(made) = self.invitation_made_before(account_id, &request).await? {
+        if let Some(made) = self.find_invitation_created_before(account_id, &request).await? {
             return Ok(made);
         }
         let email = read_email(&request.email)?;
@@ -83,7 +83,7 @@ impl App {
             match self.count_invitation(account_id, email.as_str()).await {
                 Ok(limit) => Some(limit),
                 Err(refusal) => {
-                    return self.invitation_made_meanwhile(account_id, &request).await?.ok_or(refusal);
+                    return self.wait_for_concurrent_invitation(account_id, &request).await?.ok_or(refusal);
                 }
             }
         } else {
@@ -104,7 +104,7 @@ impl App {
         let created = store.create_invitation(new).await;
         // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(made) = self.invitation_made_before(account_id, &request).await?
+            && let Some(made) = self.find_invitation_created_before(account_id, &request).await?
         {
             return Ok(made);
         }
@@ -117,7 +117,7 @@ impl App {
         Ok(Created { value, is_replay: false })
     }
 
-    async fn invitation_made_before(
+    async fn find_invitation_created_before(
         &self,
         account_id: AccountId,
         request: &InvitationRequest,
@@ -138,7 +138,7 @@ impl App {
     }
 
     /// Waits for the invitation of a concurrent call with the same idempotency key, which may have used up the limit.
-    async fn invitation_made_meanwhile(
+    async fn wait_for_concurrent_invitation(
         &self,
         account_id: AccountId,
         request: &InvitationRequest,
@@ -146,11 +146,11 @@ impl App {
         if request.key.is_none() {
             return Ok(None);
         }
-        for _ in 0..MADE_LOOKUPS_MAX {
-            if let Some(made) = self.invitation_made_before(account_id, request).await? {
+        for _ in 0..CREATED_LOOKUPS_MAX {
+            if let Some(made) = self.find_invitation_created_before(account_id, request).await? {
                 return Ok(Some(made));
             }
-            tokio::time::sleep(MADE_LOOKUP_PAUSE).await;
+            tokio::time::sleep(CREATED_LOOKUP_PAUSE).await;
         }
         Ok(None)
     }
@@ -173,8 +173,8 @@ impl App {
     /// Token of an invitation. Calls with the same idempotency key get the same token, so that any of them can mail the link.
     fn invitation_token(&self, account_id: AccountId, key: Option<&CreationKey>) -> String {
         let Some(key) = key else { return new_key() };
-        let words = [&account_id.0.to_be_bytes()[..], &key.fingerprint, key.key.as_bytes()].concat();
-        self.inner.sealing_key.derive("invitation", &words)
+        let input = [&account_id.0.to_be_bytes()[..], &key.fingerprint, key.key.as_bytes()].concat();
+        self.inner.sealing_key.derive("invitation", &input)
     }
 
     /// With a key, the mail is stored once, however many calls try.

@@ -21,7 +21,7 @@ const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
 const CHARACTERS: std::ops::RangeInclusive<usize> = 10..=200;
-/// Longer input is rejected: 200 characters of four bytes, before normalisation.
+/// Longer input is rejected before it is normalised: 200 characters have fewer bytes.
 pub(super) const BYTES_MAX: usize = 2_000;
 
 /// Maximum number of hashes computed at the same time.
@@ -64,7 +64,7 @@ impl PasswordHasher {
     /// Compares a password with its hash. Takes the same time whether or not there is a hash.
     pub(super) async fn verify(&self, password: String, stored: Option<String>) -> Result<bool, UserRefusal> {
         self.run(move || {
-            let parts = stored.as_deref().and_then(read);
+            let parts = stored.as_deref().and_then(parse_stored);
             let (salt, expected) = parts.unwrap_or(([0; SALT_BYTES], [0; HASH_BYTES]));
             let is_right = argon2id(&password, &salt).ct_eq(&expected);
             bool::from(is_right) && parts.is_some()
@@ -98,7 +98,7 @@ fn argon2id(password: &str, salt: &[u8]) -> [u8; HASH_BYTES] {
 }
 
 /// Salt and hash of a stored password. `None` for other parameters, which no version has used yet.
-fn read(stored: &str) -> Option<([u8; SALT_BYTES], [u8; HASH_BYTES])> {
+fn parse_stored(stored: &str) -> Option<([u8; SALT_BYTES], [u8; HASH_BYTES])> {
     let rest = stored.strip_prefix(&*format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}$"))?;
     let (salt, hash) = rest.split_once('$')?;
     let decode = |text: &str| STANDARD_NO_PAD.decode(text).ok();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hash_knows_its_password_in_any_composition() {
+    async fn a_hash_matches_its_password_in_any_unicode_composition() {
         let hasher = PasswordHasher::default();
         let hash = hasher.hash(normalise("Zwo\u{308}lf Boxka\u{308}mpfer")).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_than_can_wait_are_sent_away() {
+    async fn hashes_are_refused_when_too_many_wait() {
         let hasher = PasswordHasher::default();
         let all: Vec<_> = (0..AT_ONCE + WAITING_MAX).map(|_| hasher.waiting.try_acquire().unwrap()).collect();
         assert!(matches!(hasher.hash("x".to_owned()).await, Err(UserRefusal::Busy)));

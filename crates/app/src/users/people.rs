@@ -157,6 +157,7 @@ impl App {
         }
     }
 
+    /// Finds a person on whom `by` may perform `operation`.
     async fn user_of(
         &self,
         by: &Requester,

@@ -80,7 +80,7 @@ impl App {
 
     pub(super) async fn new_reset_link(&self, store: &Store, user: &User) -> Result<String, UserRefusal> {
         let token = new_key();
-        let new = self.token_to_keep(UserTokenKind::PasswordReset, Some(user), &token, LINK_TIME);
+        let new = self.new_token(UserTokenKind::PasswordReset, Some(user), &token, LINK_TIME);
         store.create_user_token(new).await?;
         Ok(self.reset_link(&token))
     }

@@ -115,6 +115,7 @@ impl App {
         Ok(NewSession { token, expires_at, user })
     }
 
+    /// Sessions that were last used before this time have ended.
     pub(super) fn seen_since(&self) -> Timestamp {
         self.inner.clock.now().minus(IDLE_MAX)
     }

@@ -50,7 +50,7 @@ impl App {
         check_account(&user)?;
         if user.totp_seed.is_some() {
             let token = new_key();
-            self.keep_token(UserTokenKind::SecondFactor, Some(&user), &token, CODE_TIME).await?;
+            self.store_token(UserTokenKind::SecondFactor, Some(&user), &token, CODE_TIME).await?;
             return Ok(SignIn::NeedsCode { token });
         }
         self.forgive_sign_in(attempt).await?;
@@ -80,25 +80,25 @@ impl App {
         self.begin_session(user, visitor).await
     }
 
-    pub(super) async fn keep_token(
+    pub(super) async fn store_token(
         &self,
         kind: UserTokenKind,
         user: Option<&User>,
         token: &str,
-        lasts: std::time::Duration,
+        valid_for: std::time::Duration,
     ) -> Result<(), UserRefusal> {
-        let new = self.token_to_keep(kind, user, token, lasts);
+        let new = self.new_token(kind, user, token, valid_for);
         Ok(self.inner.store.create_user_token(new).await?)
     }
 
-    pub(super) fn token_to_keep(
+    pub(super) fn new_token(
         &self,
         kind: UserTokenKind,
         user: Option<&User>,
         token: &str,
-        lasts: std::time::Duration,
+        valid_for: std::time::Duration,
     ) -> UserToken {
-        let expires_at = self.inner.clock.now().plus(lasts);
+        let expires_at = self.inner.clock.now().plus(valid_for);
         UserToken { token_hash: hash(token), kind, user_id: user.map(|user| user.id), expires_at }
     }
 

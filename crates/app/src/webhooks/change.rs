@@ -32,11 +32,12 @@ impl App {
         let mut problems = Vec::new();
         let url = changes.url.as_deref().and_then(|url| checked_url(url, &mut problems));
         let format = changes.format.as_deref().and_then(|text| checked_format(text, &mut problems));
-        let after = format.unwrap_or(before.format);
-        let filter = changes.events.or_else(|| (after != before.format).then(|| current_filter(&before)));
-        let events = filter.map(|events| resolve(&events, after, &mut problems));
+        let new_format = format.unwrap_or(before.format);
+        let filter =
+            changes.events.or_else(|| (new_format != before.format).then(|| current_filter(&before)));
+        let events = filter.map(|events| resolve(&events, new_format, &mut problems));
         if !problems.is_empty() {
-            return Err(WebhookRefusal::Validation(explained(problems, after, &before)));
+            return Err(WebhookRefusal::Validation(explained(problems, new_format, &before)));
         }
         let change = WebhookChange {
             url: url.map(|url| url.as_str().to_owned()),
@@ -63,8 +64,12 @@ fn current_filter(webhook: &Webhook) -> EventFilter {
 }
 
 /// Explains problems of events that the webhook keeps and that a new format cannot express: the caller must name others.
-fn explained(mut problems: Vec<FieldProblem>, after: WebhookFormat, before: &Webhook) -> Vec<FieldProblem> {
-    if after != before.format {
+fn explained(
+    mut problems: Vec<FieldProblem>,
+    new_format: WebhookFormat,
+    before: &Webhook,
+) -> Vec<FieldProblem> {
+    if new_format != before.format {
         problems.push(FieldProblem::new("/format", "`events` must be given with the new `format`"));
     }
     problems

@@ -33,7 +33,7 @@ impl App {
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
         let webhooks_max = self.inner.webhooks_per_server;
         let webhooks = self.inner.store.list_webhooks(caller.server_id, None, webhooks_max).await?.len();
-        if let Some(made) = self.webhook_made_before(caller, key.as_ref()).await? {
+        if let Some(made) = self.find_webhook_created_before(caller, key.as_ref()).await? {
             return Ok(made);
         }
         let mut problems = Vec::new();
@@ -58,19 +58,20 @@ impl App {
             secret: new_secret(),
         };
         let subject = AuditSubject::NewWebhook(caller.server_id, new.secret.clone());
-        let owned = key.as_ref().map(|key| (caller.account_id, key));
-        let store = self.recording_creation(&caller.requester(), Operation::WebhooksCreate, subject, owned);
+        let creation = key.as_ref().map(|key| (caller.account_id, key));
+        let store =
+            self.recording_creation(&caller.requester(), Operation::WebhooksCreate, subject, creation);
         let created = store.create_webhook(new).await;
         // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(made) = self.webhook_made_before(caller, key.as_ref()).await?
+            && let Some(made) = self.find_webhook_created_before(caller, key.as_ref()).await?
         {
             return Ok(made);
         }
         Ok(Created { value: created?, is_replay: false })
     }
 
-    async fn webhook_made_before(
+    async fn find_webhook_created_before(
         &self,
         caller: &Caller,
         key: Option<&CreationKey>,

@@ -19,6 +19,7 @@ pub(super) fn all_of(format: WebhookFormat) -> EventSet {
     }
 }
 
+/// The events that a filter selects; events that are unknown or that the format cannot express are added to `problems`.
 pub(super) fn resolve(
     filter: &EventFilter,
     format: WebhookFormat,

@@ -18,7 +18,7 @@ pub enum WebhookRefusal {
     OtherVersion(i64),
     #[error("the server has as many webhooks as a server may have")]
     TooMany,
-    /// The idempotency key was used for another request.
+    /// The idempotency key was used for another request, or could not be looked up.
     #[error("{}", .0.message())]
     Refused(Refusal),
     #[error(transparent)]

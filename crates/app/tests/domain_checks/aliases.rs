@@ -81,7 +81,7 @@ async fn wrong_aliases_are_distinguished() {
 }
 
 #[tokio::test]
-async fn addresses_instead_of_an_alias_do_for_links_only() {
+async fn addresses_instead_of_an_alias_are_enough_for_links_only() {
     let addresses = |world: &World| {
         world.server.a("rp.shop.example", V4).a("track.shop.example", V4);
     };

@@ -21,7 +21,7 @@ async fn check(
     assert_eq!(check.found, found, "{records:?}");
 }
 
-fn subdomain() -> World {
+fn subdomain_world() -> World {
     let world = World::new().with_domain("news.shop.example");
     world.server.a("news.shop.example", [198, 51, 100, 1]);
     world
@@ -117,7 +117,7 @@ async fn the_suggested_value_keeps_existing_tags() {
 }
 
 #[tokio::test]
-async fn of_two_records_the_milder_one_is_to_be_kept() {
+async fn of_two_records_the_milder_one_is_suggested() {
     let records = ["v=DMARC1; p=reject", "v=DMARC1; p=none; rua=mailto:a@shop.example"];
     let hint = "There are 2 DMARC records at _dmarc.shop.example, so receivers ignore all of them. Keep this one: v=DMARC1; \
                 p=none; rua=mailto:a@shop.example";
@@ -134,7 +134,7 @@ async fn the_policy_of_the_organisational_domain_counts() {
     ] {
         let hint = format!("The policy of shop.example ({decides}) counts for this domain too.");
         check(
-            subdomain(),
+            subdomain_world(),
             &[("_dmarc.shop.example", policy)],
             RecordStatus::Verified,
             &[policy],
@@ -142,8 +142,8 @@ async fn the_policy_of_the_organisational_domain_counts() {
         )
         .await;
     }
-    // Where the policy is another name's, it is no value for this one.
-    let world = subdomain();
+    // The policy of another name is not suggested for this one.
+    let world = subdomain_world();
     world.server.txt("_dmarc.shop.example", "v=DMARC1; p=reject; rua=mailto:x@shop.example");
     assert_eq!(world.check(Purpose::Dmarc).await.value, SUGGESTED);
     // Without an address or a mail server the name counts as one that does not exist (RFC 9091).
@@ -151,17 +151,23 @@ async fn the_policy_of_the_organisational_domain_counts() {
     let policy = "v=DMARC1; p=none; sp=quarantine; np=reject";
     let hint = "The policy of shop.example (np=reject) counts for this domain too.";
     check(world, &[("_dmarc.shop.example", policy)], RecordStatus::Verified, &[policy], Some(hint)).await;
-    // Its own record goes first.
+    // Its own record takes precedence.
     let own = "v=DMARC1; p=none";
     let records = [("_dmarc.shop.example", "v=DMARC1; p=reject"), ("_dmarc.news.shop.example", own)];
-    check(subdomain(), &records, RecordStatus::Verified, &[own], None).await;
+    check(subdomain_world(), &records, RecordStatus::Verified, &[own], None).await;
     let hint = "sp=x in the DMARC record at _dmarc.shop.example is no policy. It has to be sp=none, sp=quarantine or \
                 sp=reject.";
     let policy = "v=DMARC1; p=none; sp=x";
-    check(subdomain(), &[("_dmarc.shop.example", policy)], RecordStatus::Mismatch, &[policy], Some(hint))
-        .await;
+    check(
+        subdomain_world(),
+        &[("_dmarc.shop.example", policy)],
+        RecordStatus::Mismatch,
+        &[policy],
+        Some(hint),
+    )
+    .await;
     let missing = "There is no such record yet. Add this TXT record at _dmarc.news.shop.example.";
-    check(subdomain(), &[], RecordStatus::Missing, &[], Some(missing)).await;
+    check(subdomain_world(), &[], RecordStatus::Missing, &[], Some(missing)).await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ async fn suggested_records_verify_when_they_are_published() {
     let long = format!("v=spf1 {} -all", long.join(" "));
     let many: Vec<String> = (0..14).map(|number| format!("include:n{number}.example")).collect();
     let many = format!("v=spf1 {} -all", many.join(" "));
-    let befores: [&[&str]; 17] = [
+    let published: [&[&str]; 17] = [
         &[],
         &["v=spf1 -all"],
         &["v=spf1 mx a:gone.example -all"],
@@ -31,7 +31,7 @@ async fn suggested_records_verify_when_they_are_published() {
         &[&many],
     ];
     for include_is_good in [true, false] {
-        for before in befores {
+        for before in published {
             let world = World::new();
             if !include_is_good {
                 world.server.remove("spf.post.example");
@@ -82,7 +82,7 @@ async fn a_zone_has_short_strings_and_complete_names() {
 }
 
 #[tokio::test]
-async fn a_zone_does_not_repeat_what_is_in_place() {
+async fn a_zone_shows_what_is_in_place_as_comments() {
     let world = World::new().with_domain("news.shop.example");
     world.server.a("news.shop.example", [198, 51, 100, 1]);
     world.server.txt("news.shop.example", "v=spf1 +all").txt("_dmarc.shop.example", "v=DMARC1; p=reject");
@@ -91,7 +91,7 @@ async fn a_zone_does_not_repeat_what_is_in_place() {
     for line in [
         "; replaces the SPF record that is there: a name has only one",
         "news.shop.example. 3600 IN TXT \"v=spf1 include:spf.post.example ?all\"",
-        // A policy of its own would be another one than that of the domain above.
+        // A policy of its own would override the one of the domain above.
         "; not needed, the policy of the domain above counts: _dmarc.news.shop.example. 3600 IN TXT \"v=DMARC1; p=none; \
          rua=mailto:dmarc-reports@rp.post.example\"",
         "; in place: rp.news.shop.example. 3600 IN CNAME rp.post.example.",

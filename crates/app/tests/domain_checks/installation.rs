@@ -86,7 +86,7 @@ async fn a_printed_zone_verifies_when_it_is_published() {
 }
 
 #[tokio::test]
-async fn source_addresses_need_names_that_lead_back() {
+async fn ptr_names_have_to_resolve_back_to_source_addresses() {
     let name = "10.2.0.192.in-addr.arpa";
     let seen = check(|_| {}, name, RecordType::Ptr).await;
     let hint = "Ask whoever gave you 192.0.2.10 to set its reverse DNS (PTR) to out.post.example.";
@@ -114,7 +114,7 @@ async fn source_addresses_need_names_that_lead_back() {
 }
 
 #[tokio::test]
-async fn bounces_have_to_come_here() {
+async fn the_mx_of_the_return_path_has_to_lead_here() {
     let name = "rp.post.example";
     let elsewhere = |server: &DnsServer| drop_ref(server.mx(name, 10, "mx.other.example"));
     let seen = check(elsewhere, name, RecordType::Mx).await;
@@ -128,7 +128,7 @@ async fn bounces_have_to_come_here() {
 }
 
 #[tokio::test]
-async fn the_spf_of_the_include_is_never_the_include_itself() {
+async fn the_included_spf_record_does_not_include_itself() {
     let incomplete =
         |server: &DnsServer| drop_ref(server.txt("spf.post.example", "v=spf1 ip4:192.0.2.10 -all"));
     let seen = check(incomplete, "spf.post.example", RecordType::Txt).await;
@@ -147,7 +147,7 @@ async fn the_spf_of_the_include_is_never_the_include_itself() {
 }
 
 #[tokio::test]
-async fn policies_are_read_by_their_version() {
+async fn policies_are_recognised_by_their_version() {
     let name = "_smtp._tls.rp.post.example";
     for (text, status, hint) in [
         ("v=TLSRPTv1; rua=https://reports.example/", RecordStatus::Verified, None),

@@ -66,7 +66,7 @@ fn publish(world: &World) {
 }
 
 /// Whether mail-auth lets both addresses pass.
-async fn others_pass(world: &World) -> bool {
+async fn passes_mail_auth(world: &World) -> bool {
     let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
     for connection in &mut connections {
         connection.port = world.server.address().port();
@@ -87,7 +87,7 @@ async fn others_pass(world: &World) -> bool {
 }
 
 #[tokio::test]
-async fn spf_passes_here_when_it_passes_there() {
+async fn spf_is_verified_exactly_if_it_passes_mail_auth() {
     let mut rng = StdRng::seed_from_u64(7208);
     let (mut passed, mut refused) = (0, 0);
     for _ in 0..150 {
@@ -100,7 +100,7 @@ async fn spf_passes_here_when_it_passes_there() {
         let record = format!("v=spf1 {}", terms.join(" "));
         world.server.txt(DOMAIN, &record);
         let ours = world.check(Purpose::Spf).await;
-        let theirs = others_pass(&world).await;
+        let theirs = passes_mail_auth(&world).await;
         assert_eq!(ours.status == RecordStatus::Verified, theirs, "{record}: {ours:?}");
         if theirs { passed += 1 } else { refused += 1 }
     }

@@ -17,7 +17,7 @@ fn config(sources: &[(&str, &str)]) -> ServiceConfig {
     ServiceConfig { host: name(HOST), uses_host: sources.is_empty(), sources, takes_reports: true }
 }
 
-/// Of a domain whose records are all right, but for the SPF record that is given.
+/// Checks of a domain with this SPF record, whose other records are right.
 async fn checks(world: &World, config: &ServiceConfig, spf: &str) -> Vec<RecordCheck> {
     world.server.txt(DOMAIN, spf).txt(SELECTOR_NAME, &txt_of(key_one()));
     world.server.txt("_dmarc.shop.example", "v=DMARC1; p=none");
@@ -54,18 +54,18 @@ async fn trouble_with_our_own_names_is_no_verdict_on_customers() {
 
 #[tokio::test]
 async fn private_addresses_are_neither_judged_nor_suggested() {
-    // The name says what receivers see.
+    // The HELO name has the address that receivers see.
     let world = World::new();
     world.server.a("nat.post.example", [203, 0, 113, 7]).remove("spf.post.example");
     let nat = config(&[("10.0.0.5", "nat.post.example")]);
     let seen = checks(&world, &nat, "v=spf1 ip4:203.0.113.7 -all").await;
     assert_eq!(verdict(&seen[0]), (RecordStatus::Verified, None));
-    // It says nothing: the other address decides.
+    // It has no address: only the other source counts.
     let world = World::new();
     let both = config(&[("10.0.0.5", "nat.post.example"), ("192.0.2.10", "out.post.example")]);
     let seen = checks(&world, &both, "v=spf1 ip4:192.0.2.10 -all").await;
     assert_eq!(verdict(&seen[0]), (RecordStatus::Verified, None));
-    // There is no other: nothing is known, and nothing suggested.
+    // Without another source, nothing is known and nothing is suggested.
     let world = World::new();
     let seen = checks(&world, &nat, "v=spf1 mx -all").await;
     let hint = "This service does not know which addresses it sends from, so SPF cannot be judged. Its operator gives \
@@ -155,7 +155,7 @@ async fn records_that_cannot_be_read_whole_get_no_suggestion() {
     let seen = checks(&World::new(), &public, &many).await;
     assert_eq!(seen[0].status, RecordStatus::Mismatch);
     assert_eq!(seen[0].value, format!("v=spf1 {} include:spf.post.example -all", terms.join(" ")));
-    // So are five records, and of six no suggestion is made.
+    // Five records are merged; for six, no suggestion is made.
     let world = World::new();
     for number in 1..5 {
         world.server.txt(DOMAIN, &format!("v=spf1 ip4:198.51.100.{number} -all"));

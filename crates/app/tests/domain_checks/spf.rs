@@ -7,7 +7,7 @@ use crate::world::{DOMAIN, World, verdict};
 const OURS: &str = "include:spf.post.example";
 const ADDRESSES: &str = "ip4:192.0.2.10 ip6:2001:db8::10";
 
-/// The records of the domain; then status, suggested value and hint.
+/// Publishes the records of the domain; compares status, suggested value and hint.
 async fn check(world: &World, records: &[&str], status: RecordStatus, value: &str, hint: Option<&str>) {
     for record in records {
         world.server.txt(DOMAIN, record);
@@ -18,7 +18,7 @@ async fn check(world: &World, records: &[&str], status: RecordStatus, value: &st
     assert_eq!(check.found, records, "{records:?}");
 }
 
-/// Beside texts of other services; the verdict needs no change of the record.
+/// Publishes the record, after what `others` publishes, and expects that it is verified without a change.
 async fn passes(record: &str, others: impl FnOnce(&World)) {
     let world = World::new();
     others(&world);
@@ -59,7 +59,7 @@ async fn our_include_is_offered_only_while_it_is_good() {
 }
 
 #[tokio::test]
-async fn our_own_mistake_is_not_the_customers() {
+async fn our_own_mistake_does_not_fail_the_customers_record() {
     let hint = "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at \
                 spf.post.example does not allow exactly its own addresses: the operator has to correct it.";
     for spoiled in ["", "v=spf1 ip4:192.0.2.10 -all", "v=spf1 nonsense -all", "v=spf1 +all"] {
@@ -77,7 +77,7 @@ async fn our_own_mistake_is_not_the_customers() {
             check(&world, &[record], RecordStatus::Verified, record, Some(hint)).await;
         }
     }
-    // Theirs is not right either: the include is offered no more.
+    // If theirs is wrong too, our addresses are offered instead of the include.
     let world = World::new();
     world.server.remove("spf.post.example");
     let record = format!("v=spf1 -ip6:2001:db8::/32 {OURS} -all");
@@ -130,7 +130,7 @@ async fn a_record_split_into_strings_is_one() {
 }
 
 #[tokio::test]
-async fn a_record_without_us_is_offered_merged() {
+async fn a_record_without_our_addresses_is_offered_with_them() {
     let hint = |value: &str| {
         format!(
             "Your SPF record does not allow this service's addresses 192.0.2.10 and 2001:db8::10. Change it to: {value}"
@@ -185,7 +185,7 @@ async fn too_many_lookups_are_counted_and_the_dearest_includes_named() {
     world.server.mx(DOMAIN, 10, "mx.shop.example").a("mx.shop.example", [198, 51, 100, 1]);
     world.server.aaaa("mx.shop.example", [0x2001, 0xdb8, 0, 0, 0, 0, 0, 9]);
     let record = format!("v=spf1 mx include:big.example include:small.example {OURS} -all");
-    // Addresses, because our include would cost another one; in front, because receivers give up before the end.
+    // Addresses, because our include would cost another lookup; in front, because receivers give up before the end.
     let value = format!("v=spf1 {ADDRESSES} mx include:big.example include:small.example -all");
     let hint = format!(
         "Your SPF needs 12 lookups; 10 are allowed. These includes cost most: include:big.example (6), \
@@ -235,7 +235,7 @@ async fn a_term_that_may_match_somebody_else_is_never_left_out() {
     for name in ["x1.example", "x2.example", "x3.example"] {
         world.server.a(name, [198, 51, 100, 1]);
     }
-    // Somebody else's void mail host has the words of theirs, which is not void.
+    // The `mx` of this included record is void. It has the same text as the domain's own `mx`, which is not.
     world.server.txt("other.example", "v=spf1 mx exists:%{i}.y1.example exists:%{i}.y2.example -all");
     world.server.mx(DOMAIN, 10, "x1.example");
     for terms in [
@@ -262,7 +262,7 @@ async fn a_record_for_everybody_is_verified_with_a_warning() {
         "Your SPF record allows every server in the world to send as shop.example (+all). Change it to: {value}"
     );
     check(&World::new(), &["v=spf1 +all"], RecordStatus::Verified, &value, Some(&hint)).await;
-    // Also when we are allowed before it comes to that.
+    // Also if an earlier term allows our addresses.
     check(&World::new(), &[&format!("v=spf1 {OURS} +all")], RecordStatus::Verified, &value, Some(&hint))
         .await;
     let world = World::new();
@@ -277,7 +277,7 @@ async fn a_record_for_everybody_is_verified_with_a_warning() {
 }
 
 #[tokio::test]
-async fn errors_and_circles_are_named_and_left_out_of_the_suggestion() {
+async fn errors_and_loops_are_named_and_left_out_of_the_suggestion() {
     let value = format!("v=spf1 mx {OURS} ?all");
     let hint = format!(
         "Your SPF record has an error, so receivers ignore all of it: ip4:198.51.100 is not valid. The new record leaves out \
@@ -324,7 +324,7 @@ async fn errors_and_circles_are_named_and_left_out_of_the_suggestion() {
 }
 
 #[tokio::test]
-async fn a_mistake_inside_an_include_does_not_cost_the_include() {
+async fn an_include_with_a_mistake_inside_stays_in_the_suggestion() {
     let world = World::new();
     world.server.txt("a.example", "v=spf1 include:gone.example -all");
     let value = format!("v=spf1 {ADDRESSES} include:a.example -all");
@@ -336,7 +336,7 @@ async fn a_mistake_inside_an_include_does_not_cost_the_include() {
 }
 
 #[tokio::test]
-async fn a_record_with_quotes_around_it_is_seen_by_nobody() {
+async fn records_that_only_look_like_spf_are_offered_corrected() {
     let value = format!("v=spf1 ip4:198.51.100.1 {OURS} -all");
     let hint = format!(
         "This TXT record looks like SPF, but does not begin with v=spf1 and a space, so receivers do not see it. Replace \

@@ -16,7 +16,7 @@ fn no_answer(reason: &str) -> String {
     )
 }
 
-/// All that a domain needs.
+/// Publishes all records that a domain needs.
 fn publish(world: &World) {
     world.server.txt(DOMAIN, "v=spf1 include:spf.post.example -all").txt(SELECTOR_NAME, &txt_of(key_one()));
     world.server.txt("_dmarc.shop.example", "v=DMARC1; p=none");
@@ -44,7 +44,7 @@ async fn failing_name_servers_are_no_verdict() {
         let error = RecordStatus::DnsError;
         let hint = |name: &str| no_answer(&format!("TXT lookup of {name}: {reason}"));
         assert_eq!(seen(Purpose::Spf), (error, Some(hint(DOMAIN).as_str())));
-        // A record may be there that is only not seen: a new one in its place would cost them their other mail.
+        // An existing record may only be unreachable: replacing it by a new one would break the customer's other mail.
         assert_eq!(checks[0].value, "");
         let zone = zone_fragment(&checks);
         assert!(zone.starts_with("; no value is known for shop.example. TXT\n"), "{zone}");
@@ -90,7 +90,7 @@ async fn trouble_behind_an_include_is_no_verdict_either() {
 }
 
 #[tokio::test]
-async fn a_circle_of_aliases_at_a_text_is_the_customers_mistake() {
+async fn a_cname_loop_at_a_text_record_is_a_mismatch() {
     let world = World::new();
     world
         .server
@@ -134,7 +134,7 @@ async fn a_repaired_record_is_seen_at_once() {
 }
 
 #[tokio::test]
-async fn strangers_fill_neither_memory_nor_time() {
+async fn long_records_are_shown_shortened() {
     let world = World::new();
     for number in 0..120 {
         world.server.txt(DOMAIN, &format!("v=spf1 {} {number} -all", "x".repeat(400)));

@@ -69,7 +69,7 @@ impl World {
         self.checks_with(&Self::config()).await
     }
 
-    /// For an installation that is set up in another way.
+    /// Checks with another configuration of the installation.
     pub(crate) async fn checks_with(&self, config: &ServiceConfig) -> Vec<RecordCheck> {
         let dns = self.dns();
         let service = Service::look_up(&dns, config).await;
@@ -100,7 +100,7 @@ pub(crate) fn key_two() -> &'static DkimKey {
     KEY.get_or_init(|| DkimKey::generate().expect("keys can be generated"))
 }
 
-/// As an operator or a customer enters it.
+/// Parses a name as an operator or a customer enters it.
 pub(crate) fn name(entered: &str) -> DomainName {
     DomainName::parse_entered(entered).expect("tests have good names")
 }

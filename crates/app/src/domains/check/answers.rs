@@ -77,12 +77,12 @@ impl<'a> View<'a> {
     }
 
     /// A view of the same answers, with no missing questions recorded yet.
-    pub(super) fn again(&self) -> Self {
+    pub(super) fn fresh(&self) -> Self {
         Self::new(self.answers)
     }
 
     /// Adds the questions that another view of the same answers missed.
-    pub(super) fn note(&self, missed: BTreeSet<Question>) {
+    pub(super) fn add_missed(&self, missed: BTreeSet<Question>) {
         self.missed.borrow_mut().extend(missed);
     }
 

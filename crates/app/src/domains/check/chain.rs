@@ -5,7 +5,7 @@ use super::record::RecordType;
 
 const ALIASES_MAX: usize = 8;
 
-/// The end of a name's aliases.
+/// Where the aliases of a name lead.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chain {
     /// The names that the aliases lead to, empty if the name is not an alias. The last one is not an alias.

@@ -149,7 +149,7 @@ impl KeyRecord {
         })
     }
 
-    /// Why receivers could not verify a signature made with `wanted` by this record.
+    /// Why receivers could not use this record to verify a signature by the key of `wanted`.
     fn fault(&self, wanted: &Self) -> Option<Fault> {
         let text = |text: &str| Some(Fault::Text(text.to_owned()));
         let allows = |list: &Option<String>, words: &[&str]| {

@@ -78,7 +78,7 @@ fn judge_organisation(
     })
 }
 
-/// The tag of the policy that applies to a subdomain of the domain with the policy.
+/// The tag (`p`, `sp` or `np`) of the organisational domain's policy that applies to its subdomain `domain`.
 fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'static str, NotAskedYet> {
     // RFC 9091 3.2: `np` applies to names that have no records at all.
     if tag_value(policy, "np").is_some() {
@@ -116,7 +116,7 @@ fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<S
                     shown(value.as_bytes())
                 ));
             }
-            // RFC 7489 6.6.3: with an address for reports it counts as p=none.
+            // RFC 7489 6.6.3: a record without p=, but with an address for reports, counts as p=none.
             None if tag == "p" && tag_value(&text, "rua").is_none() => {
                 return mismatch(format!(
                     "The DMARC record at {name} has no policy, so receivers ignore it. Add p=none: {}",
@@ -169,7 +169,8 @@ fn judge_several(record: &ExpectedRecord, name: &str, several: &[&[u8]], found: 
     RecordCheck { value: String::from_utf8_lossy(kept).into_owned(), ..check }
 }
 
-/// Rank of a policy by how much mail it refuses. With several records none applies now, so suggest the mildest.
+/// Rank of a policy: the less mail it refuses, the higher; records without a valid policy come last. With several
+/// records none applies now, so the mildest is suggested.
 fn mildness(policy: &[u8]) -> (u8, bool) {
     let text = String::from_utf8_lossy(policy);
     let mildness = match tag_value(&text, "p").map(str::to_ascii_lowercase).as_deref() {

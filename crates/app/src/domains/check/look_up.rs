@@ -11,7 +11,7 @@ use super::expected::ExpectedRecords;
 use super::judge::judge_all;
 use super::record::{RecordCheck, RecordType};
 
-/// Maximum number of questions of one check of a domain; further questions of an SPF record are treated as failed.
+/// Maximum number of questions of one check; further questions count as failed.
 const QUESTIONS_MAX: usize = 240;
 const TIME_MAX: Duration = Duration::from_secs(30);
 

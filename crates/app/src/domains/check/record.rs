@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_domain_is_verified_without_a_key_that_is() {
+    fn a_domain_without_a_verified_key_is_not_verified() {
         use RecordStatus::{DnsError, Missing, Pending, Verified};
         let of = |keys: &[RecordStatus]| {
             let optional_key = |status| RecordCheck { purpose: Purpose::Dkim, ..check(false, status) };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_contract_are_on_the_wire() {
+    fn a_check_serialises_with_the_documented_names() {
         let json = serde_json::to_value(check(true, RecordStatus::DnsError)).unwrap();
         let expected = serde_json::json!({
             "purpose": "spf", "type": "TXT", "name": "example.com", "value": "", "required": true,

@@ -23,7 +23,8 @@ impl Service {
         if let Ok(Allowed::NotAll) = allows_all(&view, &service, &service.spf_name()) {
             tracing::warn!(
                 name = service.spf_name(),
-                "the SPF record that customers include has to allow the addresses of this service, and nobody else"
+                "the SPF record that customers include does not allow exactly the addresses of this service; \
+                 until it does, customers are told to list the addresses instead"
             );
         }
         service

@@ -126,10 +126,10 @@ fn slice(
     let step = usize::try_from(step).ok().filter(|step| *step > 0);
     let step = step.ok_or_else(|| invalid("a slice goes forwards; use `reverse` first"))?;
     let length = value.len().ok_or_else(|| invalid(format!("a {} cannot be cut", kind_of(value))))?;
-    let at = |place: Option<i64>, otherwise: usize| match place {
-        None => otherwise,
-        Some(place) if place < 0 => length.saturating_sub(place.unsigned_abs() as usize),
-        Some(place) => (place as usize).min(length),
+    let at = |index: Option<i64>, default: usize| match index {
+        None => default,
+        Some(index) if index < 0 => length.saturating_sub(index.unsigned_abs() as usize),
+        Some(index) => (index as usize).min(length),
     };
     let (start, stop) = (at(number(start)?, 0), at(number(stop)?, length));
     let count = stop.saturating_sub(start);

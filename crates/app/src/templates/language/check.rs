@@ -37,8 +37,8 @@ fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (SourcePosition, 
     for token in tokenize(source, false, syntax()) {
         // The parser will report this error.
         let Ok((token, span)) = token else { return Ok(()) };
-        let too_many = |what: &str, most: usize| {
-            Err((lines.position(span.start_offset), format!("there are more than {most} {what}")))
+        let too_many = |items: &str, max: usize| {
+            Err((lines.position(span.start_offset), format!("there are more than {max} {items}")))
         };
         match token {
             Token::VariableStart | Token::BlockStart => {

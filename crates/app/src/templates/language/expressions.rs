@@ -62,8 +62,8 @@ const OPERATOR_TESTS: [(&str, &str); 13] = [
 ];
 
 impl Lowering<'_> {
-    /// minijinja reports a missing variable with its place, unless it is the branch of a condition or an argument:
-    /// these are written with `required`.
+    /// Writes an expression. minijinja reports a missing variable with its position, unless it is the branch of a
+    /// condition or an argument: these are written with `required`.
     pub(super) fn expression(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, hint, false).map(drop),
@@ -169,7 +169,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// An expression before a filter, in parentheses where precedence requires it.
+    /// Writes an expression before a filter, in parentheses where precedence requires it.
     pub(super) fn operand(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
         let is_plain = match expr {
             Expr::Var(_)
@@ -194,7 +194,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// An expression whose absence names it, in a place where minijinja would not.
+    /// Writes an expression where minijinja would not name a missing variable; adds a filter that does.
     fn required(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
         if !is_path(expr) {
             return self.expression(expr, hint, allowed);
@@ -317,7 +317,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// A variable, or a part of one. Returns its number.
+    /// Writes a variable, or a part of one, and records its look-up. Returns the number of the look-up.
     fn lookup(&mut self, expr: &Expr<'_>, hint: InputKind, is_optional: bool) -> Checked<usize> {
         let start = self.out.len();
         self.path_text(expr)?;
@@ -473,10 +473,10 @@ fn compare_sign(op: CompareOpKind) -> &'static str {
 }
 
 /// Error about an unknown name, with the most similar known one.
-fn unknown<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str>) -> String {
+fn unknown<'n>(kind: &str, name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let shown: String = name.chars().take(60).collect();
     match crate::templates::missing::nearest(name, known) {
-        Some(nearest) => format!("there is no {what} `{shown}`; did you mean `{nearest}`?"),
-        None => format!("there is no {what} `{shown}`"),
+        Some(nearest) => format!("there is no {kind} `{shown}`; did you mean `{nearest}`?"),
+        None => format!("there is no {kind} `{shown}`"),
     }
 }

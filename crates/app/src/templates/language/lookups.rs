@@ -12,7 +12,7 @@ pub(crate) enum Segment {
     Entry,
 }
 
-/// Use of a variable.
+/// Kind of value that the use of a variable suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputKind {
     Any,

@@ -13,7 +13,7 @@ use super::scope::{Binding, DEPTH_MAX, Scopes};
 /// The filter behind the list of a loop.
 pub(crate) const ENTRIES: &str = "postroad_entries";
 
-/// A source text that can be compiled.
+/// A source text, rewritten to what minijinja compiles.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     /// With the same lines as the source.
@@ -99,7 +99,7 @@ impl<'a> Lowering<'a> {
                 Ok(())
             }
             Stmt::IfCond(condition) => self.condition(condition),
-            Stmt::ForLoop(each) => self.each(each, each.span()),
+            Stmt::ForLoop(for_loop) => self.for_loop(for_loop, for_loop.span()),
             Stmt::WithBlock(with) => self.with(with, with.span()),
             Stmt::Set(set) => {
                 self.open("{% set ", set.span());
@@ -170,19 +170,19 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn each(&mut self, each: &ForLoop<'_>, span: Span) -> Checked<()> {
-        if each.recursive {
+    fn for_loop(&mut self, for_loop: &ForLoop<'_>, span: Span) -> Checked<()> {
+        if for_loop.recursive {
             return self.refuse(span, "loops cannot be recursive");
         }
-        self.open("{% for ", each.target.span());
-        let names = self.targets(&each.target)?;
+        self.open("{% for ", for_loop.target.span());
+        let names = self.targets(&for_loop.target)?;
         write!(self.out, "{} in ", names.join(", ")).expect("strings take everything");
-        let path = self.path_of(&each.iter);
-        let depth = self.depth(&each.iter) + 1;
+        let path = self.path_of(&for_loop.iter);
+        let depth = self.depth(&for_loop.iter) + 1;
         if depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
-        self.operand(&each.iter, InputKind::List, Allowed::Value)?;
+        self.operand(&for_loop.iter, InputKind::List, Allowed::Value)?;
         write!(self.out, "|{ENTRIES}").expect("strings take everything");
         self.scopes.push();
         self.scopes.bind("loop", Binding::default());
@@ -193,16 +193,16 @@ impl<'a> Lowering<'a> {
             });
             self.scopes.bind(name, Binding { path, depth });
         }
-        if let Some(filter) = &each.filter_expr {
+        if let Some(filter) = &for_loop.filter_expr {
             self.out.push_str(" if ");
             self.expression(filter, InputKind::Any, Allowed::Null)?;
         }
         self.out.push_str(" %}");
-        self.statements(&each.body);
+        self.statements(&for_loop.body);
         self.scopes.pop();
-        if !each.else_body.is_empty() {
+        if !for_loop.else_body.is_empty() {
             self.out.push_str("{% else %}");
-            self.statements(&each.else_body);
+            self.statements(&for_loop.else_body);
         }
         self.out.push_str("{% endfor %}");
         Ok(())

@@ -12,7 +12,7 @@ pub struct TemplateProblem {
     pub message: String,
 }
 
-/// A place in a source text.
+/// A position in a source text, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SourcePosition {
     pub(crate) line: usize,
@@ -20,7 +20,7 @@ pub(crate) struct SourcePosition {
 }
 
 impl SourcePosition {
-    /// The whole text.
+    /// Position not known; shown as the whole text.
     pub(crate) const UNKNOWN: Self = Self { line: 0, column: 0 };
 }
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::position::Position;
-use super::protect::{place_of, protect};
+use super::protect::{position_of, protect};
 use crate::templates::language::SourcePosition;
 
 /// Finds the first unclosed comment, quote or brace in the `<style>` and `<mj-style>` elements of a source.
@@ -12,19 +12,19 @@ pub(crate) fn check_css(source: &str) -> Result<(), (SourcePosition, String)> {
     let protected = protect(source);
     for sheet in style_sheets(&protected.text) {
         let start = sheet.start;
-        if let Err((at, what)) = scan(&protected.text.as_bytes()[sheet]) {
-            let place = place_of(source, protected.offset_in_source(start + at));
-            return Err((place, format!("this is not valid CSS: {what}")));
+        if let Err((at, problem)) = scan(&protected.text.as_bytes()[sheet]) {
+            let position = position_of(source, protected.offset_in_source(start + at));
+            return Err((position, format!("this is not valid CSS: {problem}")));
         }
     }
     Ok(())
 }
 
 /// Position of the first style sheet.
-pub(crate) fn place_of_styles(source: &str) -> SourcePosition {
+pub(crate) fn position_of_styles(source: &str) -> SourcePosition {
     let protected = protect(source);
     let start = style_sheets(&protected.text).first().map_or(0, |sheet| sheet.start);
-    place_of(source, protected.offset_in_source(start))
+    position_of(source, protected.offset_in_source(start))
 }
 
 fn style_sheets(text: &str) -> Vec<Range<usize>> {
@@ -41,6 +41,7 @@ fn style_sheets(text: &str) -> Vec<Range<usize>> {
     sheets
 }
 
+/// Returns the offset of the first problem, and its description.
 fn scan(sheet: &[u8]) -> Result<(), (usize, &'static str)> {
     let mut open = Vec::new();
     let mut at = 0;
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_have_their_places() {
+    fn mistakes_have_their_positions() {
         for (source, line, column, words) in [
             ("<style>p { color: red }\n}</style>", 2, 1, "`}` without"),
             ("<style>p { color: red\n td { color: blue }</style>", 1, 10, "`{` without"),
@@ -100,8 +101,8 @@ mod tests {
             ("<style>/* a\n</style>", 1, 8, "comment"),
             ("<mj-style>a{b:c}}</mj-style>", 1, 17, "`}` without"),
         ] {
-            let (place, message) = check_css(source).unwrap_err();
-            assert_eq!((place.line, place.column), (line, column), "{source}: {message}");
+            let (position, message) = check_css(source).unwrap_err();
+            assert_eq!((position.line, position.column), (line, column), "{source}: {message}");
             assert!(message.contains(words), "{source}: {message}");
         }
     }

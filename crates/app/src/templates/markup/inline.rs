@@ -37,10 +37,11 @@ pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
         .keep_at_rules(true)
         .keep_style_tags(styles == Styles::Kept)
         .build();
-    // The parser wraps table rows in a `tbody` if there is none, but not around the tags of a loop.
+    // The parser adds a `tbody` around rows without one, but leaves the tags of a loop outside. The author's own are
+    // marked, so that added ones can be removed.
     let marked = protected.text.replace("<tbody", WRITTEN_BODY);
-    let made = inliner.inline(&marked).map_err(|error| error.to_string())?;
-    let restored = protected.restore(&without_implied_bodies(&made));
+    let inlined = inliner.inline(&marked).map_err(|error| error.to_string())?;
+    let restored = protected.restore(&without_implied_bodies(&inlined));
     let is_document = ["<html", "<body", "<!doctype"].iter().any(|mark| contains_any_case(html, mark));
     Ok(if is_document { restored } else { fragment_of(&restored) })
 }
@@ -106,19 +107,22 @@ mod tests {
     #[test]
     fn styles_go_into_elements_and_tags_stay_where_they_are() {
         let html = "<style>td { color: red } .big { font-size: {{ size }}px } @media print { td { color: black } }</style>\
-                    <table>{% for row in rows %}<tr><td class=\"big\">{{ row.a & 1 }}</td></tr>{% endfor %}</table>"
-            .replace(" & 1", "");
-        let made = inline_css(&html, Styles::Removed).unwrap();
-        assert!(made.contains("{% for row in rows %}<tr>"), "{made}");
-        assert!(made.contains("</tr>{% endfor %}"), "{made}");
-        assert!(made.contains("color: red"), "{made}");
-        assert!(made.contains("font-size: {{ size }}px"), "{made}");
-        assert!(made.contains("@media print"), "{made}");
-        assert!(!made.contains("<html"), "a part stays a part: {made}");
+                    <table>{% for row in rows %}<tr><td class=\"big\">{{ row.a }}</td></tr>{% endfor %}</table>";
+        let inlined = inline_css(html, Styles::Removed).unwrap();
+        assert!(inlined.contains("{% for row in rows %}<tr>"), "{inlined}");
+        assert!(inlined.contains("</tr>{% endfor %}"), "{inlined}");
+        assert!(inlined.contains("color: red"), "{inlined}");
+        assert!(inlined.contains("font-size: {{ size }}px"), "{inlined}");
+        assert!(inlined.contains("@media print"), "{inlined}");
+        assert!(!inlined.contains("<html"), "a part stays a part: {inlined}");
         let written = html.replace("<table>", "<table><tbody><tr><td>h</td></tr></tbody></table><table>");
-        let made = inline_css(&written, Styles::Removed).unwrap();
-        assert_eq!((made.matches("<tbody>").count(), made.matches("</tbody>").count()), (1, 1), "{made}");
-        assert!(!made.contains("postroad"), "{made}");
+        let inlined = inline_css(&written, Styles::Removed).unwrap();
+        assert_eq!(
+            (inlined.matches("<tbody>").count(), inlined.matches("</tbody>").count()),
+            (1, 1),
+            "{inlined}"
+        );
+        assert!(!inlined.contains("postroad"), "{inlined}");
         assert_eq!(
             inline_css("<p>a &amp b</p>", Styles::Removed).unwrap(),
             "<p>a &amp b</p>",
@@ -129,7 +133,7 @@ mod tests {
     #[test]
     fn nothing_is_fetched() {
         let html = "<html><head><link rel=\"stylesheet\" href=\"file:///etc/passwd\"><style>@import url(http://127.0.0.1:9/x.css); p { color: red }</style></head><body><p>x</p></body></html>";
-        let made = inline_css(html, Styles::Removed).unwrap();
-        assert!(!made.contains("root:"), "{made}");
+        let inlined = inline_css(html, Styles::Removed).unwrap();
+        assert!(!inlined.contains("root:"), "{inlined}");
     }
 }

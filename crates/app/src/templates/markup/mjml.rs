@@ -5,7 +5,7 @@ use mrml::prelude::parser::{Error, ParserOptions};
 use mrml::prelude::render::RenderOptions;
 
 use super::nesting::{Syntax, nesting};
-use super::protect::{place_of, protect};
+use super::protect::{position_of, protect};
 use crate::templates::language::SourcePosition;
 
 const ELEMENTS_MAX: usize = 5_000;
@@ -14,11 +14,11 @@ const ELEMENTS_MAX: usize = 5_000;
 pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, String)> {
     let whole = |message: String| (SourcePosition { line: 0, column: 0 }, message);
     let protected = protect(source);
-    let there = |at: usize| place_of(source, protected.offset_in_source(at));
+    let position_at = |at: usize| position_of(source, protected.offset_in_source(at));
     match nesting(&protected.text, Syntax::Mjml) {
         Err(at) => {
             let message = "this is not valid MJML: an element does not end where it should, or they are nested too deep";
-            return Err((there(at), message.to_owned()));
+            return Err((position_at(at), message.to_owned()));
         }
         Ok(nesting) if nesting.elements > ELEMENTS_MAX => {
             return Err(whole(format!("the MJML has more than {ELEMENTS_MAX} elements")));
@@ -29,10 +29,10 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, Stri
     let parsed = mrml::parse_with_options(&protected.text, &options).map_err(|error| {
         let text = error.to_string();
         // The rest is a position in the protected text.
-        let what = text.split(" in root template").next().unwrap_or_default();
-        let message = format!("this is not valid MJML: {what}");
+        let reason = text.split(" in root template").next().unwrap_or_default();
+        let message = format!("this is not valid MJML: {reason}");
         offset_of(&error, &protected.text)
-            .map_or_else(|| whole(message.clone()), |at| (there(at), message.clone()))
+            .map_or_else(|| whole(message.clone()), |at| (position_at(at), message.clone()))
     })?;
     let html = parsed
         .element
@@ -53,9 +53,9 @@ fn offset_of(error: &Error, text: &str) -> Option<usize> {
         Error::EndOfStream { .. } => Some(text.len()),
         Error::NoRootNode => Some(0),
         Error::ParserError { source, .. } => {
-            let place = source.pos();
-            let lines = text.split_inclusive('\n').take(place.row.saturating_sub(1) as usize);
-            Some(lines.map(str::len).sum::<usize>() + place.col.saturating_sub(1) as usize)
+            let position = source.pos();
+            let lines = text.split_inclusive('\n').take(position.row.saturating_sub(1) as usize);
+            Some(lines.map(str::len).sum::<usize>() + position.col.saturating_sub(1) as usize)
         }
         Error::SizeLimit { .. } => None,
     }

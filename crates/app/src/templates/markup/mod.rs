@@ -9,7 +9,7 @@ mod plain_text;
 mod position;
 mod protect;
 
-pub(super) use css::{check_css, place_of_styles};
+pub(super) use css::{check_css, position_of_styles};
 pub(super) use inline::{Styles, inline_css};
 pub(super) use mjml::mjml_to_html;
 pub(super) use plain_text::plain_text;

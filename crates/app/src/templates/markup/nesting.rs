@@ -3,7 +3,7 @@
 //!
 //! HTML that parsers could interpret differently counts as misnested.
 
-/// Kinds of nodes in well-nested HTML.
+/// Number of elements in well-nested HTML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Nesting {
     pub(super) elements: usize,
@@ -114,7 +114,7 @@ fn skip_declaration(text: &str) -> Option<&str> {
     is_doctype.then(|| &text[end + 1..])
 }
 
-/// The text after the end of a `<style>` element.
+/// The text after the end of a `<style>` or `<title>` element.
 fn skip_raw<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let mut from = 0;
     loop {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_elements_are_counted_and_odd_ones_ignored() {
+    fn nested_elements_are_counted_and_odd_ones_refused() {
         let elements = |text: &str| nesting(text, Syntax::Html).ok().map(|nesting| nesting.elements);
         assert_eq!(
             elements(

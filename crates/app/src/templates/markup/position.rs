@@ -30,7 +30,7 @@ impl Position {
     }
 
     fn step(self, bytes: &[u8], at: usize, byte: u8) -> Self {
-        let before = |text: &[u8]| bytes[..=at].ends_with(text);
+        let ends_here = |text: &[u8]| bytes[..=at].ends_with(text);
         match self {
             Self::Text if byte == b'<' => match bytes.get(at + 1) {
                 Some(next) if next.is_ascii_alphabetic() || matches!(next, b'/' | b'!') => {
@@ -47,8 +47,7 @@ impl Position {
                 if name == "!--" { Self::Comment } else { Self::Name(name) }
             }
             Self::Tag(name) => match byte {
-                b'>' if before(b"/>") && !name.starts_with("mj-") => opened(&name),
-                b'>' if before(b"/>") => Self::Text,
+                b'>' if ends_here(b"/>") && name.starts_with("mj-") => Self::Text,
                 b'>' => opened(&name),
                 b'"' | b'\'' => Self::Value(name, byte),
                 b'=' if bytes.get(at + 1).is_some_and(|next| !matches!(next, b'"' | b'\'' | b' ' | b'>')) => {
@@ -59,7 +58,7 @@ impl Position {
             Self::Value(name, b' ') if byte == b'>' => opened(&name),
             Self::Value(name, b' ') if byte.is_ascii_whitespace() => Self::Tag(name),
             Self::Value(name, quote) if byte == quote && quote != b' ' => Self::Tag(name),
-            Self::Comment if before(b"-->") => Self::Text,
+            Self::Comment if ends_here(b"-->") => Self::Text,
             Self::Inside(name) if byte == b'<' => {
                 let rest = &bytes[at + 1..];
                 let is_end = rest.first() == Some(&b'/')

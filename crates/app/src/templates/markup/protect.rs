@@ -56,7 +56,7 @@ struct PieceStart {
 }
 
 /// Line and column of an offset in a source.
-pub(super) fn place_of(source: &str, offset: usize) -> SourcePosition {
+pub(super) fn position_of(source: &str, offset: usize) -> SourcePosition {
     let before = &source[..source.floor_char_boundary(offset)];
     let line_at = before.rfind('\n').map_or(0, |end| end + 1);
     SourcePosition { line: before.matches('\n').count() + 1, column: before[line_at..].chars().count() + 1 }
@@ -106,9 +106,9 @@ impl Protected<'_> {
     }
 
     /// Restores the tags in the converted text.
-    pub(super) fn restore(&self, made: &str) -> String {
-        let mut out = String::with_capacity(made.len() + made.len() / 8);
-        let mut rest = made;
+    pub(super) fn restore(&self, converted: &str) -> String {
+        let mut out = String::with_capacity(converted.len() + converted.len() / 8);
+        let mut rest = converted;
         while let Some(at) = rest.find(WORD) {
             let behind = &rest[at + WORD.len()..];
             let digits = behind.bytes().take_while(u8::is_ascii_digit).count();

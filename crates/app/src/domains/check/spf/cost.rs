@@ -23,8 +23,9 @@ pub(in super::super) fn cost(
     sender: Sender<'_>,
     record: &SpfRecord,
 ) -> Result<Cost, NotAskedYet> {
-    let mut walk = CostCounter { view, sender, counted: 0, names: vec![sender.domain.to_ascii_lowercase()] };
-    let mut terms = walk.costs(sender.domain, record)?;
+    let mut counter =
+        CostCounter { view, sender, counted: 0, names: vec![sender.domain.to_ascii_lowercase()] };
+    let mut terms = counter.costs(sender.domain, record)?;
     let lookups = terms.iter().map(|(_, lookups)| lookups).sum();
     terms.sort_by_key(|(_, lookups)| std::cmp::Reverse(*lookups));
     Ok(Cost { lookups, terms })
@@ -41,23 +42,23 @@ impl CostCounter<'_> {
     fn costs(&mut self, domain: &str, record: &SpfRecord) -> Result<Vec<(String, usize)>, NotAskedYet> {
         let mut terms = Vec::new();
         // Visit every term before reporting a missing answer, so that the questions are asked together.
-        let mut is_complete = Ok(());
+        let mut answered = Ok(());
         let redirect = record.redirect().map(|(term, _)| term);
         let before_all = record.terms.iter().take_while(|term| !term.is_all());
-        let counting = before_all.filter(|term| {
+        let counted_terms = before_all.filter(|term| {
             matches!(term.kind, TermKind::Directive { .. }) && term.costs_lookup() || Some(*term) == redirect
         });
-        for term in counting {
+        for term in counted_terms {
             if self.counted >= COUNTED_MAX {
                 break;
             }
             self.counted += 1;
             match self.inner_cost(domain, term) {
                 Ok(lookups) => terms.push((term.text.clone(), 1 + lookups)),
-                Err(unasked) => is_complete = Err(unasked),
+                Err(unasked) => answered = Err(unasked),
             }
         }
-        is_complete.map(|()| terms)
+        answered.map(|()| terms)
     }
 
     /// The cost of the record that a term includes or redirects to.

@@ -40,7 +40,7 @@ pub(in super::super) struct PermError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum PermReason {
     TooManyLookups,
-    /// Terms whose names do not exist.
+    /// Terms whose look-ups found no records.
     TooManyVoids(Vec<String>),
     InvalidTerm {
         domain: String,

@@ -31,9 +31,9 @@ fn all_named(terms: &[String]) -> String {
 }
 
 pub(super) fn refused(addresses: &[String], suggestion: &Suggestion) -> String {
-    let (what, addresses) = (if addresses.len() == 1 { "address" } else { "addresses" }, listed(addresses));
+    let (noun, addresses) = (if addresses.len() == 1 { "address" } else { "addresses" }, listed(addresses));
     let offer = offer("Change it to", suggestion);
-    format!("Your SPF record does not allow this service's {what} {addresses}. {offer}")
+    format!("Your SPF record does not allow this service's {noun} {addresses}. {offer}")
 }
 
 /// The customer's record is correct, but leads to one of ours that is not.
@@ -68,7 +68,7 @@ pub(super) fn too_many_lookups(cost: &Cost) -> String {
 pub(super) fn broken(domain: &str, error: &PermError, cost: &Cost, suggestion: &Suggestion) -> String {
     let offered = &offer("Change it to", suggestion);
     let term = shown(error.term.as_bytes());
-    let is_ours = |culprit: &str| culprit.eq_ignore_ascii_case(domain);
+    let is_own = |culprit: &str| culprit.eq_ignore_ascii_case(domain);
     match &error.reason {
         PermReason::TooManyLookups => {
             format!(
@@ -84,7 +84,7 @@ pub(super) fn broken(domain: &str, error: &PermError, cost: &Cost, suggestion: &
                 listed(&terms)
             )
         }
-        PermReason::InvalidTerm { domain: culprit, .. } if is_ours(culprit) => format!(
+        PermReason::InvalidTerm { domain: culprit, .. } if is_own(culprit) => format!(
             "Your SPF record has an error, so receivers ignore all of it: {term} is not valid. {offered}"
         ),
         PermReason::InvalidTerm { domain: culprit, term: inner } => broken_elsewhere(

@@ -28,17 +28,16 @@ pub(super) fn merged(
     insert_at: InsertPosition,
     left_out: &LeftOut,
 ) -> String {
-    let mut allowing = Terms::default();
+    let mut directives = Terms::default();
     let mut modifiers = Terms::default();
     let not_kept: HashSet<String> = left_out.terms.iter().chain(added).map(|text| plain(text)).collect();
     let mut end: Option<Qualifier> = None;
     let mut redirects: Vec<(&str, &str)> = Vec::new();
     for record in records {
         let is_kept = |term: &&Term| !not_kept.contains(&plain(&term.text));
-        let directives = record.terms.iter().take_while(|term| !term.is_all()).filter(is_kept);
-        directives
-            .filter(|term| matches!(term.kind, TermKind::Directive { .. }))
-            .for_each(|term| allowing.push(term));
+        let kept = record.terms.iter().take_while(|term| !term.is_all()).filter(is_kept);
+        kept.filter(|term| matches!(term.kind, TermKind::Directive { .. }))
+            .for_each(|term| directives.push(term));
         let others = record.terms.iter().filter(|term| term.kind == TermKind::OtherModifier);
         others.for_each(|term| modifiers.push(term));
         end = mildest(end, qualifier_of_all(record));
@@ -51,7 +50,7 @@ pub(super) fn merged(
     let mut words = vec!["v=spf1".to_owned()];
     let (first, last) = if insert_at == InsertPosition::First { (added, &[][..]) } else { (&[][..], added) };
     words.extend_from_slice(first);
-    words.append(&mut allowing.texts);
+    words.append(&mut directives.texts);
     // A record can have only one end: next to `all` or another redirect, a redirect becomes an include.
     let kept_redirect = redirects.first().filter(|_| end.is_none() && redirects.len() == 1).copied();
     if kept_redirect.is_none() {
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_may_send_no_longer_and_nobody_is_refused_for_it() {
+    fn plus_all_becomes_neutral_all() {
         check(&["v=spf1 a +all"], "v=spf1 a include:spf.host.example ?all");
         check(&["v=spf1 a all"], "v=spf1 a include:spf.host.example ?all");
     }

@@ -109,12 +109,12 @@ fn judge_one(
     found: Vec<String>,
 ) -> Result<RecordCheck, NotAskedYet> {
     let domain = record.name.as_str();
-    // First, because it requests all includes at once.
+    // Computed first, because it requests the answers about all includes at once.
     let cost = cost(view, first_sender(service, domain), published);
     let summary = Summary::of(view, service, domain, published)?;
     let value = || String::from_utf8_lossy(text).into_owned();
-    let is_in_doubt = !matches!(summary, Summary::Passed { allows_everybody: None } | Summary::Unknown(_));
-    if is_in_doubt && !service.is_spf_name_usable {
+    let has_fault = !matches!(summary, Summary::Passed { allows_everybody: None } | Summary::Unknown(_));
+    if has_fault && !service.is_spf_name_usable {
         let spf_name = service.spf_name();
         let without_our_fault = Summary::with_trust(view, service, domain, published, Some(&spf_name))?;
         if matches!(without_our_fault, Summary::Passed { allows_everybody: None }) {
@@ -153,7 +153,7 @@ fn judge_one(
     Ok(RecordCheck { value: suggestion.text, ..record.judged(status, found, hint) })
 }
 
-/// The sender for whom costs are counted; with macros they rarely differ.
+/// The sender for whom costs are counted. They differ between senders only with macros, and rarely then.
 fn first_sender<'a>(service: &'a Service, domain: &'a str) -> Sender<'a> {
     let source = &service.sources[0];
     Sender { address: source.address, helo: source.helo.as_str(), domain, trusted: None }

@@ -30,7 +30,7 @@ const ZONE: &[(&str, RecordType, &str)] = &[
     ("4.0.0.10.in-addr.arpa", RecordType::Ptr, "bob.example.com"),
 ];
 
-/// Answers every question from the zone, as the DNS would.
+/// Evaluates a record for an address. Answers every question from the zone, as the DNS would.
 fn result(zone: &[(&str, RecordType, &str)], record: &str, address: &str) -> SpfResult {
     let mut answers = DnsAnswers::default();
     let address: IpAddr = address.parse().unwrap();
@@ -103,7 +103,7 @@ fn simple_rfc_examples_pass() {
 }
 
 #[test]
-fn names_for_the_address_are_believed_only_when_they_lead_back() {
+fn ptr_names_count_only_if_they_resolve_back_to_the_address() {
     let zone = [
         ("7.113.0.203.in-addr.arpa", RecordType::Ptr, "mail.example.com"),
         ("mail.example.com", RecordType::A, "203.0.113.7"),

@@ -42,18 +42,18 @@ impl Summary {
         let mut allows_everybody = record.plus_all().map(|term| term.text.clone());
         let mut refused = Vec::new();
         // Continue after a missing answer, so that the questions for all addresses are asked together.
-        let mut is_complete = Ok(());
+        let mut answered = Ok(());
         for (source, is_in_sample) in with_sample(&service.sources) {
             let sender = Sender { address: source.address, helo: source.helo.as_str(), domain, trusted };
-            let own_view = view.again();
+            let own_view = view.fresh();
             let evaluated = evaluate(&own_view, sender, record);
             let result = match evaluated.result {
                 Ok(result) => result,
                 // The sample covers this address.
                 Err(NotAskedYet) if evaluated.differs_by_sender && !is_in_sample => continue,
                 Err(unasked) => {
-                    view.note(own_view.into_missed());
-                    is_complete = Err(unasked);
+                    view.add_missed(own_view.into_missed());
+                    answered = Err(unasked);
                     continue;
                 }
             };
@@ -65,7 +65,7 @@ impl Summary {
                 SpfResult::PermError(error) => return Ok(Self::Broken(error)),
             }
         }
-        is_complete?;
+        answered?;
         Ok(if refused.is_empty() { Self::Passed { allows_everybody } } else { Self::Refused(refused) })
     }
 }
