@@ -1,4 +1,4 @@
-//! Parameters and answers shared by calls above a server's own data.
+//! Parameters and answers shared by calls that manage accounts, people, servers, keys and pools.
 
 use std::borrow::Cow;
 
@@ -102,7 +102,7 @@ pub(crate) fn read_idempotency_key(
     findings: &mut Findings,
 ) -> Option<CreationKey> {
     let field = fields.text(idempotency::FIELD, findings).map(|text| Cow::Owned(text.into_owned()));
-    let request = idempotency::request(headers, field, fingerprint, findings)?;
+    let request = idempotency::read_key(headers, field, fingerprint, findings)?;
     Some(CreationKey { key: request.key, fingerprint: request.fingerprint })
 }
 

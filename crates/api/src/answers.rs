@@ -58,7 +58,7 @@ impl Answers {
 
     /// Writes `value` as JSON on this thread, then reserves memory for it.
     pub(crate) async fn write(&self, tenant: Tenant, value: &dyn WriteJson) -> Result<Body, Failure> {
-        let segments = written(value)?;
+        let segments = write_segments(value)?;
         let bytes: usize = segments.iter().map(Vec::len).sum();
         let mut share = Share::default();
         if bytes > UNCOUNTED_BYTES {
@@ -70,13 +70,13 @@ impl Answers {
     /// Writes `value` even if no memory is free: the call has changed something, and its caller must learn
     /// that. A slow reader still loses the rest.
     pub(crate) fn write_in_any_case(&self, value: &dyn WriteJson) -> Result<Body, Failure> {
-        Ok(self.body(written(value)?, Share::default()))
+        Ok(self.body(write_segments(value)?, Share::default()))
     }
 
     /// Writes `value` as JSON into a body that frees `share` piece by piece as it is sent.
     pub(crate) async fn render(&self, value: Box<dyn WriteJson>, share: Share) -> Result<Body, Failure> {
         // The share is moved as well: it is held until the work is done, even if the caller has gone.
-        let work = move || written(&*value).map(|segments| (segments, share));
+        let work = move || write_segments(&*value).map(|segments| (segments, share));
         let (segments, share) = blocking_pool::run(work).await??;
         Ok(self.body(segments, share))
     }
@@ -89,8 +89,8 @@ impl Answers {
         // The source values of the answer are freed by now.
         drop(share.split_above(bytes));
         let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
-        let watching = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));
-        Body::new(LargeBody { rest, watching })
+        let watch_task = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));
+        Body::new(LargeBody { rest, watch_task })
     }
 }
 
@@ -106,7 +106,7 @@ impl<T: Serialize + Send + Sync> WriteJson for T {
     }
 }
 
-fn written(value: &dyn WriteJson) -> Result<VecDeque<Vec<u8>>, Failure> {
+fn write_segments(value: &dyn WriteJson) -> Result<VecDeque<Vec<u8>>, Failure> {
     let mut segments = Segments::default();
     value
         .write_json(&mut segments)
@@ -151,6 +151,7 @@ struct Rest {
     segments: VecDeque<Vec<u8>>,
     share: Share,
     bytes: usize,
+    /// Number of pieces that were taken.
     taken: usize,
     is_cut: bool,
 }
@@ -179,7 +180,7 @@ impl AsRef<[u8]> for Segment {
 
 struct LargeBody {
     rest: Arc<Mutex<Rest>>,
-    watching: JoinHandle<()>,
+    watch_task: JoinHandle<()>,
 }
 
 impl HttpBody for LargeBody {
@@ -209,12 +210,12 @@ impl HttpBody for LargeBody {
 
 impl Drop for LargeBody {
     fn drop(&mut self) {
-        self.watching.abort();
+        self.watch_task.abort();
     }
 }
 
-/// Frees the rest if the client takes nothing for too long. The body cannot do this: hyper does not poll it
-/// then.
+/// Frees the rest if the client takes nothing for `stall_max`, or not everything within `time_max`. The body cannot do
+/// this: hyper does not poll it then.
 async fn watch(rest: Weak<Mutex<Rest>>, stall_max: Duration, time_max: Duration) {
     let end = Instant::now() + time_max;
     let mut seen = 0;
@@ -267,13 +268,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_comes_back_as_the_answer_goes_out() {
+    async fn memory_is_freed_as_the_answer_is_sent() {
         let answers = answers();
         assert!(answers.reserve(ONE, LARGE_BYTES).await.unwrap().is_none(), "small ones do not count");
         let share = answers.reserve(ONE, 3 * MIB).await.unwrap().unwrap();
         assert_eq!(free(&answers), 9 * MIB);
         let mut body = answers.render(Box::new(text()), share).await.unwrap();
-        assert_eq!(free(&answers), 11 * MIB, "what it was made of is gone");
+        assert_eq!(free(&answers), 11 * MIB, "its source values are freed");
         assert_eq!(body.size_hint().exact(), Some(MIB as u64));
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!((first.len(), free(&answers)), (SEGMENT_BYTES, 11 * MIB));
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_that_were_not_reserved_count_too_and_no_server_has_all_the_memory() {
+    async fn answers_without_a_reservation_count_and_no_server_gets_all_the_memory() {
         let answers = answers();
         let small = answers.write(ONE.into(), &"x".repeat(UNCOUNTED_BYTES - 2)).await.unwrap();
         assert_eq!(free(&answers), 12 * MIB, "small ones do not count");
@@ -300,12 +301,12 @@ mod tests {
         assert!(matches!(refused.unwrap_err().reason, Reason::Unavailable(_)));
         drop(answers.write(ServerId(2).into(), &text()).await.expect("others have their own share"));
         sleep(2 * STALL).await;
-        assert_eq!(free(&answers), 12 * MIB, "nobody reads them");
+        assert_eq!(free(&answers), 12 * MIB, "unread answers are cut off");
         drop((small, unread));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_nobody_takes_is_cut_off() {
+    async fn an_answer_is_cut_off_when_its_client_stops_reading() {
         let answers = answers();
         let share = answers.reserve(ONE, MIB).await.unwrap().unwrap();
         let mut body = answers.render(Box::new(text()), share).await.unwrap();
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_is_never_read_is_cut_off() {
+    async fn an_answer_that_takes_too_long_to_read_is_cut_off() {
         let answers = Answers { time_max: 2 * STALL, ..answers() };
         let share = answers.reserve(ONE, MIB).await.unwrap().unwrap();
         let mut body = answers.render(Box::new(text()), share).await.unwrap();

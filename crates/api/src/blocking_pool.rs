@@ -39,10 +39,10 @@ impl BlockingPool {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let result = Arc::new(Mutex::new(None));
-        let result_in = Arc::clone(&result);
+        let result_of_call = Arc::clone(&result);
         let call = Box::pin(async move {
             let done = call.await;
-            *result_in.lock() = Some(done);
+            *result_of_call.lock() = Some(done);
         });
         self.run_without_result(tenant.into(), call).await?;
         let done = result.lock().take();
@@ -179,9 +179,9 @@ mod tests {
     async fn a_panic_reaches_the_caller() {
         let panic = AssertUnwindSafe(run(|| panic!("the cause"))).catch_unwind().await.unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
-        let driven = BlockingPool::new(Duration::from_secs(1));
-        let driven = driven.run(ONE, poll_fn(|_| -> Poll<Result<(), Failure>> { panic!("the cause") }));
-        let panic = AssertUnwindSafe(driven).catch_unwind().await.unwrap_err();
+        let blocking_pool = BlockingPool::new(Duration::from_secs(1));
+        let call = blocking_pool.run(ONE, poll_fn(|_| -> Poll<Result<(), Failure>> { panic!("the cause") }));
+        let panic = AssertUnwindSafe(call).catch_unwind().await.unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
     }
 }

@@ -54,6 +54,7 @@ struct Arriving {
     reserved: usize,
     /// First piece; a body that arrives in one piece is not copied.
     first: Bytes,
+    /// All pieces, once there are several.
     all: Vec<u8>,
 }
 
@@ -191,8 +192,8 @@ impl Arriving {
     }
 }
 
-fn too_slow(what: &str, time_max: Duration) -> Failure {
-    FieldProblem::new("", format!("{what} {} seconds", time_max.as_secs())).into()
+fn too_slow(message: &str, time_max: Duration) -> Failure {
+    FieldProblem::new("", format!("{message} {} seconds", time_max.as_secs())).into()
 }
 
 #[cfg(test)]
@@ -302,7 +303,8 @@ mod tests {
         assert_eq!((unknown.memory.small.bytes(), unknown.memory.large.bytes()), (LARGE_BYTES, MIB));
         drop((small, unknown));
         assert_eq!(free(&bodies), all);
-        // Larger than the whole pool: accepted while no other body is in memory.
+        // Larger than the server's maximum: takes all of it, so it is accepted while the server has no other large
+        // body.
         assert_eq!(bodies.read(ONE, announced(8 * MIB, 8 * MIB)).await.unwrap().bytes.len(), 8 * MIB);
     }
 
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn large_bodies_that_wait_for_each_other_come_to_an_end() {
+    async fn large_bodies_that_wait_for_each_other_do_not_deadlock() {
         let bodies = bodies(8 * MIB);
         let all = free(&bodies);
         let begun = Instant::now();

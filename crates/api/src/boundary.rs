@@ -203,7 +203,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_answered_and_logged_without_its_text() {
         let log = Log::default();
-        // With a single subscriber, tracing caches the interest of the first thread that reaches a log line.
+        // With one dispatcher, tracing asks only the thread that reaches a log line first, and other tests' threads have
+        // none. With two it asks all dispatchers.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn logged_paths_are_bounded() {
+    fn logged_paths_are_cut_and_hide_tokens() {
         assert_eq!(logged_path("/api"), "/api");
         for kind in TOKEN_PATHS {
             assert_eq!(logged_path(&format!("{kind}secret")), kind);

@@ -105,11 +105,12 @@ impl Connections {
         });
         let stream = WatchedIo::new(stream, Arc::clone(&activity), self.times.first_request);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
+        // Ends the connection if its first request is late, or if it idles too long. Then it checks `ending`.
         let mut timer = pin!(sleep(self.times.first_request));
         let mut ending: Option<Ending> = None;
         let mut cut_off_at: Option<Instant> = None;
-        let mut looks = interval(self.times.body_stall);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut stall_checks = interval(self.times.body_stall);
+        stall_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 ended = connection.as_mut() => {
@@ -124,7 +125,7 @@ impl Connections {
                     }
                     connection.as_mut().graceful_shutdown();
                 }
-                _ = looks.tick() => {
+                _ = stall_checks.tick() => {
                     let stall_max = 2 * self.times.body_stall;
                     if !unsent.has_stalled(stall_max) {
                         continue;

@@ -23,7 +23,9 @@ const KEEP_BYTES_MAX: u64 = 64 << 10;
 /// Says after the answer whether the connection must be closed.
 #[derive(Debug)]
 pub(crate) struct Rest {
+    /// Whether the body was read to its end.
     finished: Arc<AtomicBool>,
+    /// Whether the client sends the body anyway, and it is small enough to keep the connection.
     is_small: bool,
 }
 

@@ -30,7 +30,7 @@ use crate::{held, params};
 /// Methods that an endpoint accepts, comma-separated as in the header Allow.
 fn methods(operation: Operation) -> &'static str {
     match operation {
-        // Existing clients call the four endpoints of the original specification by all of these.
+        // Clients of Postal's API call these four endpoints by all of these methods.
         Operation::SendMessage
         | Operation::SendRaw
         | Operation::MessagesMessage
@@ -50,10 +50,11 @@ pub(crate) struct Call<C = Caller> {
     /// JSON of the request, not parsed yet.
     pub(crate) body: Bytes,
     pub(crate) answers: Arc<Answers>,
-    /// Worker that posts webhooks, if it runs in this process.
-    pub(crate) webhooks: Option<WebhookTester>,
+    /// Posts sample events, if the webhook worker runs in this process.
+    pub(crate) webhook_tester: Option<WebhookTester>,
     /// Delivery engine, if it runs in this process.
     pub(crate) queue: Option<QueueAdmin>,
+    /// Permits for long work, by server: see `ApiState`.
     samples: Arc<FairPool<Tenant>>,
     batches: Arc<FairPool<Tenant>>,
     schedule_changes: Arc<FairPool<Tenant>>,
@@ -183,7 +184,7 @@ pub(crate) async fn answer<C: Authenticate>(
         let (bodies, batches) = (Arc::clone(&state.bodies), Arc::clone(&state.batches));
         let schedule_changes = Arc::clone(&state.schedule_changes);
         let (app, answers) = (state.app.clone(), Arc::clone(&state.answers));
-        let (webhooks, samples) = (state.webhooks().cloned(), Arc::clone(&state.samples));
+        let (webhook_tester, samples) = (state.webhook_tester().cloned(), Arc::clone(&state.samples));
         let blocking_pool = (!is_long).then(|| Arc::clone(&state.blocking_pool));
         let queue = state.queue().cloned();
         let work = async move {
@@ -197,7 +198,7 @@ pub(crate) async fn answer<C: Authenticate>(
                 headers,
                 body,
                 answers,
-                webhooks,
+                webhook_tester,
                 queue,
                 samples,
                 batches,
@@ -219,11 +220,11 @@ pub(crate) async fn answer<C: Authenticate>(
     response.map(|body| held::hold(body, permit))
 }
 
-/// Messages accepted after the answer are sent as the changed rates, suspensions and pools say.
+/// Makes delivery read the change: messages accepted after the answer follow the new rates, suspensions and pools.
 async fn apply_changes(state: &ApiState) {
     let Some(queue) = state.queue() else { return };
     if let Err(error) = queue.refresh().await {
-        tracing::warn!(%error, "delivery could not read a change; it reads it within seconds");
+        tracing::warn!(%error, "delivery could not read a change at once; it reads it within seconds");
     }
 }
 

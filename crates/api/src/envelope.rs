@@ -274,7 +274,7 @@ fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a
             tracing::error!(request.id = %info.id, request.own_id = %info.own_id, cause, "internal error");
         }
         Reason::Unavailable(cause) => {
-            tracing::warn!(request.id = %info.id, request.own_id = %info.own_id, cause, "unavailable");
+            tracing::warn!(request.id = %info.id, request.own_id = %info.own_id, cause, "call answered with 503: it cannot be done now");
         }
         _ => {}
     }
@@ -309,7 +309,7 @@ impl<'a> ErrorOut<'a> {
         };
         match reason {
             Reason::KeyMissing(KeyKind::Server) => data.token = Some(OrNull(None)),
-            // The specification demands this echo; keys above a server are never echoed.
+            // Postal's API echoes it; keys of accounts and of the operator are never echoed.
             Reason::KeyInvalid { kind: KeyKind::Server, token } => data.token = Some(OrNull(Some(token))),
             Reason::MessageNotFound { id } => data.id = Some(id),
             Reason::BatchRejected { results, .. } => data.results = Some(results),

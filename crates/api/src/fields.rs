@@ -47,9 +47,10 @@ impl Findings {
         self.problem(pointer, format!("`{field}` should be a `{expected}` but is a `{found}`"));
     }
 
-    pub(crate) fn warn(&mut self, what: &str, name: &str) {
+    /// Warns of an unknown name; `kind` is what it names, such as `field`.
+    pub(crate) fn warn(&mut self, kind: &str, name: &str) {
         if self.warnings.len() < WARNINGS_MAX {
-            self.warnings.push(format!("Unknown {what} `{}` was ignored", shortened(name)));
+            self.warnings.push(format!("Unknown {kind} `{}` was ignored", shortened(name)));
         } else {
             self.warnings_left_out += 1;
         }
@@ -138,7 +139,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn is_absent(&self, name: &str) -> bool {
-        !self.entries.iter().any(|(known, json)| known == name && *json != Json::Null)
+        !self.has(name)
     }
 
     /// Takes the field; `null` counts as absent.
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_absent_and_the_rest_is_a_warning() {
+    fn null_counts_as_absent_and_unknown_fields_are_warnings() {
         let text = br#"{"known": null, "z/~": 1, "c": {"odd": 1}}"#;
         let mut fields = Fields::of_request(parse_object(text).unwrap());
         let mut findings = Findings::default();

@@ -14,9 +14,14 @@ pub(crate) const FIELD: &str = "idempotency_key";
 const HEADER: &str = "idempotency-key";
 const POINTER: &str = "/idempotency_key";
 
-/// Hash of the request, if it has a key: equal for the same request however its JSON is written. The key itself
-/// is not hashed.
-pub(crate) fn fingerprint(
+/// Hash of a request that creates something, if it has a key: equal for the same request however its JSON is written. The
+/// key itself is not hashed.
+pub(crate) fn fingerprint(headers: &HeaderMap, endpoint: &str, request: &Object<'_>) -> Option<[u8; 32]> {
+    fingerprint_of_send(headers, endpoint, false, request)
+}
+
+/// Like `fingerprint`, for a request that sends mail: different in test mode.
+pub(crate) fn fingerprint_of_send(
     headers: &HeaderMap,
     endpoint: &str,
     is_test: bool,
@@ -32,18 +37,18 @@ pub(crate) fn fingerprint(
     Some(hash.finish().as_ref().try_into().expect("SHA-256 gives 32 bytes"))
 }
 
-/// Reads the key from header or field; both must agree.
-pub(crate) fn request(
+/// Reads the key from header or field; if both are present, they must agree.
+pub(crate) fn read_key(
     headers: &HeaderMap,
     field: Option<Cow<'_, str>>,
     fingerprint: Option<[u8; 32]>,
     findings: &mut Findings,
 ) -> Option<IdempotencyRequest> {
     let header = headers.get(HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    for (what, key) in [("The header Idempotency-Key", &header), ("`idempotency_key`", &field)] {
+    for (source, key) in [("The header Idempotency-Key", &header), ("`idempotency_key`", &field)] {
         if key.as_deref().is_some_and(|key| !is_idempotency_key(key)) {
             let max = Limits::IDEMPOTENCY_KEY_CHARS_MAX;
-            findings.problem(POINTER, format!("{what} must be 1 to {max} printable characters"));
+            findings.problem(POINTER, format!("{source} must be 1 to {max} printable characters"));
             return None;
         }
     }
@@ -55,8 +60,9 @@ pub(crate) fn request(
     Some(IdempotencyRequest { key, fingerprint: fingerprint? })
 }
 
-/// Each value starts with its type and length, so that different requests never produce the same bytes.
-fn add(hash: &mut Context, json: &Json<'_>) {
+/// Adds a value to the hash. Each starts with its type and length, so that different requests never produce the same
+/// bytes.
+fn add_value(hash: &mut Context, json: &Json<'_>) {
     match json {
         Json::Null => hash.update(b"n"),
         Json::Bool(value) => hash.update(if *value { b"t" } else { b"f" }),
@@ -65,7 +71,7 @@ fn add(hash: &mut Context, json: &Json<'_>) {
         Json::Array(values) => {
             add_head(hash, b'a', values.len());
             for value in values {
-                add(hash, value);
+                add_value(hash, value);
             }
         }
         Json::Object(entries) => add_object(hash, entries.iter()),
@@ -79,7 +85,7 @@ fn add_object<'j, 'a: 'j>(hash: &mut Context, entries: impl Iterator<Item = &'j 
     add_head(hash, b'o', entries.len());
     for (name, value) in entries {
         add_text(hash, b's', name);
-        add(hash, value);
+        add_value(hash, value);
     }
 }
 
@@ -102,16 +108,16 @@ mod tests {
         HeaderMap::from_iter([(HEADER.parse().unwrap(), "k".parse().unwrap())])
     }
 
-    fn print(text: &str) -> [u8; 32] {
-        fingerprint(&keyed(), "send/message", false, &parse_object(text.as_bytes()).unwrap()).unwrap()
+    fn fingerprint_of(text: &str) -> [u8; 32] {
+        fingerprint(&keyed(), "send/message", &parse_object(text.as_bytes()).unwrap()).unwrap()
     }
 
     #[test]
     fn the_same_request_written_differently_has_one_fingerprint() {
-        let one = print(r#"{"to": ["a"], "headers": {"x": 1, "y": "\u00fc"}}"#);
-        assert_eq!(one, print(r#"{"headers":{"y":"ü","x":1},"to":["a"],"idempotency_key":"k"}"#));
-        let listed = print(r#"{"attachments": [{"name": "\u00fc", "data": 1, "data": "\/"}]}"#);
-        assert_eq!(listed, print(r#"{"attachments":[{"data":"/","name":"ü"}]}"#));
+        let one = fingerprint_of(r#"{"to": ["a"], "headers": {"x": 1, "y": "\u00fc"}}"#);
+        assert_eq!(one, fingerprint_of(r#"{"headers":{"y":"ü","x":1},"to":["a"],"idempotency_key":"k"}"#));
+        let listed = fingerprint_of(r#"{"attachments": [{"name": "\u00fc", "data": 1, "data": "\/"}]}"#);
+        assert_eq!(listed, fingerprint_of(r#"{"attachments":[{"data":"/","name":"ü"}]}"#));
     }
 
     #[test]
@@ -131,25 +137,25 @@ mod tests {
             r#"{"a": true}"#,
             r#"{"a": null}"#,
         ];
-        let mut prints: Vec<_> = texts.iter().map(|text| print(text)).collect();
-        prints.push(fingerprint(&keyed(), "send/raw", false, &vec![]).unwrap());
-        prints.push(fingerprint(&keyed(), "send/message", true, &vec![]).unwrap());
-        let count = prints.len();
-        prints.sort_unstable();
-        prints.dedup();
-        assert_eq!(prints.len(), count);
+        let mut fingerprints: Vec<_> = texts.iter().map(|text| fingerprint_of(text)).collect();
+        fingerprints.push(fingerprint(&keyed(), "send/raw", &vec![]).unwrap());
+        fingerprints.push(fingerprint_of_send(&keyed(), "send/message", true, &vec![]).unwrap());
+        let count = fingerprints.len();
+        fingerprints.sort_unstable();
+        fingerprints.dedup();
+        assert_eq!(fingerprints.len(), count);
     }
 
     #[test]
     fn without_a_key_nothing_is_hashed() {
-        assert_eq!(fingerprint(&HeaderMap::new(), "send/message", false, &vec![]), None);
+        assert_eq!(fingerprint(&HeaderMap::new(), "send/message", &vec![]), None);
     }
 
     #[test]
     fn keys_are_checked_and_have_to_agree() {
         let outcome = |headers: &HeaderMap, field: Option<&str>| {
             let mut findings = Findings::default();
-            let request = request(headers, field.map(Cow::from), Some([0; 32]), &mut findings);
+            let request = read_key(headers, field.map(Cow::from), Some([0; 32]), &mut findings);
             match findings.problems.first() {
                 Some(problem) => Err(problem.message.clone()),
                 None => Ok(request.map(|request| request.key)),

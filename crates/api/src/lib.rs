@@ -102,11 +102,12 @@ impl Api {
     /// Enables posting of sample events, and shows the public key of webhooks in Postal's format.
     #[must_use]
     pub fn with_webhooks(self, tester: WebhookTester) -> Self {
-        self.state.set_webhooks(tester);
+        self.state.set_webhook_tester(tester);
         self
     }
 
-    /// Lets `/ready` report whether messages are delivered.
+    /// Connects the delivery engine: `/ready` reports its health, timelines say why a message waits, and changes of servers
+    /// apply at once.
     #[must_use]
     pub fn with_queue(self, queue: QueueAdmin) -> Self {
         self.state.set_queue(queue);
@@ -125,7 +126,7 @@ impl Api {
         self.with_routes(dev::mailpit_router(inbox))
     }
 
-    /// Refuses requests that come from elsewhere, or from pages of other sites.
+    /// Refuses callers and host names that `access` does not admit, and requests from pages of other sites.
     #[must_use]
     pub fn with_dev_access(self, access: DevAccess) -> Self {
         let boundary = boundary::Boundary { dev_access: Some(Arc::new(access)), ..(*self.boundary).clone() };

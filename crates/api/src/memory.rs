@@ -54,7 +54,7 @@ impl Pool {
         Self { bytes: BytePool::new(bytes, share_bytes_max, wait_max) }
     }
 
-    /// Makes `share` cover `bytes`. A size above the server's maximum takes the whole maximum.
+    /// Makes `share` cover `bytes`. A size above the tenant's maximum takes the whole maximum.
     pub(crate) async fn grow(
         &self,
         tenant: impl Into<Tenant>,
@@ -64,7 +64,7 @@ impl Pool {
         if self.bytes.grow(tenant.into(), share, bytes).await {
             Ok(())
         } else {
-            Err(Reason::Unavailable("too many request bytes are in memory".into()).into())
+            Err(Reason::Unavailable("too many bytes of requests and answers are in memory".into()).into())
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
     const ONE: ServerId = ServerId(1);
 
     #[test]
-    fn the_pools_together_are_all_there_is() {
+    fn the_pools_divide_the_memory_and_have_minimum_sizes() {
         let pools = Pools::new(512 << 20, WAIT);
         let mib = [&pools.small, &pools.large, &pools.answers].map(|pool| pool.free_bytes() >> 20);
         assert_eq!(mib, [64, 256, 192]);

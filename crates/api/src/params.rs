@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn get_may_carry_it_in_the_query_and_post_may_not() {
+    async fn get_may_have_params_in_the_query_and_post_may_not() {
         assert_eq!(found("GET", "/x?params=%7B%7D", "", "").await.unwrap(), "{}");
         assert_eq!(found("GET", "/x?params=%7B%7D", "", r#"{"a":1}"#).await.unwrap(), r#"{"a":1}"#);
         assert_eq!(found("POST", "/x?params=%7B%7D", "", "").await.unwrap(), "");

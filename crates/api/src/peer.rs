@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_cannot_claim_to_be_somebody() {
+    fn forwarded_headers_of_untrusted_peers_are_ignored() {
         assert_eq!(found("192.0.2.1", &["198.51.100.7"], Some("https")), ("192.0.2.1".into(), false));
     }
 

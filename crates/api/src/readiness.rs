@@ -14,7 +14,7 @@ pub(crate) struct Readiness {
     /// Why the service is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<String>,
-    /// Age of the longest overdue message, if known.
+    /// How long the longest overdue message has been due, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) queue_lag_seconds: Option<f64>,
 }

@@ -10,13 +10,13 @@ const CHARS_MAX: usize = 128;
 
 pub(crate) fn of(headers: &HeaderMap, own_id: Uuid) -> Arc<str> {
     let client_id = headers.get(X_REQUEST_ID).and_then(|value| value.to_str().ok());
-    match client_id.filter(|id| is_fit(id)) {
+    match client_id.filter(|id| is_safe_to_log(id)) {
         Some(id) => id.into(),
         None => own_id.to_string().into(),
     }
 }
 
-fn is_fit(id: &str) -> bool {
+fn is_safe_to_log(id: &str) -> bool {
     (1..=CHARS_MAX).contains(&id.len())
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fit_id_is_kept_and_others_are_replaced() {
+    fn a_safe_id_is_kept_and_others_are_replaced() {
         let longest = "a".repeat(128);
         for good in ["1", "a.B_c-9", &longest] {
             assert_eq!(&*of_given(good), good);

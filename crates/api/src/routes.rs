@@ -179,7 +179,7 @@ fn path(operation: Operation) -> String {
     format!("/api/v1/{}", operation.name())
 }
 
-/// A page for people, a line for programs.
+/// Answers 404: a page for browsers, a line for programs.
 fn not_found(headers: &HeaderMap) -> Response {
     let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
     let (content_type, text) = if accepted.contains("text/html") {

@@ -28,7 +28,7 @@ const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Server {
     phase: watch::Sender<Phase>,
-    accepting: JoinHandle<()>,
+    accept_task: JoinHandle<()>,
     /// One permit per connection.
     permits: Arc<Semaphore>,
     permits_max: u32,
@@ -41,24 +41,24 @@ impl Server {
         let settings = &api.settings;
         let permits_max = u32::try_from(settings.connections_max.max(1)).unwrap_or(u32::MAX);
         let permits = Arc::new(Semaphore::new(permits_max as usize));
-        let (phase, watching) = watch::channel(Phase::Running);
+        let (phase, phase_receiver) = watch::channel(Phase::Running);
         let connections =
             Connections::new(Arc::clone(&api.boundary), tls.map(TlsAcceptor::from), mode, settings.times);
-        let entrance = Entrance {
+        let limited_listener = LimitedListener {
             listener,
             permits: Arc::clone(&permits),
             per_address: PerAddressLimit::new(settings.connections_per_address_max),
             proxies: settings.trusted_proxies.clone(),
         };
-        let accepting = tokio::spawn(accept_all(entrance, connections, watching));
-        Self { phase, accepting, permits, permits_max, stop_time: settings.times.stop }
+        let accept_task = tokio::spawn(accept_all(limited_listener, connections, phase_receiver));
+        Self { phase, accept_task, permits, permits_max, stop_time: settings.times.stop }
     }
 
     /// Stops accepting at once, and lets requests in flight finish within the time of the settings.
     pub async fn stop(self) {
         self.phase.send_replace(Phase::Stopping);
-        if let Err(error) = self.accepting.await {
-            tracing::error!(%error, "HTTP listener: the accept loop ended by a panic");
+        if let Err(error) = self.accept_task.await {
+            tracing::error!(%error, "HTTP listener: the accept loop panicked");
         }
         // If all permits are free, no connection is left.
         if timeout(self.stop_time, self.permits.acquire_many(self.permits_max)).await.is_err() {
@@ -70,8 +70,8 @@ impl Server {
     }
 }
 
-/// Accept loop with its connection limits.
-struct Entrance {
+/// Listener with its connection limits.
+struct LimitedListener {
     listener: TcpListener,
     permits: Arc<Semaphore>,
     per_address: Arc<PerAddressLimit>,
@@ -82,18 +82,22 @@ struct Entrance {
 /// Permits that a connection holds until it ends.
 type Admission = (OwnedSemaphorePermit, Option<AddressPermit>);
 
-async fn accept_all(entrance: Entrance, connections: Arc<Connections>, mut phase: watch::Receiver<Phase>) {
+async fn accept_all(
+    listener: LimitedListener,
+    connections: Arc<Connections>,
+    mut phase: watch::Receiver<Phase>,
+) {
     // The connections need their own receiver: they must see the change that ends this loop.
-    let for_connections = phase.clone();
+    let phase_of_connections = phase.clone();
     loop {
         let accepted = tokio::select! {
             biased;
             _ = phase.changed() => return,
-            accepted = entrance.accept() => accepted,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok(Some((stream, admission))) => {
-                let serving = Arc::clone(&connections).serve(stream, for_connections.clone());
+                let serving = Arc::clone(&connections).serve(stream, phase_of_connections.clone());
                 tokio::spawn(async move {
                     serving.await;
                     drop(admission);
@@ -109,7 +113,7 @@ async fn accept_all(entrance: Entrance, connections: Arc<Connections>, mut phase
     }
 }
 
-impl Entrance {
+impl LimitedListener {
     /// Takes a permit before accepting: further connections wait in the kernel's queue. `None` if the address
     /// has reached its limit.
     async fn accept(&self) -> io::Result<Option<(TcpStream, Admission)>> {

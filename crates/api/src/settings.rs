@@ -32,7 +32,7 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
     pub tls_handshake: Duration,
-    /// Headers of a request: from connecting for the first one, from their first byte for later ones.
+    /// Time for the headers of a request: from connecting for the first one, from their first byte for later ones.
     pub first_request: Duration,
     /// Time between two requests on one connection, including the later one's headers.
     pub idle: Duration,

@@ -46,8 +46,8 @@ pub(crate) struct ApiState {
     pub(crate) schedule_changes: Arc<FairPool<Tenant>>,
     /// Samples that are being posted to webhooks, by server.
     pub(crate) samples: Arc<FairPool<Tenant>>,
-    /// Webhook worker, if it runs in this process.
-    webhooks: OnceLock<WebhookTester>,
+    /// Posts sample events; set if the webhook worker runs in this process.
+    webhook_tester: OnceLock<WebhookTester>,
     /// Delivery engine, if it runs in this process.
     queue: OnceLock<QueueAdmin>,
     /// Last result of `/ready`.
@@ -71,15 +71,15 @@ impl ApiState {
                 wait_max,
             )),
             samples: Arc::new(FairPool::new(SAMPLES_MAX, SAMPLES_OF_SERVER_MAX, wait_max)),
-            webhooks: OnceLock::new(),
+            webhook_tester: OnceLock::new(),
             queue: OnceLock::new(),
             readiness: LastReadiness::default(),
         }
     }
 
-    /// Sets the webhook worker; later calls are ignored.
-    pub(crate) fn set_webhooks(&self, tester: WebhookTester) {
-        self.webhooks.get_or_init(|| tester);
+    /// Sets the tester of webhooks; later calls are ignored.
+    pub(crate) fn set_webhook_tester(&self, tester: WebhookTester) {
+        self.webhook_tester.get_or_init(|| tester);
     }
 
     /// Sets the delivery engine; later calls are ignored.
@@ -91,7 +91,7 @@ impl ApiState {
         self.queue.get()
     }
 
-    pub(crate) fn webhooks(&self) -> Option<&WebhookTester> {
-        self.webhooks.get()
+    pub(crate) fn webhook_tester(&self) -> Option<&WebhookTester> {
+        self.webhook_tester.get()
     }
 }

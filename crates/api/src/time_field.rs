@@ -4,7 +4,7 @@ use postroad_model::Timestamp;
 
 use crate::fields::{Fields, Findings};
 
-/// Reads a time such as `from` or `to`, if present.
+/// Takes a time such as `from` or `to`, if present; times before 1970 are refused.
 pub(crate) fn read_time(
     fields: &mut Fields<'_>,
     name: &'static str,

@@ -78,8 +78,7 @@ pub(crate) struct WatchedIo<S> {
 
 /// Head of a request that has begun to arrive.
 struct ArrivingHead {
-    /// Number of requests before it.
-    after: usize,
+    requests_before: usize,
     deadline: Pin<Box<Sleep>>,
 }
 
@@ -93,18 +92,20 @@ impl<S> WatchedIo<S> {
             let wanted = (H2_PREFACE.len() - self.first_bytes.len()).min(bytes.len());
             self.first_bytes.extend_from_slice(&bytes[..wanted]);
         }
-        let Some(after) = self.activity.between_requests() else { return };
+        let Some(requests_before) = self.activity.between_requests() else { return };
         // The connection's own timer limits the first request.
-        let is_watched = after > 0 && self.first_bytes != H2_PREFACE && !bytes.is_empty();
-        if is_watched && self.head.as_ref().is_none_or(|head| head.after != after) {
-            self.head = Some(ArrivingHead { after, deadline: Box::pin(sleep(self.head_time_max)) });
+        let is_watched = requests_before > 0 && self.first_bytes != H2_PREFACE && !bytes.is_empty();
+        if is_watched && self.head.as_ref().is_none_or(|head| head.requests_before != requests_before) {
+            self.head = Some(ArrivingHead { requests_before, deadline: Box::pin(sleep(self.head_time_max)) });
         }
     }
 
     fn is_head_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let between = self.activity.between_requests();
+        let requests_so_far = self.activity.between_requests();
         match &mut self.head {
-            Some(head) if Some(head.after) == between => head.deadline.as_mut().poll(cx).is_ready(),
+            Some(head) if Some(head.requests_before) == requests_so_far => {
+                head.deadline.as_mut().poll(cx).is_ready()
+            }
             _ => {
                 self.head = None;
                 false

@@ -1,7 +1,7 @@
-//! An HTTP request takes at most three times its own bytes of memory, plus 1 MB (`Limits`), from the first byte
-//! read to the answer; a batch four times its bytes, five
-//! times on PostgreSQL, whose driver copies what it sends. Measured by a counting allocator; therefore this is a test binary of its own with a
-//! single test.
+//! An HTTP request takes at most three times its own bytes of memory, plus 1 MB (`Limits`), from the first byte read to the
+//! answer. A batch takes four times its bytes, and five times on PostgreSQL, whose driver copies what it sends.
+//!
+//! A counting allocator measures this; therefore this is a test binary of its own with a single test.
 
 #![cfg(test)]
 
@@ -31,14 +31,14 @@ const BATCH: &str = "/api/v1/send/batch";
 const ADD: &str = "/api/v1/suppressions/add";
 
 #[tokio::test]
-async fn a_request_by_http_takes_three_times_its_bytes_and_a_megabyte() {
+async fn an_http_request_takes_at_most_three_times_its_bytes_plus_a_megabyte() {
     let mut test = Test::start(Service::start().await).await;
     test.bodies().await;
     test.attachments().await;
     test.raw_messages().await;
     test.suppressions().await;
     test.batches(4).await;
-    assert!(test.too_much.is_empty(), "{:#?}", test.too_much);
+    assert!(test.excesses.is_empty(), "{:#?}", test.excesses);
 
     let database = postroad_testkit::Database::create();
     let on_postgres = Service::start_on(Database::Postgres(database.url().to_owned())).await;
@@ -46,22 +46,22 @@ async fn a_request_by_http_takes_three_times_its_bytes_and_a_megabyte() {
     test.send("without escapes", "plain_body", &random_text(BYTES, " ")).await;
     test.suppressions().await;
     test.batches(5).await;
-    assert!(test.too_much.is_empty(), "on PostgreSQL: {:#?}", test.too_much);
+    assert!(test.excesses.is_empty(), "on PostgreSQL: {:#?}", test.excesses);
 }
 
 struct Test {
     service: Service,
-    too_much: Vec<String>,
+    excesses: Vec<String>,
 }
 
 impl Test {
     async fn start(service: Service) -> Self {
-        let mut test = Self { service, too_much: Vec::new() };
-        // The first ones fill memories that stay, which are small.
+        let mut test = Self { service, excesses: Vec::new() };
+        // The first sends fill caches that stay; they are small.
         for text in ["hello", &random_text(BYTES / 10, "\n"), "hello"] {
             test.send("warm-up", "plain_body", text).await;
         }
-        test.too_much.clear();
+        test.excesses.clear();
         test
     }
 
@@ -75,22 +75,22 @@ impl Test {
             self.send(name, "html_body", &text).await;
             let half = &text[..text.floor_char_boundary(text.len() / 2)];
             let both = json!({"plain_body": half, "html_body": half});
-            self.call(&format!("both bodies {name}"), SEND_MESSAGE, &with(&both).to_string()).await;
+            self.call(&format!("both bodies {name}"), SEND_MESSAGE, &send_with(&both).to_string()).await;
             let unequal = json!({"plain_body": "short\n", "html_body": text, "idempotency_key": name});
-            self.call(&format!("with a key {name}"), SEND_MESSAGE, &with(&unequal).to_string()).await;
+            self.call(&format!("with a key {name}"), SEND_MESSAGE, &send_with(&unequal).to_string()).await;
         }
-        let request = with(&json!({"html_body": random_text(BYTES / 2, " ")})).to_string();
+        let request = send_with(&json!({"html_body": random_text(BYTES / 2, " ")})).to_string();
         self.call("all in ASCII", SEND_MESSAGE, &in_ascii(&request)).await;
     }
 
     async fn attachments(&mut self) {
         for (name, piece) in [("", "/"), (" with escapes", "\\/")] {
             let one = BASE64_STANDARD.encode(random_bytes(BYTES / 4 * 3));
-            let request = with(&json!({"attachments": [{"name": "a.bin", "data": one}]})).to_string();
+            let request = send_with(&json!({"attachments": [{"name": "a.bin", "data": one}]})).to_string();
             self.call(&format!("an attachment{name}"), SEND_MESSAGE, &request.replace('/', piece)).await;
             let part = BASE64_STANDARD.encode(random_bytes(BYTES / 40 * 3));
             let parts: Vec<Value> = (0..10).map(|_| json!({"name": "a.bin", "data": part})).collect();
-            let request = with(&json!({"attachments": parts})).to_string();
+            let request = send_with(&json!({"attachments": parts})).to_string();
             self.call(&format!("attachments{name}"), SEND_MESSAGE, &request.replace('/', piece)).await;
         }
     }
@@ -127,14 +127,14 @@ impl Test {
         self.call("1,000 items with lists", ADD, &request).await;
     }
 
-    /// `times`: what a batch takes of its own bytes.
+    /// `times`: how many times its own bytes a batch may take.
     async fn batches(&mut self, times: usize) {
         let text = random_text(BYTES / 60, " ");
         let data = BASE64_STANDARD.encode(random_bytes(BYTES / 80));
         let attached = json!([{"name": "a.bin", "data": data}]);
         for (name, message, count) in [
-            ("of texts", with(&json!({"plain_body": text})), 60),
-            ("of attachments", with(&json!({"attachments": attached})), 60),
+            ("of texts", send_with(&json!({"plain_body": text})), 60),
+            ("of attachments", send_with(&json!({"attachments": attached})), 60),
             ("of short messages", message_to("a@example.net"), 500),
         ] {
             let request = json!({"messages": vec![message; count]}).to_string();
@@ -145,14 +145,15 @@ impl Test {
     }
 
     async fn send(&mut self, name: &str, field: &str, text: &str) {
-        self.call(&format!("{field} {name}"), SEND_MESSAGE, &with(&json!({field: text})).to_string()).await;
+        self.call(&format!("{field} {name}"), SEND_MESSAGE, &send_with(&json!({field: text})).to_string())
+            .await;
     }
 
     async fn call(&mut self, name: &str, path: &str, request: &str) {
         self.call_within(name, path, request, FIXED_BYTES).await;
     }
 
-    /// Every call must succeed: a request that is refused early shows nothing.
+    /// Makes a call and measures its memory. Every call must succeed: a request that is refused early shows nothing.
     async fn call_within(&mut self, name: &str, path: &str, request: &str, fixed_bytes: usize) {
         let head = format!("Content-Length: {}\r\nConnection: close\r\n", request.len());
         let head = self.service.head(path, &head);
@@ -167,13 +168,13 @@ impl Test {
         let answer = String::from_utf8_lossy(&answer);
         assert!(answer.contains("\"status\":\"success\""), "{name}: {}", &answer[..answer.len().min(500)]);
         if taken > 3 * request.len() + fixed_bytes {
-            self.too_much.push(format!("{name}: {taken} bytes for a request of {}", request.len()));
+            self.excesses.push(format!("{name}: {taken} bytes for a request of {}", request.len()));
         }
     }
 }
 
-/// A send with these fields.
-fn with(fields: &Value) -> Value {
+/// Request of a send with these fields.
+fn send_with(fields: &Value) -> Value {
     let mut send = message_to("a@example.net");
     send.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     send

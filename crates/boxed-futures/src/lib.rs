@@ -1,7 +1,8 @@
 //! `#[boxed_futures]` on an `impl` block makes its public async methods return boxed futures.
 //!
 //! The compiler generates the code of an `async fn` in every crate that awaits it, with everything that it awaits
-//! itself: each crate above `store` compiled most of `store` again. A boxed future is compiled once, in its own crate.
+//! itself: without this attribute, each crate above `store` compiles most of `store` again. A boxed future is compiled
+//! once, in its own crate.
 //! It costs one allocation per call, which is negligible next to a transaction or a DNS query.
 
 mod lifetimes;
@@ -63,7 +64,7 @@ fn box_future(method: &mut ImplItemFn) {
     let output: Type = match &mut method.sig.output {
         ReturnType::Default => syn::parse_quote!(()),
         ReturnType::Type(_, output) => {
-            lifetimes.elide_in_output(output);
+            lifetimes.name_in_output(output);
             (**output).clone()
         }
     };

@@ -5,8 +5,9 @@ use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, Type, TypeRe
 
 #[derive(Default)]
 pub(crate) struct Lifetimes {
+    /// Names given to elided lifetimes of the arguments.
     named: Vec<Lifetime>,
-    /// The one of `&self`, which elided lifetimes of the result have, too.
+    /// Lifetime of `&self`: elided lifetimes of the result are this one.
     receiver: Option<Lifetime>,
 }
 
@@ -14,7 +15,7 @@ impl Lifetimes {
     pub(crate) fn name_receiver(&mut self, receiver: &mut Receiver) {
         match &mut receiver.kind {
             ReceiverKind::Reference(_, lifetime, _) => {
-                let name = lifetime.take().unwrap_or_else(|| self.next());
+                let name = lifetime.take().unwrap_or_else(|| self.new_name());
                 *lifetime = Some(name.clone());
                 self.receiver = Some(name);
             }
@@ -27,21 +28,23 @@ impl Lifetimes {
         }
     }
 
+    /// Names elided lifetimes of an argument, each with a new name.
     pub(crate) fn name_in(&mut self, ty: &mut Type) {
         self.visit_type_mut(ty);
     }
 
-    pub(crate) fn elide_in_output(&self, output: &mut Type) {
+    /// Names elided lifetimes of the result, by Rust's rules: as the receiver's, or else as the first argument's.
+    pub(crate) fn name_in_output(&self, output: &mut Type) {
         let lifetime = self.receiver.clone().or_else(|| self.named.first().cloned());
         if let Some(lifetime) = lifetime {
-            Replace(lifetime).visit_type_mut(output);
+            NameElided(lifetime).visit_type_mut(output);
         }
     }
 
-    /// Adds the names to the signature, with the bound that each outlives the future.
+    /// Declares the new names and `'future` in the signature; every lifetime must outlive `'future`.
     pub(crate) fn declare(self, generics: &mut Generics) {
-        let given = generics.lifetimes().map(|parameter| parameter.lifetime.clone());
-        let all: Vec<Lifetime> = given.chain(self.named.iter().cloned()).collect();
+        let declared = generics.lifetimes().map(|parameter| parameter.lifetime.clone());
+        let all: Vec<Lifetime> = declared.chain(self.named.iter().cloned()).collect();
         for (at, lifetime) in self.named.into_iter().enumerate() {
             generics.params.insert(at, GenericParam::Lifetime(syn::LifetimeParam::new(lifetime)));
         }
@@ -52,7 +55,7 @@ impl Lifetimes {
         );
     }
 
-    fn next(&mut self) -> Lifetime {
+    fn new_name(&mut self) -> Lifetime {
         let name = format!("'argument_{}", self.named.len());
         let lifetime = Lifetime::new(&name, proc_macro2::Span::call_site());
         self.named.push(lifetime.clone());
@@ -62,20 +65,21 @@ impl Lifetimes {
 
 impl VisitMut for Lifetimes {
     fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
-        reference.lifetime.get_or_insert_with(|| self.next());
+        reference.lifetime.get_or_insert_with(|| self.new_name());
         visit_mut::visit_type_reference_mut(self, reference);
     }
 
     fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
         if lifetime.ident == "_" {
-            *lifetime = self.next();
+            *lifetime = self.new_name();
         }
     }
 }
 
-struct Replace(Lifetime);
+/// Gives this name to all elided lifetimes of a type.
+struct NameElided(Lifetime);
 
-impl VisitMut for Replace {
+impl VisitMut for NameElided {
     fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
         reference.lifetime.get_or_insert_with(|| self.0.clone());
         visit_mut::visit_type_reference_mut(self, reference);

@@ -14,7 +14,7 @@ struct Query<'a> {
     prefix: &'a str,
 }
 
-/// Notes when it is dropped.
+/// Sets its flag when it is dropped.
 struct Guard(Arc<std::sync::atomic::AtomicBool>);
 
 impl Drop for Guard {
@@ -59,7 +59,7 @@ impl Books {
 }
 
 #[tokio::test]
-async fn methods_work_as_before() {
+async fn boxed_methods_return_what_async_methods_return() {
     let mut books = Books { titles: vec!["Emma".into()] };
     books.add(vec!["Persuasion".into(), "Sanditon".into()], Query { prefix: "P" }).await;
     assert_eq!(books.count().await, 2);

@@ -49,7 +49,7 @@ impl Default for WebhookSettings {
 pub struct WebhookWorker {
     tester: WebhookTester,
     stop: StopOnDrop,
-    working: JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
 /// Tells the worker to stop when it is dropped.
@@ -74,8 +74,8 @@ impl WebhookWorker {
         let poster = Poster::new(http, signer, Arc::clone(&clock));
         let tester = WebhookTester { store: store.clone(), poster: poster.clone() };
         let (stop, stopping) = watch::channel(false);
-        let working = tokio::spawn(worker::run(store, clock, poster, settings, stopping));
-        Self { tester, stop: StopOnDrop(stop), working }
+        let task = tokio::spawn(worker::run(store, clock, poster, settings, stopping));
+        Self { tester, stop: StopOnDrop(stop), task }
     }
 
     /// Handle that entry points use to test webhooks.
@@ -86,13 +86,13 @@ impl WebhookWorker {
     /// Ends the worker within `STOP_TIME_MAX` and releases its claims.
     pub async fn stop(self) {
         drop(self.stop);
-        let mut working = self.working;
-        if tokio::time::timeout(STOP_TIME_MAX, &mut working).await.is_ok() {
+        let mut task = self.task;
+        if tokio::time::timeout(STOP_TIME_MAX, &mut task).await.is_ok() {
             return;
         }
-        working.abort();
+        task.abort();
         // This aborts its posts too. Their claims are released, so that another node may repeat them at once.
-        drop(working.await);
+        drop(task.await);
         if let Err(error) = self.tester.store.release_webhook_claims().await {
             tracing::debug!(%error, "releasing claims of webhooks failed; they expire after two minutes");
         }

@@ -5,13 +5,15 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 
 /// Consecutive failures from which an endpoint counts as failing.
-const FAILURES_OF_THE_FAILING: u32 = 3;
-const FAILURES_WITHOUT_PAUSE: u32 = 5;
+const FAILING_FROM: u32 = 3;
+/// Consecutive failures from which each failure begins a pause.
+const PAUSING_FROM: u32 = 5;
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Pacing {
+    /// Number of posts that may be in progress.
     window: usize,
     window_max: usize,
     /// Consecutive failures.
@@ -35,13 +37,12 @@ impl Pacing {
         }
     }
 
-    /// Number of posts that may be in progress.
     pub(crate) fn window(&self) -> usize {
         self.window
     }
 
     pub(crate) fn is_failing(&self) -> bool {
-        self.failures >= FAILURES_OF_THE_FAILING
+        self.failures >= FAILING_FROM
     }
 
     pub(crate) fn succeeded(&mut self) {
@@ -50,8 +51,8 @@ impl Pacing {
         self.window = (self.window + 1).min(self.window_max);
     }
 
-    /// Records a failure and begins a pause: a dead endpoint with a long queue must not get many posts, nor fill the log of
-    /// attempts.
+    /// Records a failure. From `PAUSING_FROM` failures on it begins a pause: a dead endpoint with a long queue must not get
+    /// many posts, nor fill the log of attempts.
     pub(crate) fn failed(&mut self, begun_at: Timestamp, now: Timestamp) {
         self.window = 1;
         // Posts of one window fail together: count them once.
@@ -60,14 +61,14 @@ impl Pacing {
         }
         self.failed_at = Some(now);
         self.failures = self.failures.saturating_add(1);
-        let doublings = self.failures.checked_sub(FAILURES_WITHOUT_PAUSE);
+        let doublings = self.failures.checked_sub(PAUSING_FROM);
         self.paused_until = doublings.map(|doublings| {
             let pause = PAUSE_MIN.saturating_mul(1 << doublings.min(16));
             now.plus(pause.min(PAUSE_MAX))
         });
     }
 
-    /// Pauses after a look-up that found nothing although posts are due.
+    /// Pauses a worker that failed, or found nothing although posts are due.
     pub(crate) fn rest(&mut self, until: Timestamp) {
         self.paused_until = Some(until);
     }
@@ -99,7 +100,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_micros(0);
 
     #[test]
-    fn it_grows_by_success_and_falls_by_one_failure() {
+    fn the_window_grows_with_successes_and_one_failure_resets_it() {
         let mut pacing = Pacing::new(8);
         assert_eq!(pacing.window(), 1);
         for _ in 0..20 {
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_make_pauses_that_grow_to_their_limit() {
+    fn failures_in_a_row_begin_pauses_that_grow_to_their_limit() {
         let mut pacing = Pacing::new(8);
         let mut pauses = Vec::new();
         for _ in 0..15 {
@@ -131,8 +132,9 @@ mod tests {
         pacing.succeeded();
         assert!(!pacing.is_resting(NOW));
     }
+
     #[test]
-    fn failures_of_one_window_are_one() {
+    fn failures_of_one_window_count_once() {
         let mut pacing = Pacing::new(8);
         let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
         for second in 0..8 {
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn rest_that_was_asked_for_outlasts_other_answers() {
+    fn a_requested_pause_is_not_shortened_by_other_answers() {
         let mut pacing = Pacing::new(8);
         let until = NOW.plus(Duration::from_mins(1));
         pacing.rest_as_requested(until);

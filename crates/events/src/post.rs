@@ -33,8 +33,8 @@ pub(crate) struct Post {
     pub(crate) retry_after: Option<String>,
 }
 
-/// Why nothing was posted: a bug or a broken row, which a retry cannot repair, or a format that was changed
-/// while the event waited.
+/// Error class and text of an event that cannot be posted. The cause is a bug or a broken row, which a retry cannot
+/// repair, or a format that was changed while the event waited.
 struct Unusable(&'static str, String);
 
 const UNSUPPORTED_IN_FORMAT: &str = "format";
@@ -62,7 +62,7 @@ impl Poster {
         cut_short: impl Future<Output = ()>,
     ) -> Post {
         let (at, begun) = (self.clock.now(), Instant::now());
-        let said = match self.request(webhook, &event, at).await {
+        let result = match self.request(webhook, &event, at).await {
             Ok((url, headers, body)) => Ok(tokio::select! {
                 biased;
                 answer = self.http.post(&url, &headers, &body) => answer,
@@ -86,10 +86,10 @@ impl Poster {
                 duration_us: begun.elapsed().as_micros() as i64,
             },
             is_delivered: false,
-            unsupported_in_format: matches!(said, Err(Unusable(UNSUPPORTED_IN_FORMAT, _))),
+            unsupported_in_format: matches!(result, Err(Unusable(UNSUPPORTED_IN_FORMAT, _))),
             retry_after: None,
         };
-        match said {
+        match result {
             Ok(Ok(answer)) => post.answered(answer),
             Ok(Err(failure)) => post.failed(&failure),
             Err(Unusable(class, text)) => post.attempt.set_error(class, text),

@@ -72,7 +72,7 @@ impl RetrySettings {
         self.schedule.iter().map(|pause| pause.mul_f64(1.0 + JITTER)).collect()
     }
 
-    /// Whether the endpoint is to be disabled.
+    /// Why the endpoint must be disabled, if it must.
     pub(crate) fn disabling(&self, failed: Failed<'_>) -> Option<Disabling> {
         if failed.status == Some(410) {
             let reason = "The receiver answered 410 Gone".to_owned();
@@ -90,7 +90,7 @@ impl RetrySettings {
     /// End of the pause that the endpoint requested for all its events.
     pub(crate) fn rest_until(failed: Failed<'_>) -> Option<Timestamp> {
         let delay = failed.retry_after.filter(|_| matches!(failed.status, Some(429 | 503)))?;
-        Some(failed.at.plus(retry_after(delay, failed.at)?.min(REST_MAX)))
+        Some(failed.at.plus(parse_retry_after(delay, failed.at)?.min(REST_MAX)))
     }
 
     /// Consequence of a failed attempt. `chance` is a random number between 0 and 1, for the jitter.
@@ -101,13 +101,14 @@ impl RetrySettings {
         let pause = failed.attempts.checked_sub(1).and_then(|at| self.schedule.get(at as usize));
         let Some(pause) = pause else { return Consequence::GiveUp };
         let pause = pause.mul_f64(1.0 - JITTER + 2.0 * JITTER * chance.clamp(0.0, 1.0));
-        let delay = failed.retry_after.and_then(|text| retry_after(text, failed.at)).unwrap_or_default();
+        let delay =
+            failed.retry_after.and_then(|text| parse_retry_after(text, failed.at)).unwrap_or_default();
         Consequence::RetryAt(failed.at.plus(pause.max(delay)))
     }
 }
 
-/// Parses `Retry-After`: seconds, or a date (RFC 9110 10.2.3).
-fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
+/// Parses `Retry-After`: seconds, or a date (RFC 9110 10.2.3). At most `RETRY_AFTER_MAX`.
+fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     let delay = match text.parse::<u64>() {
         Ok(secs) => Duration::from_secs(secs),
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schedule_of_the_contract_is_followed_to_its_end() {
+    fn the_documented_schedule_is_followed_to_its_end() {
         let settings = RetrySettings::default();
         let pauses: Vec<Option<u64>> =
             (1..=11).map(|attempts| pause_of(&settings.consequence(failed(attempts), 0.5))).collect();
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_may_ask_for_a_limited_pause() {
+    fn a_receiver_can_request_a_pause_of_up_to_a_day_for_one_event() {
         let settings = RetrySettings::default();
         let with_retry_after = |text| Failed { retry_after: Some(text), ..failed(1) };
         assert_eq!(pause_of(&settings.consequence(with_retry_after("120"), 0.5)), Some(120));
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn gone_disables_at_once_and_five_days_without_success_do() {
+    fn an_endpoint_is_disabled_by_410_or_after_five_days_without_success() {
         let settings = RetrySettings::default();
         let gone = Failed { status: Some(410), ..failed(1) };
         assert_eq!(settings.disabling(gone).unwrap().failing_before, None);
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_asks_for_rest_gets_it_within_bounds() {
+    fn a_receiver_can_request_a_pause_of_up_to_an_hour_for_all_events() {
         let with_retry_after =
             |status, text| Failed { status: Some(status), retry_after: Some(text), ..failed(1) };
         assert_eq!(RetrySettings::rest_until(with_retry_after(429, "120")), Some(at(1_000_120)));

@@ -40,7 +40,7 @@ impl ClockWatch {
         Self { latest: now }
     }
 
-    /// How far the clock went back since the last call, if it did.
+    /// How far the clock is behind the latest time seen, if by more than `IGNORED`. Reports each step back once.
     pub fn went_back(&mut self, now: Timestamp) -> Option<Duration> {
         let back = self.latest.since(now);
         if back <= Self::IGNORED {
@@ -73,7 +73,7 @@ impl Timestamp {
         self.0.div_euclid(1_000_000)
     }
 
-    /// Epoch seconds as a float, as in the four endpoints of the specification.
+    /// Epoch seconds as a float, as Postal's API and webhooks have them.
     pub fn as_epoch_seconds(self) -> f64 {
         self.0 as f64 / 1e6
     }

@@ -15,7 +15,7 @@ pub fn is_crlf(bytes: &[u8]) -> bool {
     })
 }
 
-/// The check for a piece of a message, which may cut a line end: `after_cr` if a CR precedes it.
+/// `is_crlf` for a piece of a message, whose ends may cut a CRLF. `after_cr`: the byte before the piece is a CR.
 pub fn is_crlf_piece(piece: &[u8], after_cr: bool) -> bool {
     let (Some(first), Some(last)) = (piece.first(), piece.last()) else { return true };
     after_cr == (*first == b'\n')

@@ -38,7 +38,7 @@ ids! {
     MessageId,
     /// One attempt, hold or returned bounce of a message.
     DeliveryId,
-    /// Event about a message or a domain.
+    /// Event about a message or a server.
     EventId,
     /// Group of source addresses that servers send from.
     PoolId,

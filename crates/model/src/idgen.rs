@@ -20,7 +20,7 @@ pub const NODE_COUNT: u8 = 1 << NODE_BITS;
 pub struct IdGenerator {
     clock: Arc<dyn Clock>,
     node: u8,
-    /// Seconds and sequence of the last id, without the node bits between them.
+    /// Tick of the last id: its seconds and sequence, without the node bits between them.
     last: AtomicI64,
 }
 
@@ -54,7 +54,7 @@ impl IdGenerator {
     }
 
     fn next_block(&self, count: i64) -> i64 {
-        let now = ticks_at(self.clock.now());
+        let now = tick_at(self.clock.now());
         let before = self
             .last
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(last.max(now - 1) + count))
@@ -70,7 +70,7 @@ pub fn moment_of(id: i64) -> Timestamp {
 
 /// Smallest id that can be handed out at `moment`: the boundary of a retention range or a partition.
 pub fn first_id_at(moment: Timestamp) -> i64 {
-    with_node(ticks_at(moment), 0)
+    with_node(tick_at(moment), 0)
 }
 
 /// Number of the node that handed out an id.
@@ -78,13 +78,14 @@ pub fn node_of(id: i64) -> u8 {
     ((id >> SEQUENCE_BITS) & i64::from(NODE_COUNT - 1)) as u8
 }
 
-fn ticks_at(moment: Timestamp) -> i64 {
+/// First tick of the second that contains `moment`.
+fn tick_at(moment: Timestamp) -> i64 {
     (moment.as_secs() - EPOCH_SECS).max(0) << SEQUENCE_BITS
 }
 
-fn with_node(ticks: i64, node: u8) -> i64 {
-    let seconds = ticks >> SEQUENCE_BITS;
-    let sequence = ticks & ((1 << SEQUENCE_BITS) - 1);
+fn with_node(tick: i64, node: u8) -> i64 {
+    let seconds = tick >> SEQUENCE_BITS;
+    let sequence = tick & ((1 << SEQUENCE_BITS) - 1);
     (seconds << (SEQUENCE_BITS + NODE_BITS)) | (i64::from(node) << SEQUENCE_BITS) | sequence
 }
 
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_second_borrows_from_the_next() {
+    fn ids_continue_in_the_next_second_when_one_is_used_up() {
         let ids = at(100, 3, 0);
         let all: Vec<i64> = (0..70_000).map(|_| ids.next()).collect();
         assert!(all.windows(2).all(|pair| pair[0] < pair[1]));
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_as_many_single_ids() {
+    fn ids_of_a_block_are_consecutive_and_the_next_id_follows() {
         let ids = at(100, 0, 0);
         let block: Vec<i64> = ids.next_many(3).collect();
         assert_eq!(block, [block[0], block[0] + 1, block[0] + 2]);

@@ -15,7 +15,7 @@ impl LimitedObject {
     pub const ALL: [Self; 4] = [Self::Servers, Self::Domains, Self::Webhooks, Self::Users];
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|what| what.as_str() == text)
+        Self::ALL.into_iter().find(|object| object.as_str() == text)
     }
 
     pub const fn as_str(self) -> &'static str {

@@ -1,6 +1,6 @@
 //! Limits on the size of requests and messages. The fields of `Limits` are configurable, its constants are not.
 //!
-//! They keep one rule: **a request takes at most three times its own bytes of memory, and 1 MB**. A batch takes
+//! They keep one rule: **a request takes at most three times its own bytes of memory, plus 1 MB**. A batch takes
 //! four times its bytes (five on PostgreSQL), because all its messages are kept with their compressed forms. Code
 //! that splits, decodes or collects client bytes stops at a limit while it reads, not afterwards. The limits are
 //! small enough that headers, addresses and problems together fit into the 1 MB. Only bodies and attachments are
@@ -23,7 +23,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Addresses in each of to, cc and bcc. Fixed by the specification, so not configurable.
+    /// Addresses in each of to, cc and bcc, as in Postal's API.
     pub const ADDRESSES_PER_LIST_MAX: usize = 50;
     /// Recipients of one raw message, or of one SMTP transaction.
     pub const RAW_RECIPIENTS_MAX: usize = 1_000;

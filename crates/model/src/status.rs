@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_is_reachable_and_every_walk_ends() {
+    fn every_state_is_reachable_and_final_states_are_not_queued() {
         let mut reached = vec![Status::Pending, Status::Scheduled];
         let mut at = 0;
         while at < reached.len() {

@@ -6,7 +6,7 @@ use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde::{Deserialize, Serialize};
 
-/// Sixteen letters and digits that identify a message in SMTP replies, return paths and tracking links.
+/// Sixteen letters and digits that identify a message in API answers, SMTP replies, `Received` headers and return paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageToken(pub String);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_taken_apart_as_it_is_dialled() {
+    fn a_url_is_split_into_host_port_and_target() {
         let url = WebhookUrl::parse("https://Example.COM:8443/a%20b?c=d").unwrap();
         assert!(url.is_https());
         assert_eq!(url.host(), WebhookHost::Name("example.com".into()));

@@ -1,5 +1,5 @@
-//! Bounded queue of tracking events waiting for the store. When it is full, the oldest events are dropped and
-//! counted.
+//! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: the oldest
+//! that are not clicks first, then the oldest clicks.
 
 use std::collections::VecDeque;
 
@@ -22,10 +22,10 @@ pub(crate) struct EventQueue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Both queues are in time order.
+    /// Clicks, which wait for the end of their window. Both queues are in time order.
     clicks: VecDeque<TrackingEvent>,
     others: VecDeque<TrackingEvent>,
-    /// Memory of both queues.
+    /// Estimated memory of both queues.
     bytes: usize,
     recent_clicks: RecentClicks,
     dropped: u64,
@@ -58,7 +58,7 @@ impl EventQueue {
             taken.push(event);
         }
         while taken.len() < count
-            && waiting.clicks.front().is_some_and(|event| everything || has_waited(event.at, now))
+            && waiting.clicks.front().is_some_and(|event| everything || is_window_over(event.at, now))
             && let Some(mut event) = waiting.clicks.pop_front()
         {
             event.is_bot |=
@@ -75,7 +75,7 @@ impl EventQueue {
         let mut waiting = self.waiting();
         for event in events.into_iter().rev() {
             waiting.bytes += weight(&event);
-            // Their window is over: they need not wait again.
+            // Clicks go to the others: their window is over, so they need not wait again.
             waiting.others.push_front(event);
         }
         waiting.drop_oldest();
@@ -97,6 +97,7 @@ impl EventQueue {
 }
 
 impl Waiting {
+    /// Drops events until the limits are kept: the oldest of the others, then the oldest clicks.
     fn drop_oldest(&mut self) {
         while self.clicks.len() + self.others.len() > WAITING_MAX || self.bytes > WAITING_BYTES_MAX {
             let Some(oldest) = self.others.pop_front().or_else(|| self.clicks.pop_front()) else { return };
@@ -106,7 +107,7 @@ impl Waiting {
     }
 }
 
-/// Estimate of its memory.
+/// Estimate of the event's memory, in bytes.
 fn weight(event: &TrackingEvent) -> usize {
     let text = match &event.token.kind {
         TrackKind::Click { target: text } | TrackKind::Unsubscribe { address: text } => text.len(),
@@ -115,8 +116,8 @@ fn weight(event: &TrackingEvent) -> usize {
     256 + text + event.user_agent.len()
 }
 
-/// Whether a click's window is over. A click in the future counts as over: the clock was set back.
-fn has_waited(at: Timestamp, now: Timestamp) -> bool {
+/// Whether a click's window is over. It also is if the click lies a window or more in the future: the clock was set back.
+fn is_window_over(at: Timestamp, now: Timestamp) -> bool {
     now.since(at).max(at.since(now)) >= CLICK_WINDOW
 }
 
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_go_at_once_and_clicks_after_their_window() {
+    fn opens_are_taken_at_once_and_clicks_after_their_window() {
         let queue = EventQueue::default();
         queue.add(click("a", 0));
         queue.add(event(TrackKind::Open, 7, 10));
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn many_links_at_once_are_a_bots_the_first_included() {
+    fn clicks_on_many_links_at_once_are_all_marked_as_a_bots() {
         let queue = EventQueue::default();
         for (target, millis) in [("a", 0), ("b", 100), ("c", 200)] {
             queue.add(click(target, millis));
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn unwritten_events_stay_in_order_and_the_end_takes_all() {
+    fn events_put_back_keep_their_order_and_shutdown_takes_everything() {
         let queue = EventQueue::default();
         for number in 0..5 {
             queue.add(event(TrackKind::Open, number, number));
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_the_oldest_go_and_are_counted() {
+    fn beyond_the_limits_the_oldest_events_are_dropped_and_counted() {
         let queue = EventQueue::default();
         for number in 0..WAITING_MAX as i64 + 3 {
             queue.add(event(TrackKind::Open, number, number));

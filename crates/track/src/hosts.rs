@@ -39,14 +39,16 @@ impl TrackingHosts {
         loop {
             match app.tracking_hosts_version().await {
                 Ok(version) => {
-                    let is_known = known
-                        .as_ref()
-                        .is_some_and(|(of, read_at)| *of == version && read_at.elapsed() < READ_EVERY);
+                    let is_known = known.as_ref().is_some_and(|(known_version, read_at)| {
+                        *known_version == version && read_at.elapsed() < READ_EVERY
+                    });
                     if !is_known && self.read(&app).await {
                         known = Some((version, Instant::now()));
                     }
                 }
-                Err(error) => tracing::debug!(%error, "changes of tracking hosts could not be read"),
+                Err(error) => {
+                    tracing::debug!(%error, "checking tracking hosts for changes failed; the last known names stay");
+                }
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -61,7 +63,7 @@ impl TrackingHosts {
                 true
             }
             Err(error) => {
-                tracing::debug!(%error, "the names of tracking hosts could not be read");
+                tracing::debug!(%error, "reading tracking hosts failed; the last known names stay");
                 false
             }
         }

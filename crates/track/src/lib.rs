@@ -1,7 +1,7 @@
 //! Tracking links: `/c/…` redirects to a link's target, `/o/…` is the pixel, `/u/…` unsubscribes (docs/tracking.md).
 //!
-//! Requests are answered from their token alone, so that they work while the store is down. Events go into a bounded queue
-//! and from there into the store.
+//! Clicks and opens are answered from their token alone, so that they work while the store is down. Their events go into a
+//! bounded queue and from there into the store. Only an unsubscription waits for the store.
 
 mod event_queue;
 mod hosts;
@@ -29,8 +29,8 @@ pub struct Tracking {
     state: Arc<TrackingState>,
     hosts: TrackingHosts,
     stopping: watch::Sender<bool>,
-    writing: JoinHandle<()>,
-    watching: JoinHandle<()>,
+    writer_task: JoinHandle<()>,
+    hosts_task: JoinHandle<()>,
 }
 
 impl Tracking {
@@ -39,10 +39,10 @@ impl Tracking {
         let (stopping, stop) = watch::channel(false);
         let queue = Arc::new(EventQueue::default());
         let hosts = TrackingHosts::new(own_host);
-        let writing = tokio::spawn(writer::work(app.clone(), Arc::clone(&queue), stop));
-        let watching = tokio::spawn(hosts.clone().follow(app.clone()));
+        let writer_task = tokio::spawn(writer::work(app.clone(), Arc::clone(&queue), stop));
+        let hosts_task = tokio::spawn(hosts.clone().follow(app.clone()));
         let state = TrackingState { app, key: TrackKey::new(secret), agents: Agents::built_in(), queue };
-        Self { state: Arc::new(state), hosts, stopping, writing, watching }
+        Self { state: Arc::new(state), hosts, stopping, writer_task, hosts_task }
     }
 
     /// Routes to merge with others.
@@ -62,10 +62,10 @@ impl Tracking {
 
     /// Writes the waiting events, within a time limit.
     pub async fn stop(self) {
-        self.watching.abort();
+        self.hosts_task.abort();
         self.stopping.send_replace(true);
-        if let Err(error) = self.writing.await {
-            tracing::error!(%error, "tracking: writer failed");
+        if let Err(error) = self.writer_task.await {
+            tracing::error!(%error, "tracking: the writer panicked; waiting events are lost");
         }
     }
 }

@@ -68,12 +68,12 @@ fn page(status: StatusCode, title: &str, content: &str) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    guard(&mut response);
+    add_common_headers(&mut response);
     response
 }
 
-/// Adds headers to every answer that forbid caching, indexing and the Referer.
-pub(crate) fn guard(response: &mut Response) {
+/// Adds the headers of every answer, which forbid caching, indexing and the Referer.
+pub(crate) fn add_common_headers(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

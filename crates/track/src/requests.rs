@@ -20,13 +20,13 @@ use crate::pages;
 
 /// Smallest GIF: one transparent pixel.
 const PIXEL: &[u8; 43] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
-/// Largest form, which has one field, also as multipart.
+/// Largest unsubscribe form: one field, urlencoded or multipart.
 const FORM_BYTES_MAX: usize = 4 << 10;
 const FORM_TIME_MAX: Duration = Duration::from_secs(10);
 /// Longest wait for the store: mailbox providers give up after some seconds.
 const STORE_TIME_MAX: Duration = Duration::from_secs(5);
 const USER_AGENT_CHARS_MAX: usize = 500;
-/// Length of the end of a token that identifies its link.
+/// Number of characters at the end of a token that identify its link.
 const LINK_CHARS: usize = 8;
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(crate) async fn click(State(state): Shared, Path(text): Path<String>, reques
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     response.headers_mut().insert(LOCATION, location);
-    pages::guard(&mut response);
+    pages::add_common_headers(&mut response);
     response
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn open(State(state): Shared, Path(text): Path<String>, request
     }
     let mut response = Response::new(Body::from(&PIXEL[..]));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("image/gif"));
-    pages::guard(&mut response);
+    pages::add_common_headers(&mut response);
     response
 }
 
@@ -90,9 +90,9 @@ pub(crate) async fn unsubscribe(
         Ok(Ok(())) => pages::done(),
         failed => {
             if let Ok(Err(error)) = failed {
-                tracing::warn!(%error, "tracking: an unsubscription waits for the store");
+                tracing::warn!(%error, "tracking: storing an unsubscription failed; it waits in the queue");
             }
-            // Unsubscribing is idempotent, so the event is also queued; but only a stored one is confirmed.
+            // The event is queued as well: unsubscribing twice is harmless. But only a stored one is confirmed.
             state.queue.add(event);
             pages::try_again()
         }
@@ -108,7 +108,7 @@ impl TrackingState {
         let headers = request.headers();
         let agent =
             headers.get(USER_AGENT).map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned());
-        // Cut here because it may wait in memory.
+        // Cut here: the event may wait in memory.
         let user_agent: String = agent.unwrap_or_default().chars().take(USER_AGENT_CHARS_MAX).collect();
         let fetch = Fetch {
             is_head: request.method() == Method::HEAD,
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefetching_is_seen_by_its_headers() {
+    fn prefetches_are_recognised_by_their_headers() {
         let headers = |name: &'static str, value: &'static str| {
             HeaderMap::from_iter([(
                 axum::http::HeaderName::from_static(name),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_web_addresses_are_led_to() {
+    fn only_web_addresses_are_redirected_to() {
         for target in
             ["javascript:alert(1)", "//evil.example", "/x", "", "data:text/html,x", "https://a\r\nX: y"]
         {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_click_is_known_in_both_forms() {
+    fn one_click_is_recognised_in_urlencoded_and_multipart_forms() {
         assert!(says_one_click(b"List-Unsubscribe=One-Click"));
         assert!(says_one_click(
             b"--x\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--x--\r\n"

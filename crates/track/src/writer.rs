@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::event_queue::EventQueue;
 
-/// Maximum number of events in one transaction, which must not delay SQLite's only writer.
+/// Maximum number of events in one transaction: a long one would delay SQLite's only writer.
 const BATCH: usize = 100;
 /// How late a due click is noticed.
 const TICK: Duration = Duration::from_millis(250);
@@ -32,25 +32,25 @@ pub(crate) async fn work(app: App, queue: Arc<EventQueue>, mut stop: watch::Rece
             }
             continue;
         }
-        let is_waiting = queue.len() > 0;
+        let has_waiting = queue.len() > 0;
         tokio::select! {
-            () = queue.added.notified(), if !is_waiting => {}
-            () = sleep(TICK), if is_waiting => {}
+            () = queue.added.notified(), if !has_waiting => {}
+            () = sleep(TICK), if has_waiting => {}
             _ = stop.changed() => {}
         }
     }
     if !timeout(FLUSH_TIME_MAX, write_due(&app, &queue, true)).await.unwrap_or(false) {
         let lost = queue.len();
-        tracing::warn!(lost, "tracking: clicks and opens lost at shutdown");
+        tracing::warn!(lost, "tracking: events lost at shutdown");
     }
 }
 
-/// Returns `false` if the store is unavailable.
+/// Writes all events that are due, or with `everything` all that wait. Returns `false` if the store is unavailable.
 async fn write_due(app: &App, queue: &EventQueue, everything: bool) -> bool {
     loop {
         let dropped = queue.take_dropped();
         if dropped > 0 {
-            tracing::warn!(dropped, "tracking: queue is full; the oldest clicks and opens are dropped");
+            tracing::warn!(dropped, "tracking: the queue is full; old events are dropped");
         }
         let batch = queue.take(BATCH, app.now(), everything);
         if batch.is_empty() {
@@ -90,7 +90,7 @@ where
                 return batch;
             }
             Err(error) => {
-                tracing::error!(%error, "tracking: a click or open was refused by the store and dropped");
+                tracing::error!(%error, "tracking: an event was refused by the store and dropped");
             }
         }
         batch.remove(0);
@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    /// Writes messages 0 to 5 to a store that refuses some; returns written and remaining ones.
-    async fn written(refuse: impl Fn(i64) -> Option<StoreError>) -> (Vec<i64>, Vec<i64>) {
+    /// Writes messages 0 to 5 to a store that refuses some; returns the written and the remaining ones.
+    async fn write_to_refusing_store(refuse: impl Fn(i64) -> Option<StoreError>) -> (Vec<i64>, Vec<i64>) {
         let stored = Mutex::new(Vec::new());
         let ids = |events: &[TrackingEvent]| {
             events.iter().map(|event| event.token.message_id.0).collect::<Vec<_>>()
@@ -140,20 +140,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_refused_does_not_take_the_others_with_it() {
+    async fn a_refused_event_is_dropped_and_the_others_are_written() {
         let refused = |id| (id == 2).then(|| StoreError::Internal("no".into()));
-        assert_eq!(written(refused).await, (vec![0, 1, 3, 4, 5], vec![]));
+        assert_eq!(write_to_refusing_store(refused).await, (vec![0, 1, 3, 4, 5], vec![]));
     }
 
     #[tokio::test]
-    async fn while_the_store_is_away_all_that_is_not_written_stays() {
+    async fn unwritten_events_are_kept_while_the_store_is_unavailable() {
         let away = |_| Some(StoreError::Unavailable("away".into()));
-        assert_eq!(written(away).await, (vec![], vec![0, 1, 2, 3, 4, 5]));
+        assert_eq!(write_to_refusing_store(away).await, (vec![], vec![0, 1, 2, 3, 4, 5]));
         let goes_away = |id| match id {
             2 => Some(StoreError::Internal("no".into())),
             4 => Some(StoreError::Unavailable("away".into())),
             _ => None,
         };
-        assert_eq!(written(goes_away).await, (vec![0, 1, 3], vec![4, 5]));
+        assert_eq!(write_to_refusing_store(goes_away).await, (vec![0, 1, 3], vec![4, 5]));
     }
 }

@@ -61,7 +61,7 @@ fn read(
     findings: &mut Findings,
 ) -> Result<(Option<AccountId>, AccountKeyRequest, Option<CreationKey>), Failure> {
     let object = json::parse_object(&call.body)?;
-    let fingerprint = idempotency::fingerprint(&call.headers, "account_keys/create", false, &object);
+    let fingerprint = idempotency::fingerprint(&call.headers, "account_keys/create", &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
     let mut scopes = Vec::new();

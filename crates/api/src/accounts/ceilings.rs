@@ -7,16 +7,16 @@ use postroad_store::AccountCeilings;
 use serde::Serialize;
 
 use crate::fields::{Fields, Findings};
-use crate::server_settings::{RetentionCeilingsOut, read_limit, read_rate, read_retention};
+use crate::server_settings::{RetentionCeilingsOut, read_number_or_none, read_rate, read_retention};
 
 /// Ceilings on what an account may have and send; `"none"` removes a ceiling, omitted ones stay as they are.
 #[request_shape]
 pub(crate) struct AccountCeilingsIn {
     /// Messages of all servers together in an hour (UTC); messages beyond it are held.
     hourly_limit: Option<crate::server_settings::LimitIn>,
-    /// Messages of all servers together in a day (UTC).
+    /// Messages of all servers together in a day (UTC); messages beyond it are held.
     daily_limit: Option<crate::server_settings::LimitIn>,
-    /// Messages of all servers together in a calendar month (UTC).
+    /// Messages of all servers together in a calendar month (UTC); messages beyond it are held.
     monthly_limit: Option<crate::server_settings::LimitIn>,
     /// Highest rate of all servers together, such as `10/s`, `100/m` or `1000/h`.
     send_rate: Option<String>,
@@ -36,9 +36,9 @@ pub(crate) struct AccountCeilingsIn {
 pub(crate) struct AccountCeilingsOut {
     /// Messages of all servers together in an hour (UTC); messages beyond it are held.
     hourly_limit: Option<u32>,
-    /// Messages of all servers together in a day (UTC).
+    /// Messages of all servers together in a day (UTC); messages beyond it are held.
     daily_limit: Option<u32>,
-    /// Messages of all servers together in a calendar month (UTC).
+    /// Messages of all servers together in a calendar month (UTC); messages beyond it are held.
     #[schema(example = 100_000)]
     monthly_limit: Option<u32>,
     /// Highest rate of all servers together.
@@ -56,14 +56,14 @@ pub(crate) struct AccountCeilingsOut {
 
 pub(super) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> AccountCeilingsRequest {
     let mut ceilings = AccountCeilingsRequest {
-        hourly_limit: read_limit(fields, "hourly_limit", findings),
-        daily_limit: read_limit(fields, "daily_limit", findings),
-        monthly_limit: read_limit(fields, "monthly_limit", findings),
+        hourly_limit: read_number_or_none(fields, "hourly_limit", findings),
+        daily_limit: read_number_or_none(fields, "daily_limit", findings),
+        monthly_limit: read_number_or_none(fields, "monthly_limit", findings),
         send_rate: read_rate(fields, findings),
-        servers: read_limit(fields, "servers", findings),
-        domains: read_limit(fields, "domains", findings),
-        webhooks: read_limit(fields, "webhooks", findings),
-        users: read_limit(fields, "users", findings),
+        servers: read_number_or_none(fields, "servers", findings),
+        domains: read_number_or_none(fields, "domains", findings),
+        webhooks: read_number_or_none(fields, "webhooks", findings),
+        users: read_number_or_none(fields, "users", findings),
         ..AccountCeilingsRequest::default()
     };
     (ceilings.bodies_days, ceilings.messages_days) = read_retention(fields, findings);

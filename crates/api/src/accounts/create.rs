@@ -43,7 +43,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
 /// Parses the request; `CreateAccountIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<(String, Option<CreationKey>), Failure> {
     let object = json::parse_object(&call.body)?;
-    let fingerprint = idempotency::fingerprint(&call.headers, "accounts/create", false, &object);
+    let fingerprint = idempotency::fingerprint(&call.headers, "accounts/create", &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
     let key = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);

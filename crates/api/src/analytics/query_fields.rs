@@ -1,4 +1,4 @@
-//! Parameters that all analytics calls share: time range, filters, and whether bots count.
+//! Filters and warnings that analytics calls share.
 
 use postroad_app::analytics::{Dimension, DimensionValue, Filter, LABELS_MAX, OTHER_LABELS};
 
@@ -24,7 +24,7 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     filters
 }
 
-/// Reads a filter that is a field of the request itself, not of `filters`.
+/// Takes the filter of one dimension, out of `filters` or out of the request itself.
 pub(super) fn read_filter(
     fields: &mut Fields<'_>,
     dimension: Dimension,
@@ -57,7 +57,7 @@ pub(super) fn dimension_names() -> String {
     Dimension::ALL.map(|dimension| format!("`{}`", dimension.as_str())).join(", ")
 }
 
-/// Adds a warning if the numbers lag behind, or if rare values are added together.
+/// Adds warnings if the numbers lag behind, or if values beyond a limit are counted together.
 pub(super) fn add_warnings(is_current: bool, has_other: bool, warnings: &mut Vec<String>) {
     if !is_current {
         warnings.push("The newest events are still being counted; ask again in a moment".to_owned());

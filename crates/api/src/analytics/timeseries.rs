@@ -70,7 +70,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TimeseriesOut>, Failure
     let mut findings = Findings::default();
     let query = read(&call.body, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
-    match draw(&call, &query, &mut warnings).await {
+    match find(&call, &query, &mut warnings).await {
         Ok((data, memory)) => {
             let flags = Flags { warnings, ..Flags::default() };
             Ok(Success { data, flags, memory: memory.into() })
@@ -79,16 +79,17 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TimeseriesOut>, Failure
     }
 }
 
-async fn draw(
+/// Finds the series; also returns the memory reserved for a large answer.
+async fn find(
     call: &Call,
     query: &TimeseriesQuery,
     warnings: &mut Vec<String>,
 ) -> Result<(TimeseriesOut, Option<crate::memory::Share>), Failure> {
-    let drawn = call.app.analytics_timeseries(&call.caller, query).await?;
-    add_warnings(drawn.is_current, drawn.has_other, warnings);
-    let points: usize = drawn.series.iter().map(|series| series.points.len()).sum();
+    let found = call.app.analytics_timeseries(&call.caller, query).await?;
+    add_warnings(found.is_current, found.has_other, warnings);
+    let points: usize = found.series.iter().map(|series| series.points.len()).sum();
     let memory = call.reserve_answer(points * POINT_BYTES).await?;
-    Ok((out(drawn, &query.dimensions), memory))
+    Ok((timeseries_out(found, &query.dimensions), memory))
 }
 
 /// Parses the request; `TimeseriesIn` documents its fields.
@@ -154,10 +155,10 @@ fn read_dimensions(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Dime
     dimensions
 }
 
-fn out(drawn: Timeseries, dimensions: &[Dimension]) -> TimeseriesOut {
+fn timeseries_out(found: Timeseries, dimensions: &[Dimension]) -> TimeseriesOut {
     TimeseriesOut {
-        from: drawn.from.to_rfc3339(),
-        to: drawn.to.to_rfc3339(),
-        series: drawn.series.into_iter().map(|series| series_out(series, dimensions)).collect(),
+        from: found.from.to_rfc3339(),
+        to: found.to.to_rfc3339(),
+        series: found.series.into_iter().map(|series| series_out(series, dimensions)).collect(),
     }
 }

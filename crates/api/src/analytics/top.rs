@@ -15,7 +15,7 @@ use crate::json::{self, Json};
 use crate::time_field::read_time;
 
 const RECIPIENT_DOMAIN: &str = "recipient_domain";
-const LIMIT: u64 = 20;
+const LIMIT_DEFAULT: u64 = 20;
 const LIMIT_MAX: u64 = 500;
 
 /// Time range, dimension and metric.
@@ -141,19 +141,19 @@ fn read_metric(fields: &mut Fields<'_>, findings: &mut Findings) -> Metric {
 
 fn read_limit(fields: &mut Fields<'_>, findings: &mut Findings) -> u64 {
     match fields.take("limit", findings) {
-        None => LIMIT,
+        None => LIMIT_DEFAULT,
         Some(Json::Number(number))
             if number.as_u64().is_some_and(|limit| (1..=LIMIT_MAX).contains(&limit)) =>
         {
-            number.as_u64().unwrap_or(LIMIT)
+            number.as_u64().unwrap_or(LIMIT_DEFAULT)
         }
         Some(Json::Number(_)) => {
             findings.problem("/limit", format!("`limit` has to be an integer from 1 to {LIMIT_MAX}"));
-            LIMIT
+            LIMIT_DEFAULT
         }
         Some(other) => {
             findings.wrong_type("/limit", "Integer", other.type_name());
-            LIMIT
+            LIMIT_DEFAULT
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut
 /// Parses the request; `CreateCredentialIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequest, Failure> {
     let object = json::parse_object(&call.body)?;
-    let fingerprint = idempotency::fingerprint(&call.headers, "credentials/create", false, &object);
+    let fingerprint = idempotency::fingerprint(&call.headers, "credentials/create", &object);
     let mut fields = Fields::of_request(object);
     let server = ServerId(read_required_id(&mut fields, "server", findings));
     let name = read_required_text(&mut fields, "name", findings);
@@ -75,6 +75,7 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequ
     let expires_at = read_time(&mut fields, "expires_at", findings);
     let idempotency_key = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
+    // Only the command line sets a login.
     let login = None;
     Ok(NewCredentialRequest {
         server,

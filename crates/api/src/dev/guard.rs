@@ -17,7 +17,8 @@ use crate::host;
 /// Tracking links are for everybody who has one, under any host name; their tokens are signed.
 const PUBLIC_PATHS: [&str; 3] = ["/c/", "/o/", "/u/"];
 
-/// Callers that `postroad dev` serves, and host names by which it is reached. By default callers on this machine.
+/// Callers that `postroad dev` serves, and host names by which it is reached. By default it serves only callers on this
+/// machine.
 #[derive(Debug, Clone, Default)]
 pub struct DevAccess {
     /// Whether callers on other machines are served; they may then use any IP address of this one in URLs.
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_cannot_be_pointed_here_are_local() {
+    fn only_localhost_ip_addresses_and_configured_names_are_own_hosts() {
         let closed = DevAccess::default();
         let open = DevAccess { is_open: true, hosts: vec!["mail".to_owned()] };
         for local in ["localhost", "LocalHost", "mail.localhost", "127.0.0.1", "127.9.9.9", "[::1]"] {

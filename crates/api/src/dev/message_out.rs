@@ -63,13 +63,13 @@ struct AttachmentOut {
 }
 
 /// Shows a message. Parses it off the async threads: it may have megabytes.
-pub(super) async fn shown(message: Arc<CaughtMessage>, wanted: Extract) -> Result<Response, Problem> {
+pub(super) async fn show_message(message: Arc<CaughtMessage>, wanted: Extract) -> Result<Response, Problem> {
     let text = blocking_pool::run(move || write(&message, wanted)).await.map_err(|_| Problem::Stopping)?;
     Ok(envelope::json(StatusCode::OK, text))
 }
 
-/// Links and codes of a message alone.
-pub(super) async fn extracted(message: Arc<CaughtMessage>) -> Result<Response, Problem> {
+/// Shows only the links and codes of a message.
+pub(super) async fn show_extracts(message: Arc<CaughtMessage>) -> Result<Response, Problem> {
     let found = blocking_pool::run(move || extract(&view_message(&message.raw))).await;
     let Extracted { links, codes } = found.map_err(|_| Problem::Stopping)?;
     Ok(envelope::json(StatusCode::OK, json!({ "links": links, "codes": codes }).to_string()))

@@ -24,7 +24,7 @@ use crate::envelope;
 pub(crate) use dns::{DnsState, router as dns_router};
 pub use guard::DevAccess;
 pub(crate) use mailpit::router as mailpit_router;
-use message_out::{SummaryOut, extracted, shown};
+use message_out::{SummaryOut, show_extracts, show_message};
 use problem::Problem;
 use query::{Extract, ListQuery, WaitQuery};
 
@@ -66,11 +66,11 @@ async fn message(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let wanted = Extract::parse(query.as_deref())?;
-    shown(find(&inbox, &id)?, wanted).await
+    show_message(find(&inbox, &id)?, wanted).await
 }
 
 async fn extract(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Response, Problem> {
-    extracted(find(&inbox, &id)?).await
+    show_extracts(find(&inbox, &id)?).await
 }
 
 async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Response, Problem> {
@@ -86,7 +86,7 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Respo
 async fn wait(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let WaitQuery { matcher, extract, time_max } = WaitQuery::parse(query.as_deref())?;
     match inbox.wait(&matcher, time_max).await {
-        Some(message) => shown(message, extract).await,
+        Some(message) => show_message(message, extract).await,
         None => Err(Problem::TimeIsUp(time_max)),
     }
 }

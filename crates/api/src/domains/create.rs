@@ -69,7 +69,7 @@ struct CreateParams {
 /// Parses the request; `CreateDomainIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<CreateParams, Failure> {
     let object = json::parse_object(&call.body)?;
-    let fingerprint = idempotency::fingerprint(&call.headers, "domains/create", false, &object);
+    let fingerprint = idempotency::fingerprint(&call.headers, "domains/create", &object);
     let mut fields = Fields::of_request(object);
     let name = read_name(&mut fields, findings);
     let key = read_key(&mut fields, findings);

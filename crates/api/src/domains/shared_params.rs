@@ -1,4 +1,4 @@
-//! Fields shared by several of these calls.
+//! Fields shared by several calls of domains/*.
 
 use postroad_app::domains::{DkimKeyRequest, NamedOwner};
 use postroad_model::ServerId;

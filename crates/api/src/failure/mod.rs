@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 
 #[cfg(test)]
 pub(crate) use self::code::ErrorCode;
-use self::words::{account_refused, denied, key_names};
+use self::words::{account_code_and_text, denial_text, key_code_and_header};
 use crate::rate_limit::RateLimit;
 
 /// Maximum number of characters of an unknown method that are echoed.
@@ -153,24 +153,24 @@ impl Reason {
                 )
             },
             Self::KeyMissing(kind) => {
-                let (code, header) = key_names(*kind);
+                let (code, header) = key_code_and_header(*kind);
                 error(ok, code, format!("The API token was not provided: set the header {header}").into())
             }
             Self::KeyInvalid { kind, .. } => {
-                let (code, header) = key_names(*kind);
+                let (code, header) = key_code_and_header(*kind);
                 error(ok, code, format!("The API token provided in {header} was not valid.").into())
             }
             Self::AccountSuspended => {
                 error(ok, "AccountSuspended", "The account has been suspended".into())
             }
             Self::Account(refusal) => {
-                let (code, message) = account_refused(refusal);
+                let (code, message) = account_code_and_text(refusal);
                 error(ok, code, message)
             }
             Self::ServerSuspended => {
                 error(ok, "ServerSuspended", "The mail server has been suspended".into())
             }
-            Self::Denied(denial) => error(ok, "AccessDenied", denied(denial)),
+            Self::Denied(denial) => error(ok, "AccessDenied", denial_text(denial)),
             Self::RequestTooLarge { bytes_max } => error(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestTooLarge",
@@ -420,7 +420,7 @@ mod tests {
             Reason::Unavailable("cause".into()),
             Reason::Internal("cause".into()),
         ]);
-        reasons.extend(ObjectKind::ALL.map(|thing| Reason::Account(AccountRefusal::NotFound(thing))));
+        reasons.extend(ObjectKind::ALL.map(|kind| Reason::Account(AccountRefusal::NotFound(kind))));
         reasons
     }
 
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_stay_inside_and_only_parameters_are_parameter_errors() {
+    fn causes_are_not_shown_and_only_validation_errors_are_parameter_errors() {
         for reason in every_reason() {
             let row = reason.row();
             assert!(!row.message.contains("cause"), "{}", row.message);

@@ -6,8 +6,8 @@ use postroad_app::KeyKind;
 use postroad_app::access::{Denial, Level};
 use postroad_app::accounts::{AccountRefusal, ObjectKind};
 
-/// Code and header of a kind of key.
-pub(super) fn key_names(kind: KeyKind) -> (&'static str, &'static str) {
+/// Error code and header of a kind of key.
+pub(super) fn key_code_and_header(kind: KeyKind) -> (&'static str, &'static str) {
     match kind {
         KeyKind::Server => ("InvalidServerAPIKey", "X-Server-API-Key"),
         KeyKind::Account => ("InvalidAccountAPIKey", "X-Account-API-Key"),
@@ -15,10 +15,10 @@ pub(super) fn key_names(kind: KeyKind) -> (&'static str, &'static str) {
     }
 }
 
-pub(super) fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>) {
+pub(super) fn account_code_and_text(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>) {
     match refusal {
-        AccountRefusal::NotFound(thing) => {
-            let code = match thing {
+        AccountRefusal::NotFound(kind) => {
+            let code = match kind {
                 ObjectKind::Account => "AccountNotFound",
                 ObjectKind::AccountKey => "AccountKeyNotFound",
                 ObjectKind::Server => "ServerNotFound",
@@ -29,8 +29,8 @@ pub(super) fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'s
                 ObjectKind::IpPool => "IpPoolNotFound",
                 ObjectKind::IpAddress => "IpAddressNotFound",
             };
-            let by = if *thing == ObjectKind::IpAddress { "address" } else { "ID" };
-            (code, format!("No {} found matching provided {by}", thing.name()).into())
+            let by = if *kind == ObjectKind::IpAddress { "address" } else { "ID" };
+            (code, format!("No {} found matching provided {by}", kind.name()).into())
         }
         AccountRefusal::Exists(ObjectKind::Account) => {
             ("AccountExists", "Another account has this name".into())
@@ -65,7 +65,7 @@ pub(super) fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'s
                 "The credential is revoked, expired, replaced or bound to addresses; create a new one";
             ("CredentialEnded", message.into())
         }
-        // `Failure::from` maps these to their rows elsewhere.
+        // Not reached: `Failure::from` turns these into other reasons.
         AccountRefusal::Refused(_)
         | AccountRefusal::Denied(_)
         | AccountRefusal::TooManyCalls { .. }
@@ -74,7 +74,7 @@ pub(super) fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'s
 }
 
 /// Text of `AccessDenied`.
-pub(super) fn denied(denial: &Denial) -> Cow<'static, str> {
+pub(super) fn denial_text(denial: &Denial) -> Cow<'static, str> {
     match denial {
         Denial::ServerScope { scope, needed } => {
             format!("The API key has the scope `{scope}`; this call needs `{needed}` or `full`").into()

@@ -54,7 +54,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
 /// Parses the request; `AddAddressIn` documents its fields.
 pub(crate) fn read(headers: &HeaderMap, text: &[u8], findings: &mut Findings) -> Result<NewAddress, Failure> {
     let object = json::parse_object(text)?;
-    let fingerprint = idempotency::fingerprint(headers, "ip_pools/add_address", false, &object);
+    let fingerprint = idempotency::fingerprint(headers, "ip_pools/add_address", &object);
     let mut fields = Fields::of_request(object);
     let pool = PoolId(read_required_id(&mut fields, "pool", findings));
     let address = read_address(&mut fields, findings);

@@ -54,7 +54,7 @@ pub(crate) fn read(
     findings: &mut Findings,
 ) -> Result<NewPoolRequest, Failure> {
     let object = json::parse_object(text)?;
-    let fingerprint = idempotency::fingerprint(headers, "ip_pools/create", false, &object);
+    let fingerprint = idempotency::fingerprint(headers, "ip_pools/create", &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
     let shared = fields.flag("shared", findings).unwrap_or(false);

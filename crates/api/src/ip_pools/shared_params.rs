@@ -1,4 +1,4 @@
-//! Fields shared by several of these calls.
+//! Fields shared by several calls of ip_pools/*.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_without_escapes_are_borrowed_names_too() {
+    fn texts_and_names_without_escapes_are_borrowed() {
         let text = br#"{"a": "plain", "b\n": "esc\"aped"}"#;
         let object = parse_object(text).unwrap();
         assert!(matches!(&object[0], (Cow::Borrowed("a"), Json::Text(Cow::Borrowed("plain")))));
@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn last_of_duplicate_names_wins() {
         let object = parse_object(br#"{"a": 1, "b": 2, "a": 3, "c": {"x": 1, "x": 2}}"#).unwrap();
-        let one = |digits: &'static str| Json::Number(Number::new(digits));
+        let number = |digits: &'static str| Json::Number(Number::new(digits));
         let expected: Object<'_> = vec![
-            ("b".into(), one("2")),
-            ("a".into(), one("3")),
-            ("c".into(), Json::Object(vec![("x".into(), one("2"))])),
+            ("b".into(), number("2")),
+            ("a".into(), number("3")),
+            ("c".into(), Json::Object(vec![("x".into(), number("2"))])),
         ];
         assert_eq!(object, expected);
         let many: Vec<String> = (0..1_000).map(|n| format!("\"{}\":{n}", n % 700)).collect();
@@ -96,11 +96,11 @@ mod tests {
         let object = parse_object(many.as_bytes()).unwrap();
         let pair = |at: usize| (object[at].0.as_ref(), object[at].1.clone());
         assert_eq!(object.len(), 700);
-        assert_eq!((pair(0), pair(699)), (("300", one("300")), ("299", one("999"))));
+        assert_eq!((pair(0), pair(699)), (("300", number("300")), ("299", number("999"))));
     }
 
     #[test]
-    fn nothing_is_the_empty_object_and_a_byte_order_mark_is_no_content() {
+    fn an_empty_request_is_an_empty_object_and_a_byte_order_mark_is_skipped() {
         assert_eq!(parse_object(b""), Ok(vec![]));
         assert_eq!(parse_object(b" \r\n"), Ok(vec![]));
         assert_eq!(parse_object(b"\xef\xbb\xbf{}"), Ok(vec![]));

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_what_they_say() {
+    fn numbers_are_converted_and_equal_values_have_one_canonical_text() {
         let number = Number::new;
         assert!(number("1.0").is_float() && number("1e3").is_float() && !number("-12").is_float());
         assert_eq!((number("-12").as_i64(), number("-12").as_u64()), (Some(-12), None));

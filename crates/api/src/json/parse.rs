@@ -31,11 +31,11 @@ enum Fault {
 /// Parses the whole text, or returns the error message.
 pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|error| format!("invalid unicode code point at {}", place(bytes, error.valid_up_to())))?;
+        .map_err(|error| format!("invalid unicode code point at {}", position(bytes, error.valid_up_to())))?;
     let lists_left = LISTS_BYTES + bytes.len();
     let mut parser = Parser { text, at: 0, depth: 0, lists_left, only_checks: false };
     parser.document().map_err(|fault| {
-        let what = match fault {
+        let message = match fault {
             Fault::Syntax => match serde_json::from_slice::<Skipped>(bytes) {
                 Err(error) => return error.to_string(),
                 Ok(_) => "syntax error",
@@ -45,7 +45,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
             Fault::NumberRange => "number out of range",
             Fault::Surrogate => "lone surrogate in hex escape",
         };
-        format!("{what} at {}", place(bytes, parser.at))
+        format!("{message} at {}", position(bytes, parser.at))
     })
 }
 
@@ -60,7 +60,7 @@ pub(super) fn parse_item(text: &str) -> Object<'_> {
     }
 }
 
-fn place(bytes: &[u8], at: usize) -> String {
+fn position(bytes: &[u8], at: usize) -> String {
     let before = &bytes[..at.min(bytes.len())];
     let line = memchr::memchr_iter(b'\n', before).count() + 1;
     let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |end| end + 1) + 1;
@@ -71,6 +71,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// Bytes that further lists may take.
     lists_left: usize,
     /// Whether values are checked and dropped.
     only_checks: bool,
@@ -143,7 +144,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Checks an object without keeping it, and frees its memory.
+    /// Checks an object without keeping it. Its lists no longer count against the limit.
     fn item(&mut self) -> Result<Json<'a>, Fault> {
         let (start, lists_left) = (self.at, self.lists_left);
         self.only_checks = true;
@@ -224,8 +225,8 @@ impl<'a> Parser<'a> {
             self.take_digits()?;
         }
         let number = Number::new(&self.text[start..self.at]);
-        let is_in_range = number.as_str().len() <= NUMBER_BYTES_MAX;
-        if !is_in_range || (is_float && !number.as_f64().is_finite()) {
+        let is_short_enough = number.as_str().len() <= NUMBER_BYTES_MAX;
+        if !is_short_enough || (is_float && !number.as_f64().is_finite()) {
             return Err(Fault::NumberRange);
         }
         Ok(Json::Number(number))
@@ -473,7 +474,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_reads_what_serde_json_reads(text in nearly_json()) {
+        fn it_parses_exactly_what_serde_json_parses(text in nearly_json()) {
             let ours = parse(text.as_bytes()).ok().map(|json| value_of(&json));
             let theirs: Option<serde_json::Value> = serde_json::from_str(&text).ok();
             prop_assert_eq!(ours, theirs, "{}", text);

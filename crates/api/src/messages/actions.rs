@@ -80,6 +80,7 @@ pub(crate) enum ActionRequest {
     Query { query: String, dry_run: bool },
 }
 
+/// Reads the request and makes the change.
 pub(super) async fn change(
     call: Call,
     action: MessageAction,
@@ -87,10 +88,11 @@ pub(super) async fn change(
     let mut findings = Findings::default();
     let request = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    change_wanted(call, action, request, warnings).await
+    apply(call, action, request, warnings).await
 }
 
-pub(super) async fn change_wanted(
+/// Makes the requested change; starts a job for a query.
+pub(super) async fn apply(
     call: Call,
     action: MessageAction,
     request: ActionRequest,
@@ -103,7 +105,7 @@ pub(super) async fn change_wanted(
                 Err(_) => Err(ActionFailure::NotFound),
             };
             let one = changed.map(|id| ChangedMessagesOut::results(vec![(id, Ok(()))]));
-            Success::with_warnings(one.map_err(|failure| failed(id, failure)), warnings)
+            Success::with_warnings(one.map_err(|failure| failure_of(id, failure)), warnings)
         }
         ActionRequest::Many(ids) => {
             let memory = call.reserve_answer(ids.len() * RESULT_BYTES).await?.into();
@@ -113,12 +115,12 @@ pub(super) async fn change_wanted(
         }
         ActionRequest::Query { query, dry_run } => {
             let started = call.app.start_job(&call.caller, action, &query, dry_run).await;
-            Success::with_warnings(job(started), warnings)
+            Success::with_warnings(job_out(started), warnings)
         }
     }
 }
 
-pub(super) fn job(started: Result<StartedJob, JobRefusal>) -> Result<ChangedMessagesOut, Failure> {
+pub(super) fn job_out(started: Result<StartedJob, JobRefusal>) -> Result<ChangedMessagesOut, Failure> {
     let StartedJob { id, matched, is_complete } = started?;
     Ok(ChangedMessagesOut::Job(StartedJobOut { job_id: id, matched, matched_all: is_complete }))
 }
@@ -171,7 +173,7 @@ fn read_ids(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<Mess
     Some(ids)
 }
 
-fn failed(id: EchoedId, failure: ActionFailure) -> Failure {
+fn failure_of(id: EchoedId, failure: ActionFailure) -> Failure {
     match failure {
         ActionFailure::NotFound => id.failure(postroad_app::LookupError::NotFound),
         ActionFailure::Store(error) => error.into(),

@@ -95,6 +95,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Fai
     Ok(id)
 }
 
+/// DNS names of DKIM keys, which are stored as one text with spaces.
 fn key_names(stored: Option<&str>) -> Vec<String> {
     stored.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }

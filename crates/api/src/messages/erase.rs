@@ -48,10 +48,10 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Fa
     match request {
         EraseRequest::Address { address, dry_run } => {
             let started = call.app.start_erasure(&call.caller, &address, dry_run).await;
-            Success::with_warnings(actions::job(started), warnings)
+            Success::with_warnings(actions::job_out(started), warnings)
         }
         EraseRequest::Messages(request) => {
-            actions::change_wanted(call, MessageAction::Erase, request, warnings).await
+            actions::apply(call, MessageAction::Erase, request, warnings).await
         }
     }
 }
@@ -78,6 +78,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EraseRequest,
         Ok(address) => Ok(EraseRequest::Address { address, dry_run }),
         Err(error) => {
             findings.problem("/address", format!("`address` is not an email address: {error}"));
+            // A placeholder: the problem refuses the request.
             Ok(EraseRequest::Messages(ActionRequest::Many(Vec::new())))
         }
     }

@@ -78,27 +78,28 @@ impl Expansions {
         self.0.contains(&expansion)
     }
 
-    /// Whether a part needs the parsed MIME structure.
-    pub(super) fn needs_parts(&self) -> bool {
+    /// Whether an expansion needs the parsed MIME structure.
+    pub(super) fn needs_mime(&self) -> bool {
         use Expansion::{Attachments, Headers, HtmlBody, PlainBody};
         [PlainBody, HtmlBody, Attachments, Headers].into_iter().any(|part| self.has(part))
     }
 
-    /// Whether a part needs the stored bytes.
+    /// Whether an expansion needs the stored bytes.
     pub(super) fn needs_bytes(&self) -> bool {
-        self.needs_parts() || self.has(Expansion::RawMessage)
+        self.needs_mime() || self.has(Expansion::RawMessage)
     }
 
-    /// Rows to fetch.
-    pub(super) fn wanted(&self) -> MessageDetail {
+    /// How much of the message the store reads.
+    pub(super) fn detail(&self) -> MessageDetail {
         if self.0.is_empty() { MessageDetail::Summary } else { MessageDetail::Record }
     }
 
     /// Estimate of the memory needed to answer with the content of a message of `size` bytes. Base64 turns
     /// three bytes into four; decoded parts together are at most as large as the message.
     pub(super) fn bytes_to_answer(&self, size: u64) -> usize {
+        // In thirds of `size`.
         let stored = 3;
-        let decoded = if self.needs_parts() { 3 } else { 0 };
+        let decoded = if self.needs_mime() { 3 } else { 0 };
         let bodies = self.has(Expansion::PlainBody) || self.has(Expansion::HtmlBody);
         let parts_out = if bodies || self.has(Expansion::Attachments) { 4 } else { 0 };
         let raw_out = if self.has(Expansion::RawMessage) { 4 } else { 0 };
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn true_is_all_an_array_names_them_and_the_rest_is_none() {
+    fn true_means_all_an_array_names_some_and_anything_else_means_none() {
         assert_eq!(read("true").0, Expansions(Expansion::ALL.to_vec()));
         for none in ["false", "null", "[]", "\"status\"", "{}", "1"] {
             assert_eq!(read(none), (Expansions::default(), vec![]), "{none}");
@@ -142,19 +143,19 @@ mod tests {
 
     #[test]
     fn no_more_is_fetched_than_needed() {
-        assert_eq!(read("[]").0.wanted(), MessageDetail::Summary);
-        assert_eq!(read(r#"["details", "activity_entries"]"#).0.wanted(), MessageDetail::Record);
+        assert_eq!(read("[]").0.detail(), MessageDetail::Summary);
+        assert_eq!(read(r#"["details", "activity_entries"]"#).0.detail(), MessageDetail::Record);
         assert!(!read(r#"["details", "activity_entries"]"#).0.needs_bytes());
         assert!(read(r#"["status", "headers"]"#).0.needs_bytes());
         let raw = read(r#"["raw_message", "status"]"#).0;
-        assert!(raw.needs_bytes() && !raw.needs_parts());
-        assert!(read("true").0.needs_parts());
+        assert!(raw.needs_bytes() && !raw.needs_mime());
+        assert!(read("true").0.needs_mime());
     }
 
     #[test]
-    fn expansions_have_a_weight() {
-        let weights = ["true", r#"["raw_message"]"#, r#"["headers"]"#, r#"["plain_body", "html_body"]"#]
+    fn memory_is_estimated_by_expansion() {
+        let estimates = ["true", r#"["raw_message"]"#, r#"["headers"]"#, r#"["plain_body", "html_body"]"#]
             .map(|json| read(json).0.bytes_to_answer(300));
-        assert_eq!(weights, [1_400, 700, 600, 1_000]);
+        assert_eq!(estimates, [1_400, 700, 600, 1_000]);
     }
 }

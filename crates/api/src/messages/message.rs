@@ -73,7 +73,7 @@ async fn find(
     expansions: Expansions,
 ) -> Result<(MessageOut, Option<Share>), Failure> {
     let found = match id.possible() {
-        Ok(id) => call.app.find_message(&call.caller, id, expansions.wanted()).await,
+        Ok(id) => call.app.find_message(&call.caller, id, expansions.detail()).await,
         Err(impossible) => Err(impossible),
     };
     let FoundMessage { summary, record } = found.map_err(|error| id.failure(error))?;
@@ -94,7 +94,7 @@ async fn find(
     let work = async move {
         match app.read_message_bytes(&caller, &record).await? {
             Some(bytes) => add_content(&mut out, bytes, &expansions),
-            None => say_gone(&mut out, &expansions),
+            None => set_content_to_null(&mut out, &expansions),
         }
         Ok((out, memory))
     };
@@ -110,7 +110,7 @@ fn describe(out: &mut MessageOut, record: &Message, size: u64, expansions: &Expa
 
 /// Fills in the parts that come from the message content.
 fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
-    if expansions.needs_parts() {
+    if expansions.needs_mime() {
         let mut view = view_message(&bytes);
         let attachments = || OrNull(Some(AttachmentOut::list(&mut view)));
         out.attachments = expansions.has(Expansion::Attachments).then(attachments);
@@ -122,7 +122,7 @@ fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
 }
 
 /// Sets the content parts to null: bodies are kept for a shorter time than the other data.
-fn say_gone(out: &mut MessageOut, expansions: &Expansions) {
+fn set_content_to_null(out: &mut MessageOut, expansions: &Expansions) {
     out.attachments = expansions.has(Expansion::Attachments).then_some(OrNull(None));
     out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(None));
     out.html_body = expansions.has(Expansion::HtmlBody).then_some(OrNull(None));

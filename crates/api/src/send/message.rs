@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_is_a_list_with_commas() {
+    fn a_text_of_addresses_is_split_at_commas() {
         let text = r#"{"to": "\"Doe, A\" <a@x.com>, b@x.com", "cc": " , ", "bcc": ["", "c@x.com, d@x.com", null, " \t"]}"#;
         let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
         let draft = read(&mut fields, &Limits::default(), &mut Findings::default());
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(listed(&draft.to), [pair("/to", "\"Doe, A\" <a@x.com>"), pair("/to", "b@x.com")]);
         assert_eq!(listed(&draft.cc), []);
         let bcc = [pair("/bcc/0", ""), pair("/bcc/1", "c@x.com, d@x.com"), pair("/bcc/3", "")];
-        assert_eq!(listed(&draft.bcc), bcc, "what is blank is refused later, never dropped");
+        assert_eq!(listed(&draft.bcc), bcc, "blank entries are refused later, never dropped");
     }
 
     #[test]

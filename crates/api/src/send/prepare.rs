@@ -20,11 +20,12 @@ pub(super) fn prepare<'a, D>(
     let request = json::parse_object(text)?;
     let mut findings = Findings::default();
     let test = is_test(&call.headers, &mut findings);
-    let fingerprint = idempotency::fingerprint(&call.headers, endpoint, test || call.caller.test, &request);
+    let fingerprint =
+        idempotency::fingerprint_of_send(&call.headers, endpoint, test || call.caller.test, &request);
     let mut fields = Fields::of_request(request);
     let draft = read(&mut fields, &mut findings);
     let key = fields.text(idempotency::FIELD, &mut findings);
-    let idempotency = idempotency::request(&call.headers, key, fingerprint, &mut findings);
+    let idempotency = idempotency::read_key(&call.headers, key, fingerprint, &mut findings);
     fields.finish(&mut findings);
     let warnings = findings.reject_problems()?;
     Ok((SendContext { caller: call.caller.clone(), test, idempotency, warnings }, draft))
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_mode_by_an_unknown_word_is_a_problem_and_no_real_delivery() {
+    fn an_unknown_test_mode_is_a_problem_and_counts_as_test_mode() {
         let read = |value: &[u8]| {
             let name = X_TEST_MODE.parse().unwrap();
             let headers = HeaderMap::from_iter([(name, HeaderValue::from_bytes(value).unwrap())]);

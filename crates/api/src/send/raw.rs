@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_bounce_may_come_from_nobody() {
+    fn only_a_bounce_may_have_an_empty_mail_from() {
         let blank = r#""rcpt_to": [], "mail_from": "", "data": "x""#;
         assert_eq!(problems(&format!("{{{blank}}}")), ["`mail_from` parameter is required but is missing"]);
         for bounce in ["true", "1", "\"true\""] {

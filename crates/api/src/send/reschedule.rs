@@ -50,6 +50,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> 
     }
     let warnings = findings.reject_problems()?;
     let Some(Ok(send_at)) = send_at else {
+        // Not reached: a missing or invalid time is a problem.
         return Err(Failure::validation(Vec::new()));
     };
     schedule::change(&call, which, ScheduleChange::MoveTo(send_at), warnings).await

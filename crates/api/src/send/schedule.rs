@@ -103,7 +103,7 @@ pub(super) async fn change(
     change: ScheduleChange,
     warnings: Vec<String>,
 ) -> Result<Success<ScheduleOut>, Failure> {
-    // Messages of a test key are never scheduled; scheduled messages are live mail.
+    // Messages of a test key are never scheduled, so all scheduled messages are live mail.
     if call.caller.test {
         return Err(Reason::Denied(Denial::TestKey).into());
     }
@@ -118,14 +118,13 @@ pub(super) async fn change(
             Ok(done)
         }
         MessageSelection::Unclear => {
-            Err(Reason::Internal("a request without a target was let through".into()).into())
+            Err(Reason::Internal("a request that names no messages passed its checks".into()).into())
         }
     }
 }
 
 async fn change_one(call: &Call, id: EchoedId, change: ScheduleChange) -> Result<ScheduleOut, Failure> {
-    let found: Result<MessageId, LookupError> = id.possible();
-    let message_id = match found {
+    let message_id = match id.possible() {
         Ok(message_id) => message_id,
         Err(error) => return Err(id.failure(error)),
     };

@@ -7,4 +7,6 @@ pub(crate) mod update;
 pub(crate) use server_out::{RetentionCeilingsOut, ServerOut};
 #[cfg(test)]
 pub(crate) use update::{LimitIn, RetentionIn, TrackingIn};
-pub(crate) use update::{read_limit, read_limited_settings, read_rate, read_retention, read_settings};
+pub(crate) use update::{
+    read_limited_settings, read_number_or_none, read_rate, read_retention, read_settings,
+};

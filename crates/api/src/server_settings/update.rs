@@ -115,14 +115,14 @@ pub(crate) fn read_limited_settings(fields: &mut Fields<'_>, findings: &mut Find
     let mut change = ServerChangeRequest {
         mode: fields.text("mode", findings).map(Cow::into_owned),
         send_rate: read_rate(fields, findings),
-        hourly_limit: read_limit(fields, "hourly_limit", findings),
+        hourly_limit: read_number_or_none(fields, "hourly_limit", findings),
         ..ServerChangeRequest::default()
     };
     (change.bodies_days, change.messages_days) = read_retention(fields, findings);
     change
 }
 
-/// `send_rate`
+/// Takes `send_rate`; `none` removes it.
 pub(crate) fn read_rate(fields: &mut Fields<'_>, findings: &mut Findings) -> Change<String> {
     match fields.text("send_rate", findings) {
         None => Change::Keep,
@@ -131,24 +131,24 @@ pub(crate) fn read_rate(fields: &mut Fields<'_>, findings: &mut Findings) -> Cha
     }
 }
 
-/// Days for the text of messages, and for messages with all their data.
+/// Takes `retention`: days for the bodies of messages, and for messages with all their data.
 pub(crate) fn read_retention(fields: &mut Fields<'_>, findings: &mut Findings) -> (Change<i64>, Change<i64>) {
     let Some(mut retention) = fields.object("retention", findings) else { return Default::default() };
-    let bodies = read_limit(&mut retention, "bodies_days", findings);
-    let messages = read_limit(&mut retention, "messages_days", findings);
+    let bodies = read_number_or_none(&mut retention, "bodies_days", findings);
+    let messages = read_number_or_none(&mut retention, "messages_days", findings);
     retention.finish(findings);
     (bodies, messages)
 }
 
-/// A number, or `none`.
-pub(crate) fn read_limit(
+/// Takes a number, or `none`, which removes the value.
+pub(crate) fn read_number_or_none(
     fields: &mut Fields<'_>,
     name: &'static str,
     findings: &mut Findings,
 ) -> Change<i64> {
     match fields.take(name, findings) {
         None => Change::Keep,
-        // A number out of range becomes -1, which the limit check refuses.
+        // A number out of range becomes -1, which `app` refuses.
         Some(Json::Number(number)) if !number.is_float() => Change::Set(number.as_i64().unwrap_or(-1)),
         Some(Json::Text(text)) if text == NO_LIMIT => Change::Clear,
         Some(other) => {

@@ -56,7 +56,7 @@ pub(crate) fn read(
     findings: &mut Findings,
 ) -> Result<NewServerRequest, Failure> {
     let object = json::parse_object(text)?;
-    let fingerprint = idempotency::fingerprint(headers, "servers/create", false, &object);
+    let fingerprint = idempotency::fingerprint(headers, "servers/create", &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
     let mode = fields.text("mode", findings);

@@ -11,7 +11,7 @@ use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::server_settings::{read_limit, read_limited_settings, read_settings};
+use crate::server_settings::{read_limited_settings, read_number_or_none, read_settings};
 
 /// Settings to change; omitted ones stay as they are.
 #[request_shape]
@@ -73,7 +73,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(ServerId, Se
     let if_version = read_integer(&mut fields, "if_version", findings);
     let mut change = read_settings(&mut fields, findings);
     change.name = fields.text("name", findings).map(Into::into);
-    let pool = match read_limit(&mut fields, "ip_pool", findings) {
+    let pool = match read_number_or_none(&mut fields, "ip_pool", findings) {
         Change::Keep => Change::Keep,
         Change::Clear => Change::Clear,
         Change::Set(id) => Change::Set(PoolId(id)),

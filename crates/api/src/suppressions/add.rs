@@ -125,7 +125,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<OneOrMany<Sup
 
 fn read_origin(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<i64> {
     match fields.take("origin_message_id", findings)? {
-        // A number out of range becomes 0, which the check refuses.
+        // A number out of range becomes 0, which `app` refuses.
         Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or_default()),
         other => {
             let pointer = fields.pointer("origin_message_id");
@@ -154,11 +154,11 @@ async fn add_many(
     let mut added = added.into_iter();
     let mut out = AddedManyOut::default();
     for (index, item) in items.into_iter().enumerate() {
-        let ended = item.and_then(|()| {
+        let result = item.and_then(|()| {
             let added = added.next().expect("there is a result for each");
-            added.map_err(|problems| shared_params::placed(index, problems))
+            added.map_err(|problems| shared_params::with_item_pointers(index, problems))
         });
-        out.results.push(match ended {
+        out.results.push(match result {
             Ok(added) => {
                 *(if added.is_new { &mut out.added } else { &mut out.exists }) += 1;
                 let suppression = added.stored.into();

@@ -109,10 +109,10 @@ async fn import(call: &Call, csv: &str) -> Result<ImportedOut, Failure> {
     for line in CsvReader::new(csv) {
         out.lines += 1;
         match line.request {
-            Ok(one) => part.push(line.number, one),
+            Ok(request) => part.push(line.number, request),
             Err(message) => out.fail(line.number, message),
         }
-        if part.request.len() == PART_LINES {
+        if part.requests.len() == PART_LINES {
             add(call, std::mem::take(&mut part), &mut out).await?;
         }
     }
@@ -123,7 +123,7 @@ async fn import(call: &Call, csv: &str) -> Result<ImportedOut, Failure> {
 
 async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failure> {
     let added =
-        call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &part.request).await?;
+        call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &part.requests).await?;
     for (line, added) in part.numbers.into_iter().zip(added) {
         match added {
             Ok(added) if added.is_new => out.added += 1,
@@ -141,13 +141,13 @@ async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failu
 #[derive(Default)]
 struct Part {
     numbers: Vec<u64>,
-    request: Vec<SuppressionRequest>,
+    requests: Vec<SuppressionRequest>,
 }
 
 impl Part {
     fn push(&mut self, number: u64, request: SuppressionRequest) {
         self.numbers.push(number);
-        self.request.push(request);
+        self.requests.push(request);
     }
 }
 

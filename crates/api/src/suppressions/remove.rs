@@ -121,13 +121,13 @@ async fn remove_many(
     let mut removed = readable.into_iter().zip(removed);
     let mut out = RemovedManyOut::default();
     for (index, item) in items.into_iter().enumerate() {
-        let ended = item.and_then(|()| {
+        let result = item.and_then(|()| {
             let (address, removed) = removed.next().expect("there is a result for each");
             removed
                 .map(|was_there| (address, was_there))
-                .map_err(|problem| shared_params::placed(index, vec![problem]))
+                .map_err(|problem| shared_params::with_item_pointers(index, vec![problem]))
         });
-        out.results.push(match ended {
+        out.results.push(match result {
             Ok((address, was_there)) => {
                 *(if was_there { &mut out.removed } else { &mut out.not_found }) += 1;
                 let status = if was_there { "removed" } else { "not_found" };

@@ -42,14 +42,14 @@ pub(crate) fn read<T>(
     }
     let mut many = Vec::with_capacity(items.len());
     for (pointer, item) in items {
-        let mut own = Findings::default();
-        let request = Fields::inside(pointer, item, &mut own).map(|mut inside| {
-            let request = read(&mut inside, &mut own);
-            inside.finish(&mut own);
+        let mut own_findings = Findings::default();
+        let request = Fields::inside(pointer, item, &mut own_findings).map(|mut inside| {
+            let request = read(&mut inside, &mut own_findings);
+            inside.finish(&mut own_findings);
             request
         });
-        findings.add_warnings(&mut own);
-        let Findings { problems, read_fields, .. } = own;
+        findings.add_warnings(&mut own_findings);
+        let Findings { problems, read_fields, .. } = own_findings;
         findings.read_fields.extend(read_fields);
         many.push(request.filter(|_| problems.is_empty()).ok_or(problems));
     }
@@ -70,9 +70,9 @@ pub(crate) fn read_address(fields: &mut Fields<'_>, findings: &mut Findings) -> 
 }
 
 /// Prefixes the problems of an item with its pointer in the request.
-pub(crate) fn placed(index: usize, problems: Vec<FieldProblem>) -> Vec<FieldProblem> {
-    let place = |problem: FieldProblem| {
+pub(crate) fn with_item_pointers(index: usize, problems: Vec<FieldProblem>) -> Vec<FieldProblem> {
+    let with_pointer = |problem: FieldProblem| {
         FieldProblem::new(format!("/{NAME}/{index}{}", problem.pointer), problem.message)
     };
-    problems.into_iter().map(place).collect()
+    problems.into_iter().map(with_pointer).collect()
 }

@@ -6,7 +6,7 @@ use postroad_app::templates::TemplateFields;
 use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_fields;
-use super::template_out::{TemplateOut, shown};
+use super::template_out::{TemplateOut, template_answer};
 use crate::account_params::read_idempotency_key;
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -79,7 +79,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     let warnings = findings.reject_problems()?;
     let created = call.app.create_template(&call.caller, fields, publish, key).await;
     let created = created.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
-    let mut answer = shown(&call, created.value, warnings).await?;
+    let mut answer = template_answer(&call, created.value, warnings).await?;
     answer.flags.idempotent_replay = created.is_replay;
     Ok(answer)
 }
@@ -91,7 +91,7 @@ pub(crate) fn read(
     findings: &mut Findings,
 ) -> Result<(TemplateFields, bool, Option<CreationKey>), Failure> {
     let object = json::parse_object(text)?;
-    let fingerprint = idempotency::fingerprint(headers, "templates/create", false, &object);
+    let fingerprint = idempotency::fingerprint(headers, "templates/create", &object);
     let mut fields = Fields::of_request(object);
     if fields.is_absent("name") {
         findings.missing("name");

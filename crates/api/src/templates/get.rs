@@ -4,7 +4,7 @@ use postroad_app::templates::VersionRequest;
 use postroad_openapi_macros::request_shape;
 
 use super::shared_params::{read_integer, read_template};
-use super::template_out::{TemplateOut, shown};
+use super::template_out::{TemplateOut, template_answer};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     let warnings = findings.reject_problems()?;
     let found = call.app.find_template(&call.caller, template, version).await;
     let found = found.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
-    shown(&call, found, warnings).await
+    template_answer(&call, found, warnings).await
 }
 
 /// Parses the request; `TemplateVersionIn` documents its fields.

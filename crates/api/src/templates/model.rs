@@ -62,31 +62,31 @@ impl Unfit {
     }
 }
 
-/// The value, if it takes at most `left` bytes of JSON.
+/// Converts a value that takes at most `left` bytes of JSON, and subtracts its bytes.
 fn to_value(json: Json<'_>, left: &mut usize) -> Result<Value, Unfit> {
-    let mut pay = |bytes: usize| {
+    let mut spend = |bytes: usize| {
         *left = left.checked_sub(bytes).ok_or(Unfit::TooLarge)?;
         Ok(())
     };
     Ok(match json {
         Json::Null => {
-            pay(4)?;
+            spend(4)?;
             Value::Null
         }
         Json::Bool(flag) => {
-            pay(4)?;
+            spend(4)?;
             Value::Bool(flag)
         }
         Json::Number(number) => {
-            pay(number.as_str().len())?;
+            spend(number.as_str().len())?;
             to_number(number)?
         }
         Json::Text(text) => {
-            pay(text.len() + 2)?;
+            spend(text.len() + 2)?;
             Value::String(text.into_owned())
         }
         Json::Array(values) => {
-            pay(2 + values.len())?;
+            spend(2 + values.len())?;
             let values = values
                 .into_iter()
                 .enumerate()
@@ -94,7 +94,7 @@ fn to_value(json: Json<'_>, left: &mut usize) -> Result<Value, Unfit> {
             Value::Array(values.collect::<Result<_, _>>()?)
         }
         Json::Object(entries) => {
-            pay(2 + entries.iter().map(|(name, _)| name.len() + 4).sum::<usize>())?;
+            spend(2 + entries.iter().map(|(name, _)| name.len() + 4).sum::<usize>())?;
             let entries = entries.into_iter().map(|(name, value)| {
                 let value = to_value(value, left).map_err(|unfit| unfit.inside(&name))?;
                 Ok((name.into_owned(), value))

@@ -1,4 +1,4 @@
-//! Parameters shared by several of these calls.
+//! Fields shared by several calls of templates/*.
 
 use std::borrow::Cow;
 

@@ -170,7 +170,7 @@ impl TemplateVersionOut {
 }
 
 /// The answer of calls that return one template; it may be large, so its memory is reserved.
-pub(super) async fn shown(
+pub(super) async fn template_answer(
     call: &Call,
     found: FoundTemplate,
     warnings: Vec<String>,

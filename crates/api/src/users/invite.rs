@@ -63,7 +63,7 @@ pub(crate) fn read(
     findings: &mut Findings,
 ) -> Result<InvitationRequest, Failure> {
     let object = json::parse_object(text)?;
-    let fingerprint = idempotency::fingerprint(headers, "users/invite", false, &object);
+    let fingerprint = idempotency::fingerprint(headers, "users/invite", &object);
     let mut fields = Fields::of_request(object);
     let email = read_required_text(&mut fields, "email", findings);
     let role = read_role(&mut fields, findings).unwrap_or(UserRole::Member);

@@ -1,4 +1,4 @@
-//! webhooks/create: posts events to a URL from now on.
+//! webhooks/create: create a webhook.
 
 use axum::http::HeaderMap;
 use postroad_app::accounts::CreationKey;
@@ -52,7 +52,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let made = made.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     warnings.extend(call.app.ceiling_warning(call.caller.account_id, LimitedObject::Webhooks).await);
     let show = if made.is_replay { WebhookOut::new } else { WebhookOut::with_secret };
-    Ok(created(made, |webhook| show(webhook, call.webhooks.as_ref()), warnings))
+    Ok(created(made, |webhook| show(webhook, call.webhook_tester.as_ref()), warnings))
 }
 
 /// Parses the request; `CreateWebhookIn` documents its fields.
@@ -62,7 +62,7 @@ pub(crate) fn read(
     findings: &mut Findings,
 ) -> Result<(WebhookDraft, Option<CreationKey>), Failure> {
     let object = json::parse_object(text)?;
-    let fingerprint = idempotency::fingerprint(headers, "webhooks/create", false, &object);
+    let fingerprint = idempotency::fingerprint(headers, "webhooks/create", &object);
     let mut fields = Fields::of_request(object);
     if fields.is_absent("url") {
         findings.missing("url");

@@ -34,7 +34,10 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let found = call.app.find_webhook(&call.caller, id).await.map_err(Failure::from);
-    Success::with_warnings(found.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
+    Success::with_warnings(
+        found.map(|webhook| WebhookOut::new(webhook, call.webhook_tester.as_ref())),
+        warnings,
+    )
 }
 
 /// Parses the request; `WebhookIdIn` documents its fields.

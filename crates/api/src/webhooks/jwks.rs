@@ -13,7 +13,7 @@ use crate::state::ApiState;
 pub(crate) const PATH: &str = "/.well-known/jwks.json";
 
 pub(crate) async fn serve(State(state): State<Arc<ApiState>>) -> Response {
-    let Some(tester) = state.webhooks() else {
+    let Some(tester) = state.webhook_tester() else {
         return envelope::json(StatusCode::NOT_FOUND, r#"{"keys":[]}"#);
     };
     let mut response = envelope::json(StatusCode::OK, tester.signer().jwks().to_string());

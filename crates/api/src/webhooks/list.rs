@@ -44,7 +44,8 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookListOut>, Failur
     let (found, has_more) = call.app.list_webhooks(&call.caller, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|webhook| webhook.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
-    let items = found.into_iter().map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())).collect();
+    let items =
+        found.into_iter().map(|webhook| WebhookOut::new(webhook, call.webhook_tester.as_ref())).collect();
     Ok(Success { data: WebhookListOut { items }, flags, memory: AnswerMemory::Small })
 }
 

@@ -66,7 +66,8 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> 
 /// Parses the request; `ReplayWebhookIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, ReplayRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let ways = ["event_id", "attempt_id", "since"].into_iter().filter(|name| fields.has(name)).count();
+    let fields_given =
+        ["event_id", "attempt_id", "since"].into_iter().filter(|name| fields.has(name)).count();
     let id = read_id(&mut fields, findings);
     let event = read_event_id(&mut fields, findings);
     let attempt = read_integer(&mut fields, "attempt_id", findings);
@@ -74,7 +75,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
     let until = fields.time("until", findings);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(EventId));
     fields.finish(findings);
-    if ways != 1 {
+    if fields_given != 1 {
         findings
             .problem("", "give one of `event_id`, `attempt_id` and `since`: it says what is posted again");
     }

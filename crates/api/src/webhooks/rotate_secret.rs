@@ -26,6 +26,6 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let warnings = findings.reject_problems()?;
     let rotated = call.app.rotate_webhook_secret(&call.caller, id, None).await;
     let rotated = rotated.and_then(|webhook| webhook.ok_or(WebhookRefusal::NotFound)).map_err(Failure::from);
-    let shown = rotated.map(|webhook| WebhookOut::with_secret(webhook, call.webhooks.as_ref()));
+    let shown = rotated.map(|webhook| WebhookOut::with_secret(webhook, call.webhook_tester.as_ref()));
     Success::with_warnings(shown, warnings)
 }

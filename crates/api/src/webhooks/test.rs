@@ -38,10 +38,10 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failur
     let warnings = findings.reject_problems()?;
     call.release_request();
     let webhook = call.app.find_webhook(&call.caller, id).await?;
-    let Some(tester) = &call.webhooks else {
+    let Some(tester) = &call.webhook_tester else {
         return Err(Reason::Unavailable("no webhook worker runs here".to_owned()).into());
     };
-    let _place = call.sample_permit().await?;
+    let _permit = call.sample_permit().await?;
     let attempt = tester.test(webhook.server_id, webhook.id, kind).await?;
     // The webhook was deleted meanwhile.
     let attempt = attempt.ok_or(Failure::from(Reason::WebhookNotFound));

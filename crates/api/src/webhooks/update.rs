@@ -45,7 +45,10 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let (id, if_version, changes) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let changed = call.app.change_webhook(&call.caller, id, if_version, changes).await.map_err(Failure::from);
-    Success::with_warnings(changed.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
+    Success::with_warnings(
+        changed.map(|webhook| WebhookOut::new(webhook, call.webhook_tester.as_ref())),
+        warnings,
+    )
 }
 
 /// Parses the request; `UpdateWebhookIn` documents its fields.

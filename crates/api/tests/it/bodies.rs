@@ -13,14 +13,14 @@ use crate::service::{MESSAGE, SEND_MESSAGE, Service, message_to};
 
 const LIMIT: usize = 100_000;
 
-async fn small_service() -> Service {
+async fn start_with_small_limit() -> Service {
     Service::start_with(Settings { request_bytes_max: LIMIT, ..Settings::default() }, Mode::Serve, 0).await
 }
 
 /// Writes the whole request before reading anything, as simple clients do.
 async fn write_then_read(service: &Service, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(service.address).await.unwrap();
-    stream.write_all(bytes).await.expect("the server takes all of it");
+    stream.write_all(bytes).await.expect("the server reads all of it");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("the answer is not cut off");
     answer
@@ -36,7 +36,7 @@ fn is_413(answer: &str) -> bool {
 
 #[tokio::test]
 async fn the_limit_is_exact() {
-    let service = small_service().await;
+    let service = start_with_small_limit().await;
     let body = |bytes: usize| format!(r#"{{"id": 7}}{}"#, " ".repeat(bytes - 9));
     let fits = service.request(Method::POST, MESSAGE, &[], &body(LIMIT)).await;
     assert_eq!((fits.status, &fits.json()["data"]["code"]), (200, &"MessageNotFound".into()));
@@ -46,7 +46,7 @@ async fn the_limit_is_exact() {
 
 #[tokio::test]
 async fn a_declared_length_is_refused_before_the_body_comes() {
-    let service = small_service().await;
+    let service = start_with_small_limit().await;
     let answer =
         raw(service.address, &service.head(SEND_MESSAGE, "Content-Length: 999999999999\r\n")).await.unwrap();
     assert!(is_413(&String::from_utf8(answer).unwrap()));
@@ -58,7 +58,7 @@ async fn a_declared_length_is_refused_before_the_body_comes() {
 
 #[tokio::test]
 async fn a_large_body_that_is_written_whole_gets_its_413() {
-    let service = small_service().await;
+    let service = start_with_small_limit().await;
     let mut bytes = service.head(SEND_MESSAGE, "Content-Length: 20000000\r\n");
     bytes.resize(bytes.len() + 20_000_000, b'x');
     let answer = write_then_read(&service, &bytes).await;
@@ -67,7 +67,7 @@ async fn a_large_body_that_is_written_whole_gets_its_413() {
 
 #[tokio::test]
 async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
-    let service = small_service().await;
+    let service = start_with_small_limit().await;
     let chunk = [b"2710\r\n".as_slice(), &[b'x'; 10_000], b"\r\n"].concat();
     let mut bytes = service.head(SEND_MESSAGE, "Transfer-Encoding: chunked\r\n");
     for _ in 0..2_000 {
@@ -84,8 +84,8 @@ async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_within_the_limit_is_taken() {
-    let service = small_service().await;
+async fn a_chunked_body_within_the_limit_is_accepted() {
+    let service = start_with_small_limit().await;
     let mut bytes = service.head(MESSAGE, "Transfer-Encoding: chunked\r\n");
     bytes.extend_from_slice(b"4\r\n{\"id\r\n5\r\n\": 7}\r\n0\r\n\r\n");
     let answer = String::from_utf8(raw(service.address, &bytes).await.unwrap()).unwrap();
@@ -131,7 +131,7 @@ async fn a_body_that_stalls_is_given_up() {
 }
 
 #[tokio::test]
-async fn requests_that_announce_much_and_send_nothing_keep_nobody_waiting() {
+async fn requests_that_announce_large_bodies_and_send_nothing_delay_nobody() {
     let service = Service::start().await;
     let head = service.head(SEND_MESSAGE, "Content-Length: 41943040\r\nExpect: 100-continue\r\n");
     let others = async {

@@ -18,14 +18,14 @@ async fn an_accepted_send_names_its_messages_in_recipient_order() {
     assert_eq!(reply.header("cache-control"), Some("no-store"));
     assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
     let text = reply.text();
-    let places = [
+    let positions = [
         "{\"status\":\"success\",\"time\":",
         ",\"flags\":{},\"data\":{\"message_id\":",
         "z@example.net",
         "a@example.net",
     ]
     .map(|part| text.find(part).unwrap_or_else(|| panic!("{part} is not in {text}")));
-    assert!(places.is_sorted(), "{text}");
+    assert!(positions.is_sorted(), "{text}");
     let envelope = reply.json();
     let messages = envelope["data"]["messages"].as_object().unwrap();
     assert_eq!(messages.len(), 2);
@@ -60,7 +60,7 @@ async fn a_raw_message_is_accepted() {
 async fn keys_are_checked_before_anything_else() {
     let service = Service::start().await;
     let nonsense = bytes::Bytes::from_static(b"{nonsense");
-    let with = async |headers: &[(&str, &str)]| {
+    let refused_with = async |headers: &[(&str, &str)]| {
         let reply =
             service.client.request(Method::POST, SEND_MESSAGE, headers, nonsense.clone()).await.unwrap();
         assert_eq!(reply.status, 200);
@@ -73,20 +73,20 @@ async fn keys_are_checked_before_anything_else() {
         "message": "The API token was not provided: set the header X-Server-API-Key",
         "token": null,
     });
-    assert_eq!(with(&[]).await, missing);
-    assert_eq!(with(&[("x-server-api-key", " ")]).await, missing);
+    assert_eq!(refused_with(&[]).await, missing);
+    assert_eq!(refused_with(&[("x-server-api-key", " ")]).await, missing);
     let invalid = |token: &str| {
         let message = "The API token provided in X-Server-API-Key was not valid.";
         json!({"code": "InvalidServerAPIKey", "message": message, "token": token})
     };
-    assert_eq!(with(&[("x-server-api-key", "nope")]).await, invalid("nope"));
-    assert_eq!(with(&[("x-server-api-key", "n\u{f6}pe")]).await, invalid("n\u{f6}pe"));
+    assert_eq!(refused_with(&[("x-server-api-key", "nope")]).await, invalid("nope"));
+    assert_eq!(refused_with(&[("x-server-api-key", "n\u{f6}pe")]).await, invalid("n\u{f6}pe"));
 
-    let read_key = service.new_key(Scope::Read).await;
-    let denied = with(&[("x-server-api-key", &read_key)]).await;
+    let read_key = service.create_key(Scope::Read).await;
+    let denied = refused_with(&[("x-server-api-key", &read_key)]).await;
     assert_eq!(denied["code"], "AccessDenied");
     assert_eq!(denied["message"], "The API key has the scope `read`; this call needs `send` or `full`");
-    let send_key = service.new_key(Scope::Send).await;
+    let send_key = service.create_key(Scope::Send).await;
     for path in [MESSAGE, DELIVERIES] {
         let reply = service.client.post_json(path, Some(&send_key), &json!({"id": 1})).await.unwrap();
         assert_eq!(reply.json()["data"]["code"], "AccessDenied");
@@ -94,7 +94,7 @@ async fn keys_are_checked_before_anything_else() {
 
     service.app.suspend_server("dev", Some("spam".into())).await.unwrap();
     let suspended = json!({"code": "ServerSuspended", "message": "The mail server has been suspended"});
-    assert_eq!(with(&[("x-server-api-key", &service.key)]).await, suspended);
+    assert_eq!(refused_with(&[("x-server-api-key", &service.key)]).await, suspended);
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn maintenance_closes_the_api_and_readiness_but_not_liveness() {
 }
 
 #[tokio::test]
-async fn a_store_that_takes_nothing_is_a_503() {
+async fn a_store_that_accepts_nothing_is_a_503() {
     let service = Service::start_with(Settings::default(), Mode::Serve, u64::MAX).await;
     let send = message_to("a@example.net");
     let reply = service.client.post_json(SEND_MESSAGE, Some(&service.key), &send).await.unwrap();

@@ -123,7 +123,7 @@ async fn start_delivery(
 
 async fn a_scheduled_message_waits_for_its_time(database: Option<postroad_testkit::Database>) {
     let service = Service::start(database).await;
-    let right = service.clock.now();
+    let true_time = service.clock.now();
     let gate = NewGate {
         scope: GateScope::Everything,
         action: GateAction::Suspend,
@@ -132,9 +132,9 @@ async fn a_scheduled_message_waits_for_its_time(database: Option<postroad_testki
         ends_at: None,
     };
     service.store.set_gate(gate).await.unwrap();
-    // Before anything can leave.
+    // The gate must apply before anything is sent.
     service.delivery.queue_admin().refresh().await.unwrap();
-    let send_at = right.plus(Duration::from_hours(12));
+    let send_at = true_time.plus(Duration::from_hours(12));
     let scheduled = service.send("later@example.net", Some(send_at.to_rfc3339())).await;
     assert_eq!(service.status(&scheduled).await, "Scheduled");
 
@@ -142,7 +142,7 @@ async fn a_scheduled_message_waits_for_its_time(database: Option<postroad_testki
     service.until_status(&scheduled, "Pending").await;
     let fresh = service.send("now@example.net", None).await;
 
-    service.clock.set(right.plus(Duration::from_mins(1)));
+    service.clock.set(true_time.plus(Duration::from_mins(1)));
     service.store.remove_gate(GateScope::Everything).await.unwrap();
     service.until_status(&fresh, "Sent").await;
     service.until_status(&scheduled, "Scheduled").await;

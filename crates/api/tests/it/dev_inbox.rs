@@ -168,7 +168,7 @@ async fn waiting_answers_when_the_message_comes() {
 }
 
 #[tokio::test]
-async fn waiting_in_vain_is_a_404_and_a_wrong_question_a_400() {
+async fn a_wait_without_a_message_is_a_404_and_a_wrong_query_a_400() {
     let world = World::start().await;
     world.deliver(&["ann@example.net"], "Subject: hi\r\n\r\n").await;
     let path = "/dev/messages/wait?to=bob@example.net&timeout=0.05";
@@ -192,7 +192,7 @@ async fn a_client_that_hangs_up_ends_its_wait() {
 }
 
 #[tokio::test]
-async fn foreign_names_and_pages_are_kept_out() {
+async fn foreign_hosts_and_origins_are_refused() {
     let world = World::start().await;
     world.deliver(&["ann@example.net"], "hi").await;
     for host in ["rebound.example", "127.0.0.1.example.com", "localhost.example.com:80"] {
@@ -229,7 +229,7 @@ async fn foreign_names_and_pages_are_kept_out() {
 }
 
 #[tokio::test]
-async fn other_machines_are_kept_out() {
+async fn callers_on_other_machines_are_refused() {
     let settings = Settings { trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()], ..Settings::default() };
     let world = World::start_with(settings).await;
     for path in ["/dev/messages", "/dev/messages/wait?timeout=0", "/dev/messages/1/raw"] {
@@ -240,7 +240,7 @@ async fn other_machines_are_kept_out() {
 }
 
 #[tokio::test]
-async fn without_an_inbox_there_is_nothing() {
+async fn without_an_inbox_its_paths_are_not_found() {
     let service = Service::start().await;
     let reply = service.client.get("/dev/messages").await.unwrap();
     assert_eq!((reply.status, reply.text().contains("/api/v1/")), (404, true));

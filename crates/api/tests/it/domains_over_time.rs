@@ -35,23 +35,24 @@ impl World {
         Self { service, dns, clock }
     }
 
-    /// Checks as soon as that is allowed again.
-    async fn soon(&self) -> Value {
+    /// Verifies the domain as soon as that is allowed again.
+    async fn verify_soon(&self) -> Value {
         self.clock.advance(Duration::from_secs(10));
-        self.domains("verify").await
+        self.call_domains("verify").await
     }
 
-    async fn domains(&self, action: &str) -> Value {
+    /// Calls domains/`action` for the domain.
+    async fn call_domains(&self, action: &str) -> Value {
         let answer =
             self.service.call(&format!("/api/v1/domains/{action}"), &json!({"name": "shop.example"})).await;
         assert_eq!(answer["status"], "success", "{answer}");
         answer["data"].clone()
     }
 
-    /// Checks after `hours`.
-    async fn after_hours(&self, hours: u64) -> Value {
+    /// Verifies the domain after `hours`.
+    async fn verify_after_hours(&self, hours: u64) -> Value {
         self.clock.advance(Duration::from_hours(hours));
-        self.domains("verify").await
+        self.call_domains("verify").await
     }
 
     async fn can_send(&self) -> bool {
@@ -95,20 +96,20 @@ impl World {
 #[tokio::test]
 async fn failing_records_stop_sending_after_72_hours_on_sqlite() {
     let folder = TempDir::new().unwrap();
-    failing_records(World::start(Database::Sqlite(folder.path().join("postroad.db"))).await).await;
+    check_failing_records(World::start(Database::Sqlite(folder.path().join("postroad.db"))).await).await;
 }
 
 #[tokio::test]
 async fn failing_records_stop_sending_after_72_hours_on_postgres() {
     let database = postroad_testkit::Database::create();
-    failing_records(World::start(Database::Postgres(database.url().to_owned())).await).await;
+    check_failing_records(World::start(Database::Postgres(database.url().to_owned())).await).await;
 }
 
-async fn failing_records(world: World) {
-    let created = world.domains("create").await;
+async fn check_failing_records(world: World) {
+    let created = world.call_domains("create").await;
     assert!(!world.can_send().await);
     world.publish(&created);
-    let verified = world.after_hours(1).await;
+    let verified = world.verify_after_hours(1).await;
     assert_eq!(
         (&verified["verified"], &verified["return_path"]),
         (&json!(true), &json!("rp.shop.example")),
@@ -127,7 +128,7 @@ async fn failing_records(world: World) {
         world.dns.fail(name, Failure::ServFail);
     }
     for _ in 0..4 {
-        let troubled = world.after_hours(100).await;
+        let troubled = world.verify_after_hours(100).await;
         let statuses: Vec<&Value> =
             troubled["records"].as_array().unwrap().iter().map(|record| &record["status"]).collect();
         assert_eq!(statuses, vec![&json!("dns_error"); names.len()]);
@@ -143,25 +144,25 @@ async fn failing_records(world: World) {
     for name in &names {
         world.dns.clear_failures(name).remove(name);
     }
-    let failing = world.after_hours(1).await;
+    let failing = world.verify_after_hours(1).await;
     assert_eq!((&failing["verified"], &failing["return_path"]), (&json!(true), &json!("rp.shop.example")));
     assert_eq!(failing["dkim"][0]["state"], "active");
     let since = failing["failing_since"].clone();
     assert!(since.is_string() && world.can_send().await);
     world.until_events(&["domain.verified", "domain.failing"]).await;
-    world.after_hours(1).await;
-    let dropped = world.after_hours(1).await;
+    world.verify_after_hours(1).await;
+    let dropped = world.verify_after_hours(1).await;
     assert_eq!(dropped["return_path"], "rp.mail.example.test", "three checks found it wrong");
-    let late = world.after_hours(69).await;
+    let late = world.verify_after_hours(69).await;
     assert_eq!((&late["verified"], &late["failing_since"]), (&json!(true), &since));
     assert!(world.can_send().await);
-    let stopped = world.after_hours(1).await;
+    let stopped = world.verify_after_hours(1).await;
     assert_eq!((&stopped["verified"], &stopped["verified_by"]), (&json!(false), &json!(null)));
     world.clock.advance(Duration::from_secs(3));
     assert!(!world.can_send().await);
 
     world.publish(&created);
-    let again = world.after_hours(1).await;
+    let again = world.verify_after_hours(1).await;
     assert_eq!((&again["verified"], &again["failing_since"]), (&json!(true), &json!(null)));
     world.clock.advance(Duration::from_secs(3));
     assert!(world.can_send().await);
@@ -174,23 +175,23 @@ async fn a_record_that_was_just_added_is_found_at_once() {
     let folder = TempDir::new().unwrap();
     let world = World::start(Database::Sqlite(folder.path().join("postroad.db"))).await;
     world.dns.negative_ttl_secs(86_400).ttl_secs(86_400);
-    let created = world.domains("create").await;
-    let missing = world.domains("verify").await;
+    let created = world.call_domains("create").await;
+    let missing = world.call_domains("verify").await;
     assert_eq!((&missing["verified"], &missing["records"][0]["status"]), (&json!(false), &json!("missing")));
     world.publish(&created);
-    let same = world.domains("verify").await;
-    assert_eq!(same["checked_at"], missing["checked_at"], "checks by hand keep a distance of ten seconds");
-    let verified = world.soon().await;
+    let same = world.call_domains("verify").await;
+    assert_eq!(same["checked_at"], missing["checked_at"], "manual checks are at least ten seconds apart");
+    let verified = world.verify_soon().await;
     assert_eq!(verified["verified"], true, "{verified:#}");
-    // And what was found is not remembered either.
+    // Found records are not remembered either.
     for record in created["records"].as_array().unwrap() {
         world.dns.remove(record["name"].as_str().unwrap());
     }
-    let failing = world.soon().await;
+    let failing = world.verify_soon().await;
     assert_eq!(failing["records"][0]["status"], "missing", "{failing:#}");
 }
 
-/// The host of links is the customer's only while it answers with a certificate that browsers take.
+/// The customer's host is used in links only while it answers with a certificate that browsers accept.
 #[tokio::test]
 async fn a_tracking_host_is_used_with_a_good_certificate_only() {
     let good = TestCertificate::for_names(&["track.shop.example"]);
@@ -223,8 +224,8 @@ async fn a_tracking_host_is_used_with_a_good_certificate_only() {
         };
         let world = World::start_with(database, checker).await;
         world.dns.a("track.mail.example.test", Ipv4Addr::LOCALHOST);
-        world.publish(&world.domains("create").await);
-        let domain = world.domains("verify").await;
+        world.publish(&world.call_domains("create").await);
+        let domain = world.call_domains("verify").await;
         let tracking =
             domain["records"].as_array().unwrap().iter().find(|record| record["purpose"] == "tracking");
         assert_eq!(tracking.unwrap()["status"], "verified", "{domain:#}");

@@ -8,7 +8,7 @@ use crate::service::{DELIVERIES, MESSAGE, SEND_MESSAGE, SEND_RAW, Service, messa
 const NOT_FOUND: &str = "MessageNotFound";
 
 #[tokio::test]
-async fn the_endpoints_of_the_specification_take_four_methods_and_all_others_post_only() {
+async fn the_endpoints_of_postal_accept_four_methods_and_all_others_only_post() {
     let service = Service::start().await;
     for path in [MESSAGE, DELIVERIES] {
         for method in [Method::POST, Method::GET, Method::PUT, Method::PATCH] {
@@ -58,7 +58,7 @@ async fn a_trailing_slash_in_the_path_is_ignored() {
 }
 
 #[tokio::test]
-async fn json_as_php_makes_it_is_understood() {
+async fn json_as_php_writes_it_is_understood() {
     let service = Service::start().await;
     let mut send = message_to("a@example.net");
     for (field, value) in [("headers", json!([])), ("metadata", json!([]))] {
@@ -147,7 +147,7 @@ async fn unknown_endpoints_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_clients_request_id_comes_back() {
+async fn a_safe_request_id_of_the_client_is_echoed() {
     let service = Service::start().await;
     let id = |reply: postroad_testkit::Reply| reply.header("x-request-id").unwrap().to_owned();
     let given = service.request(Method::POST, MESSAGE, &[("x-request-id", "order-12.a_b")], "{}").await;

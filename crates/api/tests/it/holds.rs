@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::service::{DELIVERIES, MESSAGE, SEND_MESSAGE, Service, message_to};
 
-/// Sends to that recipient; returns the message's id and status.
+/// Sends a message to `address`; returns its id and status.
 async fn send(service: &Service, address: &str) -> (Value, String) {
     let sent = service.call(SEND_MESSAGE, &message_to(address)).await;
     let id = sent["data"]["messages"][address]["id"].clone();

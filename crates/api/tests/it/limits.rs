@@ -35,7 +35,7 @@ async fn an_error_answer_lists_a_hundred_problems_and_says_how_many_more() {
 }
 
 #[tokio::test]
-async fn a_thousand_items_with_thirty_keys_each_are_taken_and_warned_of_twenty_times() {
+async fn a_thousand_items_with_unknown_keys_are_accepted_with_twenty_warnings() {
     let service = Service::start().await;
     let item = |at: usize| {
         let unknown = (0..29).map(|key| (format!("k{key}"), json!(1)));
@@ -54,7 +54,7 @@ async fn a_thousand_items_with_thirty_keys_each_are_taken_and_warned_of_twenty_t
 }
 
 #[tokio::test]
-async fn an_error_answer_is_no_larger_than_its_request() {
+async fn an_error_answer_to_a_large_request_is_small() {
     let service = Service::start().await;
     let long = "x".repeat(200_000);
     let events: Vec<String> = (0..65_001).map(|n| format!("e{n}")).collect();
@@ -83,8 +83,8 @@ async fn an_error_answer_is_no_larger_than_its_request() {
     assert!(reply.body.len() < 4_000, "the echo of a key is bounded");
 }
 
-/// Client whose window lets the server send headers but no byte of an answer.
-async fn without_window(service: &Service) -> SendRequest<Full<Bytes>> {
+/// Connects a client whose window lets the server send headers but no byte of an answer.
+async fn connect_without_window(service: &Service) -> SendRequest<Full<Bytes>> {
     let stream = TcpStream::connect(service.address).await.unwrap();
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.initial_stream_window_size(0);
@@ -100,10 +100,10 @@ fn h2_post(service: &Service, key: &str, path: &str, body: &Value) -> hyper::Req
 }
 
 #[tokio::test]
-async fn answers_that_a_window_of_zero_keeps_back_count_against_their_address() {
+async fn answers_that_a_client_does_not_read_count_against_its_address() {
     let settings = Settings { requests_per_address_max: 3, ..Settings::default() };
     let service = Service::start_with(settings, Mode::Serve, 0).await;
-    let mut sender = without_window(&service).await;
+    let mut sender = connect_without_window(&service).await;
     let mut answers = Vec::new();
     for _ in 0..3 {
         // The headers come, the body does not.
@@ -118,7 +118,7 @@ async fn answers_that_a_window_of_zero_keeps_back_count_against_their_address() 
     while service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap().status
         != 200
     {
-        assert!(begun.elapsed() < Duration::from_secs(10), "what the connection held is free");
+        assert!(begun.elapsed() < Duration::from_secs(10), "the permits of the closed connection are free");
         tokio::task::yield_now().await;
     }
 }
@@ -138,7 +138,7 @@ async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
     let mut answers = Vec::new();
     let mut is_full = false;
     for _ in 0..5 {
-        let mut sender = without_window(&service).await;
+        let mut sender = connect_without_window(&service).await;
         for _ in 0..99 {
             // A connection that is cut off for its unread answers accepts no further requests.
             let sent = sender.send_request(h2_post(&service, &service.key, SEND_RAW, &request)).await;
@@ -163,7 +163,7 @@ async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
 }
 
 #[tokio::test]
-async fn an_address_has_so_many_connections_and_no_more() {
+async fn connections_beyond_the_limit_of_an_address_are_closed() {
     let settings = Settings { connections_per_address_max: 2, ..Settings::default() };
     let service = Service::start_with(settings, Mode::Serve, 0).await;
     let request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -183,7 +183,7 @@ async fn an_address_has_so_many_connections_and_no_more() {
     open.clear();
     let begun = Instant::now();
     while service.client.get("/health").await.is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "closed connections leave their places");
+        assert!(begun.elapsed() < Duration::from_secs(10), "closed connections free their permits");
     }
 }
 
@@ -201,7 +201,7 @@ async fn two_host_headers_are_a_400() {
 }
 
 #[tokio::test]
-async fn slow_request_headers_end_after_their_time_in_total() {
+async fn slow_request_headers_end_the_connection_after_their_total_time() {
     let mut settings = Settings::default();
     settings.times.first_request = Duration::from_millis(500);
     let service = Service::start_with(settings, Mode::Serve, 0).await;
@@ -259,7 +259,7 @@ async fn a_stream_that_nobody_reads_lets_the_others_of_its_connection_finish() {
 }
 
 #[tokio::test]
-async fn a_thousand_suppressions_with_many_keys_are_taken() {
+async fn a_thousand_suppressions_with_many_keys_are_accepted() {
     let service = Service::start().await;
     let entry = |n: usize| {
         let mut entry = json!({"address": format!("user{n}@example.net")});

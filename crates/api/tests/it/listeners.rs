@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::service::{MESSAGE, SEND_MESSAGE, Service, message_to, open_app};
 
 #[tokio::test]
-async fn a_plain_listener_leads_to_https() {
+async fn a_plain_listener_redirects_to_https() {
     let service = Service::start_with(Settings::default(), Mode::RedirectToHttps { port: 8443 }, 0).await;
     let path = "/api/v1/send/message?a=b";
     let reply = service.request(Method::POST, path, &[("host", "mail.example.com:8080")], "{}").await;
@@ -69,7 +69,7 @@ async fn https_is_served_and_a_new_certificate_takes_over() {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_too() {
+async fn http2_is_served() {
     let service = Service::start().await;
     let stream = TcpStream::connect(service.address).await.unwrap();
     let (mut sender, connection) =
@@ -106,7 +106,7 @@ async fn bytes_until_closed(address: SocketAddr, sent: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn connections_that_say_nothing_are_closed() {
+async fn silent_and_idle_connections_are_closed() {
     let mut settings = Settings::default();
     settings.times.first_request = Duration::from_millis(50);
     settings.times.idle = Duration::from_millis(50);

@@ -35,8 +35,8 @@ impl<'a> MakeWriter<'a> for Lines {
 #[tokio::test]
 async fn every_request_is_one_line_without_keys_addresses_or_content() {
     let lines = Lines::default();
-    // With a single subscriber, tracing caches the interest of the thread that reaches a log line first; other
-    // tests' threads have no subscriber and would disable the line for all.
+    // With one dispatcher, tracing asks only the thread that reaches a log line first, and other tests' threads have
+    // none. With two it asks all dispatchers.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let subscriber =
         tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).with_writer(lines.clone());
@@ -57,7 +57,7 @@ async fn every_request_is_one_line_without_keys_addresses_or_content() {
     let entries: Vec<serde_json::Value> =
         log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut own_ids = HashSet::new();
-    let said: Vec<String> = entries
+    let logged: Vec<String> = entries
         .iter()
         .map(|entry| &entry["fields"])
         .map(|fields| {
@@ -77,7 +77,7 @@ async fn every_request_is_one_line_without_keys_addresses_or_content() {
         })
         .collect();
     assert_eq!(
-        said,
+        logged,
         [
             format!("one POST {SEND_MESSAGE} 200 success true"),
             format!("two GET {MESSAGE} 200 MessageNotFound true"),

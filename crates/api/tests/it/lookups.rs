@@ -12,7 +12,7 @@ fn keys(object: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_message_is_shown_as_far_as_wanted() {
+async fn a_message_has_the_requested_expansions() {
     let service = Service::start().await;
     let mut send = message_to("a@example.net");
     send["html_body"] = json!("<p>Gr\u{fc}\u{df}e</p>");
@@ -69,7 +69,7 @@ async fn a_message_is_shown_as_far_as_wanted() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_there_is_null() {
+async fn an_absent_body_is_null() {
     let service = Service::start().await;
     let sent = service.call(SEND_MESSAGE, &message_to("a@example.net")).await;
     let id = &sent["data"]["messages"]["a@example.net"]["id"];
@@ -79,7 +79,7 @@ async fn a_body_that_is_not_there_is_null() {
 }
 
 #[tokio::test]
-async fn deliveries_are_an_array_of_what_happened() {
+async fn deliveries_are_empty_before_the_first_attempt_and_record_test_mode() {
     let service = Service::start().await;
     let sent = service.call(SEND_MESSAGE, &message_to("a@example.net")).await;
     let id = &sent["data"]["messages"]["a@example.net"]["id"];
@@ -101,7 +101,7 @@ async fn deliveries_are_an_array_of_what_happened() {
 }
 
 #[tokio::test]
-async fn ids_that_are_nobodys_are_echoed_as_sent() {
+async fn unknown_ids_are_echoed_as_sent() {
     let service = Service::start().await;
     for path in [MESSAGE, DELIVERIES] {
         for id in ["0", "-1", "77", "123456789012345678901234567890"] {

@@ -47,7 +47,7 @@ impl Service {
         Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
     }
 
-    /// By a clock that the test moves.
+    /// Starts the service with a clock that the test moves.
     pub(crate) async fn start_at(database: Database, clock: ManualClock) -> Self {
         let (app, store) = open_app_at(database, 0, Arc::new(clock)).await;
         Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
@@ -62,14 +62,14 @@ impl Service {
         Self { app, store, key, address, client, server, _folder: folder }
     }
 
-    /// A call with the service's key.
+    /// Makes a call with the service's key; returns the envelope.
     pub(crate) async fn call(&self, path: &str, body: &Value) -> Value {
         let reply = self.client.post_json(path, Some(&self.key), body).await.unwrap();
         assert_eq!(reply.status, 200, "{}", reply.text());
         reply.json()
     }
 
-    /// Any request with the service's key.
+    /// Makes any request with the service's key.
     pub(crate) async fn request(
         &self,
         method: Method,
@@ -82,7 +82,8 @@ impl Service {
         self.client.request(method, path, &all, Bytes::from(body.to_owned())).await.unwrap()
     }
 
-    pub(crate) async fn new_key(&self, scope: Scope) -> String {
+    /// Creates another key of the server; returns it.
+    pub(crate) async fn create_key(&self, scope: Scope) -> String {
         let new = NewKey {
             server: "dev".into(),
             name: "another".into(),
@@ -121,7 +122,7 @@ async fn open_app_at(database: Database, disk_reserve_bytes: u64, clock: Arc<dyn
     (App::new(store.clone(), clock, Limits::default(), hostname), store)
 }
 
-/// Valid send to that recipient.
+/// Request of a valid send to `address`.
 pub(crate) fn message_to(address: &str) -> Value {
     json!({
         "to": [address],

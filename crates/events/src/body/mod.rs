@@ -31,9 +31,10 @@ fn event_data(event: &FeedEvent) -> Map<String, Value> {
         // nothing.
         _ => Map::new(),
     };
-    let is_limit = matches!(event.kind, EventKind::SendLimitApproaching | EventKind::SendLimitExceeded);
-    if is_limit && !data.contains_key("server") {
-        // Old events that do not record whose limit it was.
+    let is_about_send_limit =
+        matches!(event.kind, EventKind::SendLimitApproaching | EventKind::SendLimitExceeded);
+    if is_about_send_limit && !data.contains_key("server") {
+        // Old events do not record whose limit it was.
         data.insert("server".to_owned(), json!({ "id": event.server_id.0 }));
     }
     data
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_postal_body_is_no_inbound_message() {
+    fn a_postal_body_has_exactly_its_four_keys() {
         for event in [sample_of(EventKind::Delivered), async_bounce()] {
             let body = body(&event, WebhookFormat::Postal).unwrap();
             let value: Value = serde_json::from_slice(&body).unwrap();

@@ -104,7 +104,7 @@ fn message_object(message: &EventMessage) -> Value {
     })
 }
 
-/// Returned message; messages/message shows its content by its id. Null in old events that do not record it.
+/// Returned message; messages/message shows its content by its id. Fields that old events do not record are null.
 fn bounce_object(event: &FeedEvent, bounce: &Value) -> Value {
     let field = |key: &str| bounce.get(key).cloned().unwrap_or(Value::Null);
     let returned = |key: &str| bounce["returned"].get(key).cloned().unwrap_or(Value::Null);
@@ -131,7 +131,7 @@ fn domain_object(event: &FeedEvent, data: &Map<String, Value>) -> Value {
     let name = data.get("domain").and_then(|domain| domain.get("name")).cloned().unwrap_or(Value::Null);
     let server = data.get("server").cloned().unwrap_or(Value::Null);
     let records = data.get("records").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    // If there are several keys, the required one.
+    // There is a DKIM record for each key: prefer the required one.
     let record = |purpose: &str| {
         let mut of_purpose = records.iter().filter(|record| record["purpose"] == purpose);
         let first = of_purpose.clone().next();

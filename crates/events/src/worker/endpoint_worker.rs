@@ -24,13 +24,13 @@ use crate::retry::{Consequence, Disabling, Failed};
 const UNSETTLED_MAX: usize = 64;
 /// Longest wait for a permit. A claim ends after two minutes, and an event may already have waited in the worker's queue.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
-/// A post to a new endpoint that takes longer to answer frees its permit for others.
+/// A post to a new endpoint without an answer after this time moves to the permits for slow posts.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
-/// A post to an endpoint that has answered well before frees its permit only after this time.
+/// A post to an endpoint that has answered well before moves to them only after this time.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 /// A post without an answer is given up after this time while others wait for its permit.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
-/// Time after which a post to an endpoint that has answered well before is given up.
+/// The same time for an endpoint that has answered well before.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
 /// Minimum pause between two claims while posts are in progress.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
@@ -54,6 +54,7 @@ struct NoPermit(EventId);
 
 /// Why a worker ends.
 enum End {
+    /// Nothing is to be posted now: nothing is due, the endpoint pauses or is gone, or the service stops.
     NothingDue,
     Disabled(Disabling),
 }
@@ -86,7 +87,7 @@ impl EndpointWorker {
         let mut unused: Vec<EventId> = self.queue.drain(..).map(|work| work.event.id).collect();
         while let Some(ended) = self.posts.join_next().await {
             match ended {
-                Ok((_, Ok(post))) => drop(self.note(None, post)),
+                Ok((_, Ok(post))) => drop(self.evaluate(None, post)),
                 Ok((_, Err(NoPermit(event_id)))) => unused.push(event_id),
                 Err(_) => {}
             }
@@ -99,7 +100,7 @@ impl EndpointWorker {
             Ok(End::NothingDue) => {}
             Ok(End::Disabled(disabling)) => disable(&shared, key, disabling).await,
             Err(error) => {
-                tracing::warn!(%error, webhook.id = key.1.0, "webhook worker failed; retrying");
+                tracing::warn!(%error, webhook.id = key.1.0, "webhook worker failed; it starts again after a pause");
                 let now = self.shared.clock.now();
                 self.pacing.lock().rest(rest_until(now));
             }
@@ -115,7 +116,7 @@ impl EndpointWorker {
                 return Ok(End::NothingDue);
             }
             self.notices.mark_unchanged();
-            let free = self.free_permits();
+            let free = self.free_slots();
             if free > 0 && self.queue.is_empty() {
                 let Some(found) = self.claim().await? else { return Ok(End::NothingDue) };
                 webhook = Some(found);
@@ -135,14 +136,14 @@ impl EndpointWorker {
                 }
                 return Ok(End::NothingDue);
             }
-            let may_have_more = self.queue.is_empty() && self.free_permits() > 0;
+            let may_have_more = self.queue.is_empty() && self.free_slots() > 0;
             tokio::select! {
                 () = until_notice(&mut self.notices), if may_have_more => {}
                 // After a panic the event is still claimed: it is posted again when the worker has ended.
                 Some(ended) = self.posts.join_next() => {
                     match ended {
                         Ok((webhook, Ok(post))) => {
-                            if let Some(disabling) = self.note(Some(&webhook), post) {
+                            if let Some(disabling) = self.evaluate(Some(&webhook), post) {
                                 return Ok(End::Disabled(disabling));
                             }
                         }
@@ -159,7 +160,8 @@ impl EndpointWorker {
         }
     }
 
-    fn free_permits(&self) -> usize {
+    /// Number of further posts that may start now.
+    fn free_slots(&self) -> usize {
         if self.settling.len() >= UNSETTLED_MAX {
             return 0;
         }
@@ -188,9 +190,10 @@ impl EndpointWorker {
     }
 
     /// Evaluates a post and passes its outcome to the settler. Returns the cause if the endpoint must be disabled.
-    fn note(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
+    /// `webhook` says since when it has been failing.
+    fn evaluate(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
-        let mut disabled = None;
+        let mut disabling = None;
         let next = if post.is_delivered {
             self.pacing.lock().succeeded();
             WebhookNext::Done
@@ -208,7 +211,7 @@ impl EndpointWorker {
             if let Some(until) = RetrySettings::rest_until(failed) {
                 self.pacing.lock().rest_as_requested(until);
             }
-            disabled = self.shared.settings.retry.disabling(failed);
+            disabling = self.shared.settings.retry.disabling(failed);
             match self.shared.settings.retry.consequence(failed, rand::random()) {
                 Consequence::RetryAt(at) => WebhookNext::RetryAt(at),
                 Consequence::GiveUp => WebhookNext::GiveUp,
@@ -221,7 +224,7 @@ impl EndpointWorker {
             settler.settle(outcome).await;
             event_id
         });
-        disabled
+        disabling
     }
 }
 
@@ -233,12 +236,14 @@ async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
         }
         // Another node was first, or a post succeeded meanwhile.
         Ok(false) => {}
-        // The next failure will try again.
-        Err(error) => tracing::warn!(%error, webhook.id = id.0, "disabling a webhook failed"),
+        Err(error) => {
+            tracing::warn!(%error, webhook.id = id.0, "disabling a webhook failed; the next failed post tries again");
+        }
     }
 }
 
-/// Waits until posts may be due: an event was added, here or on another node, or a pause is over.
+/// Waits until posts may be due: until this node adds an event, or for `POLL`, because other nodes may add one and pauses
+/// end.
 async fn until_notice(notices: &mut watch::Receiver<u64>) {
     if tokio::time::timeout(POLL, notices.changed()).await.is_ok() {
         tokio::time::sleep(LOOK_PAUSE).await;
@@ -260,7 +265,7 @@ async fn post_claimed(
         () = tokio::time::sleep(PERMIT_WAIT_MAX) => None,
     };
     let Some(mut permit) = permit else { return (webhook, Err(NoPermit(work.event.id))) };
-    let (moment, patience) = match class {
+    let (quick_answer, patience) = match class {
         Class::Proven => (QUICK_ANSWER_OF_PROVEN, BUSY_PATIENCE_OF_PROVEN),
         _ => (QUICK_ANSWER, BUSY_PATIENCE),
     };
@@ -275,7 +280,7 @@ async fn post_claimed(
     let post = {
         let mut posting = pin!(shared.poster.post(&webhook, work.event, work.attempts, cut_short));
         loop {
-            if let Ok(post) = tokio::time::timeout(moment, &mut posting).await {
+            if let Ok(post) = tokio::time::timeout(quick_answer, &mut posting).await {
                 break post;
             }
             permit = shared.permits.move_to_slow(permit);

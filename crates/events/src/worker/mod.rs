@@ -34,7 +34,7 @@ const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
 const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
 /// Pause if posts are due but another node holds them.
 const EMPTY_REST: Duration = Duration::from_secs(1);
-/// An endpoint without a success for this long counts as failing.
+/// An endpoint that has failed for this long counts as failing.
 const FAILING_AFTER: Duration = Duration::from_mins(1);
 /// Maximum number of endpoints whose pacing is remembered while they have no posts.
 const PACINGS_MAX: usize = 100_000;
@@ -84,7 +84,7 @@ pub(crate) async fn run(
     settings: WebhookSettings,
     stopping: watch::Receiver<bool>,
 ) {
-    let (settler, settling) = Settler::start(store.clone());
+    let (settler, settler_task) = Settler::start(store.clone());
     let shared = Arc::new(Shared {
         store,
         clock,
@@ -93,18 +93,18 @@ pub(crate) async fn run(
         permits: PostPermits::new(settings.concurrency_max),
         settings,
     });
-    Dispatcher { shared, workers: JoinSet::new(), paces: HashMap::new() }.run(stopping).await;
+    Dispatcher { shared, workers: JoinSet::new(), endpoints: HashMap::new() }.run(stopping).await;
     // All workers have ended, which closes the settler's channel: it writes the rest and ends.
-    drop(settling.await);
+    drop(settler_task.await);
 }
 
 struct Dispatcher {
     shared: Arc<Shared>,
     workers: JoinSet<Key>,
-    paces: HashMap<Key, Pace>,
+    endpoints: HashMap<Key, EndpointState>,
 }
 
-struct Pace {
+struct EndpointState {
     pacing: SharedPacing,
     has_worker: bool,
 }
@@ -113,25 +113,25 @@ impl Dispatcher {
     async fn run(mut self, mut stopping: watch::Receiver<bool>) {
         let mut notices = self.shared.store.event_notices();
         let mut watch = ClockWatch::new(self.shared.clock.now());
-        let mut put_right_at: Vec<Instant> = Vec::new();
+        let mut corrections_at: Vec<Instant> = Vec::new();
         if self.shared.store.is_clock_behind() {
-            put_right_at = looks_from(Instant::now());
+            corrections_at = correction_times(Instant::now());
         }
         loop {
             if watch.went_back(self.shared.clock.now()).is_some() {
-                self.paces.values().for_each(|pace| pace.pacing.lock().forget_times());
-                put_right_at = looks_from(Instant::now());
+                self.endpoints.values().for_each(|endpoint| endpoint.pacing.lock().forget_times());
+                corrections_at = correction_times(Instant::now());
             }
-            if put_right_at.first().is_some_and(|at| *at <= Instant::now()) {
+            if corrections_at.first().is_some_and(|at| *at <= Instant::now()) {
                 let pauses = self.shared.settings.retry.pauses_max();
                 match self.shared.store.pull_webhooks_back(pauses).await {
-                    Ok(0) => drop(put_right_at.remove(0)),
+                    Ok(0) => drop(corrections_at.remove(0)),
                     Ok(events) => {
                         tracing::info!(
                             events,
                             "due times of webhook events corrected after the clock went back"
                         );
-                        put_right_at.remove(0);
+                        corrections_at.remove(0);
                     }
                     Err(error) => {
                         tracing::warn!(%error, "correcting due times of webhook events failed; retrying");
@@ -140,7 +140,7 @@ impl Dispatcher {
             }
             notices.mark_unchanged();
             let begun = Instant::now();
-            let patience = match self.shared.store.list_due_webhooks().await {
+            let look_up_in = match self.shared.store.list_due_webhooks().await {
                 Ok(due) => self.start_workers(&due, &stopping),
                 Err(error) => {
                     tracing::warn!(%error, "reading webhook events failed; retrying");
@@ -155,7 +155,7 @@ impl Dispatcher {
             }
             tokio::select! {
                 _ = notices.changed() => {}
-                () = tokio::time::sleep(patience) => {}
+                () = tokio::time::sleep(look_up_in) => {}
                 Some(ended) = self.workers.join_next() => self.ended(ended.ok()),
                 _ = stopping.wait_for(|stop| *stop) => break,
             }
@@ -166,57 +166,58 @@ impl Dispatcher {
         while self.workers.join_next().await.is_some() {}
     }
 
-    /// Starts workers for due posts. Returns the time until another post is due.
+    /// Starts workers for due posts. Returns the time until the next look-up: until another post is due, at most
+    /// `POLL`.
     fn start_workers(&mut self, due: &[WebhookDue], stopping: &watch::Receiver<bool>) -> Duration {
         let now = self.shared.clock.now();
-        let mut patience = POLL;
-        if self.paces.len() > PACINGS_MAX {
-            self.paces.retain(|_, pace| pace.has_worker);
+        let mut look_up_in = POLL;
+        if self.endpoints.len() > PACINGS_MAX {
+            self.endpoints.retain(|_, endpoint| endpoint.has_worker);
         }
         for due in due {
             let key = (due.server_id, due.webhook_id);
             let window_max = self.shared.settings.concurrency_max;
-            let pace = self.paces.entry(key).or_insert_with(|| Pace {
+            let endpoint = self.endpoints.entry(key).or_insert_with(|| EndpointState {
                 pacing: SharedPacing(Arc::new(Mutex::new(Pacing::new(window_max)))),
                 has_worker: false,
             });
-            if pace.has_worker {
+            if endpoint.has_worker {
                 continue;
             }
-            let begins_at = due.due_at.max(pace.pacing.lock().resumes_at().unwrap_or(due.due_at));
+            let begins_at = due.due_at.max(endpoint.pacing.lock().resumes_at().unwrap_or(due.due_at));
             if begins_at > now {
-                patience = patience.min(begins_at.since(now));
+                look_up_in = look_up_in.min(begins_at.since(now));
                 continue;
             }
-            pace.has_worker = true;
+            endpoint.has_worker = true;
             let worker =
-                EndpointWorker::new(Arc::clone(&self.shared), key, pace.pacing.clone(), stopping.clone());
+                EndpointWorker::new(Arc::clone(&self.shared), key, endpoint.pacing.clone(), stopping.clone());
             self.workers.spawn(worker.run());
         }
-        patience
+        look_up_in
     }
 
     fn ended(&mut self, key: Option<Key>) {
         match key {
             Some(key) => {
-                if let Some(pace) = self.paces.get_mut(&key) {
-                    pace.has_worker = false;
+                if let Some(endpoint) = self.endpoints.get_mut(&key) {
+                    endpoint.has_worker = false;
                 }
             }
             // A panicked worker does not say which one it was: all may be started again, and new workers do not
             // know the `claimed` events of running ones. Delivery is at least once.
-            None => self.paces.values_mut().for_each(|pace| pace.has_worker = false),
+            None => self.endpoints.values_mut().for_each(|endpoint| endpoint.has_worker = false),
         }
     }
 }
 
-/// Times to look for posts that are due too late after the clock was set back: posts in progress may still be
-/// stored with a time of the old clock.
-fn looks_from(now: Instant) -> Vec<Instant> {
+/// When to correct due times after the clock was set back. Several times, because posts in progress may still be stored
+/// with a time of the old clock.
+fn correction_times(now: Instant) -> Vec<Instant> {
     [0, 10, 60].map(|seconds| now + Duration::from_secs(seconds)).to_vec()
 }
 
-/// Time at which a worker that found nothing may look again.
+/// End of the pause of a worker that failed or found nothing.
 fn rest_until(now: Timestamp) -> Timestamp {
     now.plus(EMPTY_REST)
 }

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     /// Returns a permit only if one is free.
-    async fn free(permits: &PostPermits, server_id: i64, class: Class) -> Option<PostPermit> {
+    async fn try_acquire(permits: &PostPermits, server_id: i64, class: Class) -> Option<PostPermit> {
         tokio::time::timeout(Duration::ZERO, permits.acquire(ServerId(server_id), class)).await.ok()
     }
 
@@ -138,53 +138,53 @@ mod tests {
     async fn a_server_takes_its_own_permits_only() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(permit) = free(&permits, 1, Class::Failing).await {
+        while let Some(permit) = try_acquire(&permits, 1, Class::Failing).await {
             taken.push(permit);
         }
         assert_eq!(taken.len(), SERVER_POSTS_MAX);
-        assert!(free(&permits, 1, Class::Proven).await.is_some());
-        assert!(free(&permits, 2, Class::Failing).await.is_some());
+        assert!(try_acquire(&permits, 1, Class::Proven).await.is_some());
+        assert!(try_acquire(&permits, 2, Class::Failing).await.is_some());
         taken.clear();
-        assert!(free(&permits, 1, Class::Failing).await.is_some());
+        assert!(try_acquire(&permits, 1, Class::Failing).await.is_some());
     }
 
     #[tokio::test]
     async fn new_endpoints_that_do_not_answer_free_their_permits_for_others() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(permit) = free(&permits, 1, Class::New).await {
+        while let Some(permit) = try_acquire(&permits, 1, Class::New).await {
             taken.push(permit);
         }
         let moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.move_to_slow(permit)).collect();
         assert!(moved.iter().all(|permit| permit.class == Class::Slow));
         let mut taken = Vec::new();
-        while let Some(permit) = free(&permits, 1, Class::New).await {
+        while let Some(permit) = try_acquire(&permits, 1, Class::New).await {
             taken.push(permits.move_to_slow(permit));
         }
         // When its share of slow posts is used up, the server's other posts stay in their class.
         assert_eq!(moved.len() + taken.len(), SERVER_SLOW_MAX + SERVER_POSTS_MAX);
-        assert!(free(&permits, 2, Class::New).await.is_some());
+        assert!(try_acquire(&permits, 2, Class::New).await.is_some());
         assert!(moved.iter().chain(&taken).all(|permit| permits.is_exhausted(permit)));
-        assert!(!permits.is_exhausted(&free(&permits, 2, Class::New).await.unwrap()));
+        assert!(!permits.is_exhausted(&try_acquire(&permits, 2, Class::New).await.unwrap()));
     }
 
     #[tokio::test]
     async fn proven_endpoints_that_begin_to_hang_free_their_permits_too() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(permit) = free(&permits, 1, Class::Proven).await {
+        while let Some(permit) = try_acquire(&permits, 1, Class::Proven).await {
             taken.push(permit);
         }
         let _moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.move_to_slow(permit)).collect();
-        assert!(free(&permits, 1, Class::Proven).await.is_some());
+        assert!(try_acquire(&permits, 1, Class::Proven).await.is_some());
     }
 
     #[tokio::test]
     async fn servers_without_posts_are_forgotten() {
         let permits = PostPermits::new(64);
-        let held = free(&permits, 0, Class::New).await;
+        let held = try_acquire(&permits, 0, Class::New).await;
         for server_id in 0..3 * SERVER_CLASSES_MAX as i64 {
-            assert!(free(&permits, server_id, Class::New).await.is_some());
+            assert!(try_acquire(&permits, server_id, Class::New).await.is_some());
         }
         let known = permits.server_permits.lock();
         assert!(known.len() <= SERVER_CLASSES_MAX && known.contains_key(&(ServerId(0), Class::New)));

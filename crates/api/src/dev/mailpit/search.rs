@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_language_is_mailpits() {
+    fn queries_are_parsed_like_mailpits() {
         assert_eq!(
             conditions("To:Ann@Example.net subject:\"Your Order\" !from:bob word"),
             [
