@@ -1,4 +1,4 @@
-//! RFC 5321 5.1 and RFC 7505.
+//! Mail hosts of a domain (RFC 5321 5.1, RFC 7505).
 
 use std::collections::HashSet;
 use std::time::Duration;
