@@ -54,7 +54,7 @@ struct AskPage {
     back: String,
     search: Search,
     act: &'static str,
-    words: &'static str,
+    label: &'static str,
     consequence: &'static str,
     is_final: bool,
     matched: u64,
@@ -115,7 +115,7 @@ async fn ask(
     counted: StartedJob,
 ) -> Answer {
     let (_, layout) = visit.server_layout(server, "All that match", Section::Messages).await?;
-    let (act, words, consequence) = match action {
+    let (act, label, consequence) = match action {
         MessageAction::Retry => ("retry", "Try again now", "Each is tried once, at once."),
         MessageAction::Release => ("release", "Release", "They are sent, to all their recipients."),
         MessageAction::CancelHold => ("cancel_hold", "Cancel", "They are never sent; this cannot be undone."),
@@ -126,12 +126,12 @@ async fn ask(
     page(&AskPage {
         layout,
         server,
-        question: format!("{words}: all that match?"),
+        question: format!("{label}: all that match?"),
         query: search.whole_query(),
         back: format!("/servers/{server}/messages{}", search.query()),
         search,
         act,
-        words,
+        label,
         consequence,
         is_final,
         matched: counted.matched,

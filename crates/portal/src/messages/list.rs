@@ -42,7 +42,7 @@ struct SavedSearchRow {
 
 struct StatusChoice {
     value: &'static str,
-    words: &'static str,
+    label: &'static str,
     is_chosen: bool,
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     }
     let statuses = Status::ALL.map(|status| StatusChoice {
         value: status.as_str(),
-        words: status_words(status),
+        label: status_words(status),
         is_chosen: status.as_str() == search.status,
     });
     let mut first_command = None;

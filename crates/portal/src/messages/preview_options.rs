@@ -37,7 +37,7 @@ impl PreviewOptions {
     }
 
     pub(crate) fn toggles(self) -> Vec<Toggle> {
-        let toggle = |words, is_on, other: Self| Toggle { words, is_on, path: other.query("preview") };
+        let toggle = |label, is_on, other: Self| Toggle { label, is_on, path: other.query("preview") };
         vec![
             toggle("Desktop", !self.is_phone, Self { is_phone: false, ..self }),
             toggle("Phone", self.is_phone, Self { is_phone: true, ..self }),
@@ -51,7 +51,7 @@ impl PreviewOptions {
 
 /// An option of the preview that can be switched on or off.
 pub(crate) struct Toggle {
-    pub(crate) words: &'static str,
+    pub(crate) label: &'static str,
     pub(crate) is_on: bool,
     pub(crate) path: String,
 }

@@ -6,7 +6,7 @@ use postroad_app::accounts::{AccountCeilingsRequest, AccountUpdateRequest, NewSe
 use postroad_model::{AccountId, Change, PoolId, ServerId, ServerMode};
 use postroad_store::{AccountCeilings, ServerFilter};
 
-use crate::account::{UsageRow, usage};
+use crate::account::{UsageRow, usage_rows};
 use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::layout::{Layout, Section, ServerLink};
@@ -33,7 +33,7 @@ struct DeletedServer {
 /// A ceiling in the form; empty for none.
 struct Ceiling {
     name: &'static str,
-    words: &'static str,
+    label: &'static str,
     value: String,
 }
 
@@ -88,7 +88,7 @@ async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String
             layout,
             account: viewed,
             id,
-            usage: usage(&found),
+            usage: usage_rows(&found),
             pools,
             once: once::new_once(),
             version: account.version,
@@ -106,9 +106,9 @@ async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String
 }
 
 fn ceilings(ceilings: &AccountCeilings) -> Vec<Ceiling> {
-    let ceiling = |name, words, value: Option<u32>| Ceiling {
+    let ceiling = |name, label, value: Option<u32>| Ceiling {
         name,
-        words,
+        label,
         value: value.map(|value| value.to_string()).unwrap_or_default(),
     };
     vec![

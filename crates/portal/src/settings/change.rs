@@ -39,7 +39,7 @@ async fn again(visit: &Visit, server: i64, path: &str, fields: &Fields, problem:
 }
 
 fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
-    let number = |name: &str, words: &str| read_number(fields, name, words);
+    let number = |name: &str, label: &str| read_number(fields, name, label);
     let hosts = fields.raw("excluded_hosts").split_whitespace().map(ToOwned::to_owned).collect();
     Ok(ServerChangeRequest {
         name: Some(fields.text("name").to_owned()),
@@ -103,11 +103,11 @@ fn read_ceilings(fields: &Fields) -> Result<ServerChangeRequest, String> {
 }
 
 /// Reads a number; an empty field removes the limit.
-fn read_number(fields: &Fields, name: &str, words: &str) -> Result<Change<i64>, String> {
+fn read_number(fields: &Fields, name: &str, label: &str) -> Result<Change<i64>, String> {
     match fields.filled(name) {
         None => Ok(Change::Clear),
         Some(text) => {
-            text.parse().map(Change::Set).map_err(|_| format!("{words} should be a number, or empty."))
+            text.parse().map(Change::Set).map_err(|_| format!("{label} should be a number, or empty."))
         }
     }
 }
