@@ -20,8 +20,10 @@ impl PreviewOptions {
         }
     }
 
+    /// Query string of the page's tab `view`; of the frame's source if `view` is empty.
     fn query(self, view: &str) -> String {
         let on = |is_on: bool| if is_on { "1" } else { "" };
+        // The frame's source is the same for a phone; only the page shows it narrower.
         let phone = if view.is_empty() { "" } else { on(self.is_phone) };
         query(&[
             ("view", view),
