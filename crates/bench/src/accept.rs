@@ -57,8 +57,8 @@ async fn at_rate(bench: &Bench, kind: Kind, protocol: Protocol) -> anyhow::Resul
             load::http(bench, "http", postroad, &[&common[..], &["--callers", &sessions]].concat()).await
         } else {
             let (address, sender) = (system.smtp().to_string(), system.sender());
-            let words = ["smtp", "--address", &address, "--from", &sender, "--sessions", &sessions];
-            load::ours(bench, &[&words[..], &common].concat()).await
+            let arguments = ["smtp", "--address", &address, "--from", &sender, "--sessions", &sessions];
+            load::run_tool(bench, &[&arguments[..], &common].concat()).await
         }
     };
     accept(RATE).await?;
@@ -139,9 +139,13 @@ async fn create_other_server(
     data_dir: &str,
     envs: &[(&str, &str)],
 ) -> anyhow::Result<String> {
-    let admin = async |words: &[&str]| {
+    let admin = async |arguments: &[&str]| {
         let mut command = Command::new(program);
-        command.arg("admin").args(words).args(["--json", "--data-dir", data_dir]).envs(envs.iter().copied());
+        command
+            .arg("admin")
+            .args(arguments)
+            .args(["--json", "--data-dir", data_dir])
+            .envs(envs.iter().copied());
         output(&mut command).await
     };
     let domain = OTHER_SENDER.split('@').next_back().unwrap_or_default();

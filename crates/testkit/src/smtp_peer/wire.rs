@@ -87,7 +87,7 @@ impl Wire {
         self.stream.flush().await?;
         self.sent_bytes += sent.len() as u64;
         self.is_over = sent.len() == left;
-        // A reply that was sent completely counts as sent, even if it is the last one.
+        // A reply that was sent completely is no error, even if it reaches the limit.
         if sent.len() == bytes.len() { Ok(()) } else { self.break_off().await }
     }
 
