@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn callers_during_the_work_share_it_and_the_next_one_starts_again() {
+    async fn concurrent_callers_share_the_work_and_a_later_one_starts_it_again() {
         let flights = SingleFlight::<&str, usize>::default();
         let runs = Arc::new(AtomicUsize::new(0));
         let work = || {

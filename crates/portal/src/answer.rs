@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_names_of_strangers_become_plain() {
+    fn unusual_characters_in_file_names_become_underscores() {
         assert_eq!(plain_name("bill 1.pdf"), "bill_1.pdf");
         assert_eq!(plain_name("../../etc/\"x\r\ny"), "_.._etc__x__y");
         assert_eq!(plain_name(".."), "file");

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_read_labels_and_no_names_of_the_api() {
+    fn field_names_of_the_api_become_labels() {
         for (message, expected) in [
             ("`name` should have 1 to 100 characters", "The name should have 1 to 100 characters."),
             (

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_account_with_slow_pictures_keeps_nobody_else_waiting() {
+    async fn an_account_with_slow_pictures_does_not_delay_others() {
         let permits = WorkPermits::default();
         let (slow, other) = (AccountId(1), AccountId(2));
         let mut held = Vec::new();

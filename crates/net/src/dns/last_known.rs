@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_answer_is_known_through_trouble_for_a_day() {
+    async fn the_last_answer_survives_failures_for_a_day() {
         let known = LastKnown::default();
         known.note(&question(1), &Ok(answer(1)));
         known.note(&question(1), &trouble());

@@ -42,7 +42,7 @@ async fn a_host_with_only_ipv6_is_found_and_not_blamed_when_ipv6_is_off() {
 }
 
 #[tokio::test]
-async fn one_family_is_enough() {
+async fn if_one_address_family_fails_the_other_is_returned() {
     let server = DnsServer::start();
     server.a("mx.example.com", [192, 0, 2, 1]);
     for failure in [Failure::ServFail, Failure::Silent, Failure::Refused] {

@@ -8,7 +8,7 @@ use postroad_testkit::{CatcherAnswer, DnsServer, TestCertificate, WebhookCatcher
 use super::{client, failure_class, post, settings};
 
 #[tokio::test]
-async fn a_post_arrives_as_it_was_given() {
+async fn a_post_arrives_unchanged() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     dns.a("hooks.example.com", [127, 0, 0, 1]);
     catcher.answer("/in?x=1", CatcherAnswer::Full(201, Vec::new(), b"thanks".to_vec()));

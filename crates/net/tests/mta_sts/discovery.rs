@@ -25,7 +25,7 @@ async fn each_mode_gives_its_verdict() {
 }
 
 #[tokio::test]
-async fn without_a_single_valid_record_nothing_is_fetched() {
+async fn nothing_is_fetched_unless_exactly_one_record_is_valid() {
     for texts in [
         &[][..],
         &["v=STSv1; id=;"],

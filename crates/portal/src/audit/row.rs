@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn people_and_keys_have_names() {
+    fn actors_are_shown_by_name() {
         let person =
             |name: &str| ActorName::Person { name: name.to_owned(), email: "anna@shop.example".to_owned() };
         assert_eq!(actor_words(person("Anna Berg")), "Anna Berg (anna@shop.example)");

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_kept_by_count_by_size_and_for_a_day() {
+    fn requests_are_limited_in_number_size_and_time() {
         let (inspectors, now) = (Inspectors::default(), Timestamp::from_micros(1_000_000));
         let token = inspectors.open(AccountId(1), ServerId(1), now).map(|one| one.token).unwrap_or_default();
         assert!(!inspectors.take("other", received(now, "x")));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_inspector_ends_for_a_new_one() {
+    fn a_new_inspector_replaces_the_oldest() {
         let inspectors = Inspectors::default();
         for id in 0..=INSPECTORS_MAX as i64 {
             let now = Timestamp::from_micros(1_000_000 + id);

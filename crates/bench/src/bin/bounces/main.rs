@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_part_reaches_no_aim() {
+    fn a_score_without_rows_misses_the_aims() {
         assert!(!Score::default().print("held out"));
     }
 }
