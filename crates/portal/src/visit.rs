@@ -27,6 +27,7 @@ const MENU_SERVERS_MAX: usize = 50;
 pub(crate) struct Visit {
     pub(crate) state: Arc<PortalState>,
     pub(crate) person: SignedIn,
+    /// The person, as the requester of operations of `app`.
     pub(crate) by: Requester,
     pub(crate) peer: Peer,
     /// Scheme and host that the browser uses, such as `https://mail.example.com`.
