@@ -83,7 +83,7 @@ pub(crate) fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCo
     Ok(ExitCode::FAILURE)
 }
 
-/// Names the host as target, so that build scripts do not get the flags.
+/// Builds the libFuzzer program. Names the host as target, so that build scripts do not get the flags.
 fn build(repository: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let project = repository.join("crates/fuzz/libfuzzer");
     // Uses the product's versions, plus libFuzzer's own.
@@ -135,6 +135,6 @@ fn log_file(folder: &Path, target: &str) -> PathBuf {
 fn last_line(folder: &Path, target: &str) -> anyhow::Result<String> {
     let log = std::fs::read(log_file(folder, target))?;
     let log = String::from_utf8_lossy(&log);
-    let says = |line: &&str| line.starts_with("Done ") || line.starts_with("SUMMARY: ");
-    Ok(log.lines().rev().find(says).unwrap_or("ended without a word").to_owned())
+    let is_summary = |line: &&str| line.starts_with("Done ") || line.starts_with("SUMMARY: ");
+    Ok(log.lines().rev().find(is_summary).unwrap_or("ended without a summary").to_owned())
 }

@@ -12,8 +12,8 @@ use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, instal
 use crate::cargo::{cargo, target_folder};
 use crate::interrupt::Interrupts;
 
-/// More failures than this are no accident of time.
-const REPEATED_AT_MOST: usize = 20;
+/// If more tests fail, none is repeated: so many do not fail only because the machine is slow.
+const REPEATED_MAX: usize = 20;
 
 /// Returns cargo's exit code. Dropping `cluster` stops the server on every path.
 pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
@@ -60,7 +60,7 @@ fn run_all(interrupts: &mut Interrupts, test: impl Fn() -> Command) -> anyhow::R
         return Ok(ExitCode::SUCCESS);
     }
     let Some(failed) = failed_tests(&output) else { return Ok(ExitCode::from(code)) };
-    if failed.is_empty() || failed.len() > REPEATED_AT_MOST {
+    if failed.is_empty() || failed.len() > REPEATED_MAX {
         return Ok(ExitCode::from(code));
     }
     eprintln!("== running again, one at a time: {}", failed.join(" "));
@@ -93,7 +93,7 @@ fn failed_count(summary: &str) -> Option<usize> {
     before.rsplit(' ').next()?.parse().ok()
 }
 
-/// `--workspace` would silently override `-p`.
+/// Whether the arguments choose packages. Then `--workspace` is not added: it would silently override `-p`.
 fn names_packages(arguments: &[String]) -> bool {
     let for_cargo = arguments.iter().take_while(|argument| *argument != "--");
     let names = |argument: &String| {

@@ -1,7 +1,7 @@
 //! Benchmark of accepting only: nothing is delivered meanwhile.
 //!
 //! Measures rates by number of callers, for the store alone and through the HTTP port, of single sends and of
-//! batches; and latencies at 1,000 messages a second, also for the peers.
+//! batches; and latencies at 1,000 messages a second, also of other mail servers.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         }
     }
     for kind in bench.kinds(Kind::is_ours) {
-        levels(bench, kind, report).await?;
+        measure_levels(bench, kind, report).await?;
     }
     Ok(())
 }
@@ -57,8 +57,8 @@ async fn at_rate(bench: &Bench, kind: Kind, protocol: Protocol) -> anyhow::Resul
             load::http(bench, "http", postroad, &[&common[..], &["--callers", &sessions]].concat()).await
         } else {
             let (address, sender) = (system.smtp().to_string(), system.sender());
-            let words = ["smtp", "--address", &address, "--from", &sender, "--sessions", &sessions];
-            load::ours(bench, &[&words[..], &common].concat()).await
+            let arguments = ["smtp", "--address", &address, "--from", &sender, "--sessions", &sessions];
+            load::run_tool(bench, &[&arguments[..], &common].concat()).await
         }
     };
     accept(RATE).await?;
@@ -76,7 +76,7 @@ async fn at_rate(bench: &Bench, kind: Kind, protocol: Protocol) -> anyhow::Resul
 }
 
 /// Measures rates: each caller sends as fast as it is answered.
-async fn levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Result<()> {
+async fn measure_levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Result<()> {
     let folder = tempfile::TempDir::new()?;
     let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
     let url = database.as_ref().map_or_else(
@@ -101,7 +101,7 @@ async fn levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Resul
     add_levels(report, "accept through HTTP, inbox behind it", kind, &output(&mut http).await?);
 
     eprintln!("accepting batches beside another server's single sends · {}", kind.name());
-    let beside = other_server(&bench.program("postroad"), &data_dir, &envs).await?;
+    let beside = create_other_server(&bench.program("postroad"), &data_dir, &envs).await?;
     let mut batches = Command::new(bench.program("http_bench"));
     batches.args(["--url", text("url"), "--key", text("api_key"), "--seconds", LEVEL_SECONDS]);
     batches.args(["--batch", BATCH_MESSAGES, "--beside", &beside, "--beside-from", OTHER_SENDER]);
@@ -123,7 +123,7 @@ fn split_levels(table: &str, of_load: &mut String, of_others: &mut String) {
             continue;
         }
         match beside.take() {
-            // Named by the callers of the load.
+            // The report names them by the number of callers of the load, not by their own.
             Some(callers) => {
                 let figures = line.trim_start().split_once(' ').map_or("", |(_, figures)| figures);
                 of_others.extend([&callers, " ", figures, "\n"]);
@@ -133,11 +133,19 @@ fn split_levels(table: &str, of_load: &mut String, of_others: &mut String) {
     }
 }
 
-/// A server of another account, with a verified domain; returns its key.
-async fn other_server(program: &Path, data_dir: &str, envs: &[(&str, &str)]) -> anyhow::Result<String> {
-    let admin = async |words: &[&str]| {
+/// Creates a server of another account, with a verified domain; returns its key.
+async fn create_other_server(
+    program: &Path,
+    data_dir: &str,
+    envs: &[(&str, &str)],
+) -> anyhow::Result<String> {
+    let admin = async |arguments: &[&str]| {
         let mut command = Command::new(program);
-        command.arg("admin").args(words).args(["--json", "--data-dir", data_dir]).envs(envs.iter().copied());
+        command
+            .arg("admin")
+            .args(arguments)
+            .args(["--json", "--data-dir", data_dir])
+            .envs(envs.iter().copied());
         output(&mut command).await
     };
     let domain = OTHER_SENDER.split('@').next_back().unwrap_or_default();

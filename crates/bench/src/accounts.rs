@@ -14,8 +14,8 @@ use super::report::Report;
 use super::systems::Kind;
 
 const KEYS_PER_SERVER: usize = 10;
-/// Calls that fill an installation at the same time.
-const FILLING: usize = 8;
+/// Number of concurrent tasks that fill an installation.
+const FILL_TASKS: usize = 8;
 /// Requests per entry of `CALLS`.
 const REPETITIONS: usize = 500;
 /// Servers whose keys the calls "by known keys" use.
@@ -65,7 +65,7 @@ const CALLS: [&str; 34] = [
 
 /// A running installation with one account that has all servers.
 struct Filled {
-    // Before the daemon's folder: it stops first.
+    /// Runs until it is dropped, before the folder of its data.
     _daemon: Daemon,
     client: Client,
     operator_key: String,
@@ -109,7 +109,7 @@ async fn fill(
 ) -> anyhow::Result<Filled> {
     let data_dir = folder.join("data");
     let data_dir = data_dir.to_str().context("a plain path")?;
-    // Else each server would need a verified domain to send from.
+    // Without `--any-from`, each server would need a verified domain to send from.
     let arguments = ["dev", "--json", "--any-from", "--http-port", "0", "--data-dir", data_dir];
     let envs: Vec<(&str, &str)> = database.iter().map(|url| ("POSTROAD_DATABASE", *url)).collect();
     let daemon = Daemon::start(&bench.program("postroad"), arguments, &envs);
@@ -123,7 +123,7 @@ async fn fill(
     let mut waiting = 0..servers;
     let mut tasks = tokio::task::JoinSet::new();
     loop {
-        while tasks.len() < FILLING
+        while tasks.len() < FILL_TASKS
             && let Some(number) = waiting.next()
         {
             let (client, operator) = (client.clone(), operator.clone());

@@ -53,9 +53,10 @@ pub(super) async fn smtp_source(
 }
 
 /// Runs the tool `load` and returns its figures.
-pub(super) async fn ours(bench: &Bench, words: &[&str]) -> anyhow::Result<Value> {
-    let output = Command::new(bench.program("load")).args(words).stderr(Stdio::inherit()).output().await?;
-    ensure!(output.status.success(), "load {} failed ({})", words[0], output.status);
+pub(super) async fn run_tool(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Value> {
+    let output =
+        Command::new(bench.program("load")).args(arguments).stderr(Stdio::inherit()).output().await?;
+    ensure!(output.status.success(), "load {} failed ({})", arguments[0], output.status);
     serde_json::from_slice(&output.stdout).context("the load tool's figures")
 }
 
@@ -67,6 +68,6 @@ pub(super) async fn http(
     options: &[&str],
 ) -> anyhow::Result<Value> {
     let (url, key, sender) = (system.text("url"), system.text("api_key"), system.sender());
-    let words = [kind, "--url", &url, "--key", &key, "--from", &sender];
-    ours(bench, &[&words, options].concat()).await
+    let arguments = [kind, "--url", &url, "--key", &key, "--from", &sender];
+    run_tool(bench, &[&arguments, options].concat()).await
 }

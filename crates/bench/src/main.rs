@@ -1,4 +1,4 @@
-//! Benchmark of `cargo xtask bench`: Postroad and its peers on the same work, in one run on one machine.
+//! Benchmark of `cargo xtask bench`: Postroad and its peers, Postfix and Haraka, on the same work, in one run on one machine.
 //!
 //! Each part adds its figures to one report, printed as tables and written as JSON. The programs it starts
 //! (`postroad` and the load generators of `bin/`) are in the folder of this one: `cargo xtask bench` builds all
@@ -118,7 +118,7 @@ impl Bench {
         self.cluster.as_ref().map(|cluster| Database::create_on(cluster.url()))
     }
 
-    /// Postroad on both engines, and the peers that support the work.
+    /// The systems of this run that can do the work.
     fn kinds(&self, can: impl Fn(Kind) -> bool) -> Vec<Kind> {
         self.systems.kinds().iter().copied().filter(|kind| can(*kind)).collect()
     }

@@ -12,19 +12,23 @@ const SECONDS: f64 = 0.5;
 /// Iterations of two runs, whose difference excludes the setup.
 const COUNTED: [u64; 2] = [20, 60];
 
-pub(super) async fn measure(bench: &Bench, report: &mut Report, counts: bool) -> anyhow::Result<()> {
-    if counts {
+pub(super) async fn measure(
+    bench: &Bench,
+    report: &mut Report,
+    with_instructions: bool,
+) -> anyhow::Result<()> {
+    if with_instructions {
         install::ensure_packages(&[("valgrind", "valgrind")])?;
     }
     let names = run(Command::new(bench.program("micro"))).await?.0;
     for name in names.lines() {
         eprintln!("micro · {name}");
         let mut iterations = 1_u64;
-        // Increase until a run is long enough to measure; that run counts as the first.
+        // Increase until a run is long enough to measure.
         while seconds(bench, name, iterations).await? < SECONDS {
             iterations *= 4;
         }
-        let instructions = if counts { Some(instructions(bench, name).await?) } else { None };
+        let instructions = if with_instructions { Some(instructions(bench, name).await?) } else { None };
         for _ in 0..bench.rounds {
             let each = seconds(bench, name, iterations).await? / iterations as f64;
             let mut figures = vec![("microseconds", each * 1e6), ("per_second_and_core", 1.0 / each)];

@@ -72,9 +72,9 @@ async fn run(bench: &Bench, kind: Kind, work: Work) -> anyhow::Result<Figures> {
         Setup { sink_port: sink.port(), dkim: matches!(work, Work::Smtp { dkim: true, .. }), holds: false };
     let system = bench.systems.start(kind, setup)?;
     // Warm-up: opens connections, fills caches and starts processes before the clock runs.
-    through(bench, &*system, &sink, work, bench.messages / 20).await?;
+    send_through(bench, &*system, &sink, work, bench.messages / 20).await?;
     let usage = Usage::begin(system.roots())?;
-    let took = through(bench, &*system, &sink, work, bench.messages).await?;
+    let took = send_through(bench, &*system, &sink, work, bench.messages).await?;
     let used = usage.end_when_idle().await?;
     Ok(vec![
         ("per_second", bench.messages as f64 / took.as_secs_f64()),
@@ -84,7 +84,7 @@ async fn run(bench: &Bench, kind: Kind, work: Work) -> anyhow::Result<Figures> {
 }
 
 /// Sends all messages; returns the time until the sink had them.
-async fn through(
+async fn send_through(
     bench: &Bench,
     system: &dyn System,
     sink: &Sink,
@@ -103,15 +103,15 @@ async fn through(
             let postroad = ours()?;
             let (address, key) = (postroad.submission()?.to_string(), postroad.text("api_key"));
             let (secret, sender) = (postroad.text("api_secret"), system.sender());
-            let words = ["smtp", "--address", &address, "--tls", "starttls", "--username", &key];
+            let arguments = ["smtp", "--address", &address, "--tls", "starttls", "--username", &key];
             let more = ["--password", &secret, "--from", &sender, "--messages", &count];
             let size = ["--sessions", &sessions, "--bytes", &bytes];
-            load::ours(bench, &[&words[..], &more, &size].concat()).await?;
+            load::run_tool(bench, &[&arguments[..], &more, &size].concat()).await?;
         }
         Work::Http { recipients } => {
             let recipients = recipients.to_string();
-            let words = ["--recipients", &recipients, "--messages", &count, "--callers", &sessions];
-            load::http(bench, "http", ours()?, &[&words[..], &["--bytes", &bytes]].concat()).await?;
+            let arguments = ["--recipients", &recipients, "--messages", &count, "--callers", &sessions];
+            load::http(bench, "http", ours()?, &[&arguments[..], &["--bytes", &bytes]].concat()).await?;
         }
     }
     let sending = begun.elapsed();

@@ -22,7 +22,7 @@ const EVENTS_PER_MESSAGE: f64 = 2.4;
 /// File in a data folder that was filled.
 const FILLED: &str = "filled-for-benchmark";
 
-/// Pages below the server; `{message}`, `{failed}`, `{webhook}` and `{domain}` are replaced by what pages link to.
+/// Pages below the server; `{message}`, `{waiting}`, `{webhook}` and `{domain}` are replaced by what pages link to.
 const OF_SERVER: &[(&str, &str)] = &[
     ("home", ""),
     ("messages", "/messages"),
@@ -38,7 +38,7 @@ const OF_SERVER: &[(&str, &str)] = &[
     ("message, timeline", "/messages/{message}"),
     ("message, events", "/messages/{message}?view=events"),
     ("message, headers", "/messages/{message}?view=headers"),
-    ("message that waits", "/messages/{failed}"),
+    ("message that waits", "/messages/{waiting}"),
     ("message, text", "/messages/{message}?view=text"),
     ("message, preview", "/messages/{message}?view=preview"),
     ("message, source", "/messages/{message}?view=source"),
@@ -200,7 +200,7 @@ impl Pages {
         let links = [
             ("{message}", self.first_link(&of_server("/messages"), &messages, is_number).await?),
             (
-                "{failed}",
+                "{waiting}",
                 self.first_link(&of_server("/messages?status=SoftFail"), &messages, is_number).await?,
             ),
             ("{webhook}", self.first_link(&of_server("/webhooks"), &webhooks, is_number).await?),

@@ -39,7 +39,7 @@ impl Sink {
         let mut output = child.stdout.take().context("its output is piped")?;
         let messages = Arc::new(AtomicU64::new(0));
         let is_gone = Arc::new(AtomicBool::new(false));
-        let (counted, has_ended) = (Arc::clone(&messages), Arc::clone(&is_gone));
+        let (counter, has_ended) = (Arc::clone(&messages), Arc::clone(&is_gone));
         // It writes `sess=1 quit=0 mesg=7` repeatedly, each followed by a carriage return.
         thread::spawn(move || {
             let (mut buffer, mut rest) = (vec![0; 64 << 10], Vec::new());
@@ -65,7 +65,7 @@ impl Sink {
                 let last = String::from_utf8_lossy(&rest[..end]);
                 let count = last.rsplit("mesg=").next().and_then(|count| count.trim().parse().ok());
                 if let Some(count) = count {
-                    counted.store(count, Ordering::Relaxed);
+                    counter.store(count, Ordering::Relaxed);
                 }
                 rest.drain(..=end);
                 thread::sleep(READ_EVERY);

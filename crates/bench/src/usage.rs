@@ -52,9 +52,9 @@ impl Usage {
 
     /// Waits for deferred work, such as counting every few seconds, which belongs to the measurement.
     pub(super) async fn end_when_idle(self) -> anyhow::Result<Used> {
-        let patience = Instant::now() + IDLE_WAIT_MAX;
+        let deadline = Instant::now() + IDLE_WAIT_MAX;
         let (mut last, mut idle_since) = (cpu(&self.roots)?, Instant::now());
-        while idle_since.elapsed() < IDLE_FOR && Instant::now() < patience {
+        while idle_since.elapsed() < IDLE_FOR && Instant::now() < deadline {
             tokio::time::sleep(SAMPLE_EVERY).await;
             let now = cpu(&self.roots)?;
             if now.saturating_sub(last) > SAMPLE_EVERY / 10 {
@@ -68,7 +68,7 @@ impl Usage {
     pub(super) fn end(self) -> anyhow::Result<Used> {
         self.is_over.store(true, Ordering::Relaxed);
         let cpu = cpu(&self.roots)?.saturating_sub(self.cpu_before);
-        // It only sleeps and reads.
+        // The sampler only sleeps and reads, so it does not panic.
         let _ = self.sampler.join();
         Ok(Used { cpu, peak_memory_bytes: self.peak.load(Ordering::Relaxed) })
     }
@@ -85,10 +85,10 @@ fn tree(roots: &[u32]) -> HashSet<u32> {
             children.entry(parent).or_default().push(pid);
         }
     }
-    let (mut found, mut open) = (HashSet::new(), roots.to_vec());
-    while let Some(pid) = open.pop() {
+    let (mut found, mut unvisited) = (HashSet::new(), roots.to_vec());
+    while let Some(pid) = unvisited.pop() {
         if found.insert(pid) {
-            open.extend(children.get(&pid).into_iter().flatten());
+            unvisited.extend(children.get(&pid).into_iter().flatten());
         }
     }
     found

@@ -49,7 +49,7 @@ pub enum CertificateError {
 /// The certificate in use, and its files as they are now.
 #[derive(Debug)]
 pub struct CertificateStatus {
-    /// `None` if the certificate does not say.
+    /// `None` if the certificate cannot be parsed.
     pub expires_at: Option<Timestamp>,
     pub files: CertificateFiles,
 }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_pair_names_its_file_and_the_way_out() {
+    fn errors_of_a_bad_pair_name_the_file() {
         let pair = TestCertificate::for_localhost();
         let files = Files::with(&pair);
         let complaint = |files: &Files| files.load().unwrap_err().to_string();

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_certificate_is_read_from_it() {
+    fn the_expiry_of_a_certificate_is_read() {
         let expired = TestCertificate::expired(&["localhost"]);
         let der = CertificateDer::from_pem_slice(expired.certificate_pem.as_bytes()).unwrap();
         assert_eq!(expires_at(&der), Timestamp::parse_rfc3339("2002-01-01T00:00:00Z"));

@@ -52,7 +52,7 @@ impl ClientTls {
         let opportunistic =
             builder(&provider).dangerous().with_custom_certificate_verifier(any).with_no_client_auth();
         let verified = builder(&provider).with_root_certificates(roots).with_no_client_auth();
-        Ok(Self { opportunistic: finished(opportunistic), verified: finished(verified) })
+        Ok(Self { opportunistic: with_resumption(opportunistic), verified: with_resumption(verified) })
     }
 
     /// Accepts any certificate (RFC 7435): protects against passive listeners only.
@@ -78,7 +78,7 @@ pub(crate) fn builder(provider: &Arc<CryptoProvider>) -> ConfigBuilder<ClientCon
         .expect("the provider has suites for TLS 1.2 and 1.3")
 }
 
-fn finished(mut config: ClientConfig) -> Arc<ClientConfig> {
+fn with_resumption(mut config: ClientConfig) -> Arc<ClientConfig> {
     config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
     Arc::new(config)
 }

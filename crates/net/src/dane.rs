@@ -119,7 +119,7 @@ impl From<Mismatch> for rustls::Error {
 #[derive(Debug)]
 struct DaneVerifier {
     records: Vec<TlsaRecord>,
-    /// Names for which a certificate of a named authority may be valid.
+    /// With DANE-TA, the certificate must be valid for one of these names.
     names: Vec<ServerName<'static>>,
     provider: Arc<CryptoProvider>,
 }

@@ -32,8 +32,9 @@ impl Share {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PermitLimits {
+    /// Number of permits.
     pub(crate) running_max: usize,
-    /// Maximum number of pieces of waiting work of one server or for one destination; further work is refused.
+    /// Maximum number of pieces of waiting work; further work is refused.
     pub(crate) waiting_max: usize,
     /// Share of a server, in permits and in waiting work.
     pub(crate) of_server: Share,
@@ -123,7 +124,7 @@ impl<D: Clone + Eq + Hash> FairPermits<D> {
         permit
     }
 
-    /// Whether this server's next piece of work would have to wait, or all permits are in use.
+    /// Whether this server's work waits, or its next piece would have to.
     pub(crate) fn is_contended(&self, asker: Asker) -> bool {
         let state = self.state.lock();
         let own = state.running.of_servers.get(&asker).copied().unwrap_or(0);
@@ -145,7 +146,7 @@ impl<D: Clone + Eq + Hash> FairPermits<D> {
                 && let Some((asker, destination, turn)) = state.next(self.limits)
             {
                 let permit = self.issue(&mut state, asker, destination);
-                // Dropping a permit takes the lock, so one for work that gave up is dropped after it is released.
+                // The work may have given up. Dropping its permit takes the lock, so it is dropped after the lock is released.
                 unwanted = turn.send(permit).err();
             }
         }
@@ -257,8 +258,8 @@ impl<D: Clone + Eq + Hash> Counts<D> {
     fn has_room(&self, asker: Asker, destination: &D, max: usize, limits: PermitLimits) -> bool {
         let free = max - self.total;
         let own = self.of_servers.get(&asker).copied().unwrap_or(0);
-        let there = self.of_destinations.get(destination).copied().unwrap_or(0);
-        limits.of_server.has_room(own, free) && limits.of_destination.has_room(there, free)
+        let of_destination = self.of_destinations.get(destination).copied().unwrap_or(0);
+        limits.of_server.has_room(own, free) && limits.of_destination.has_room(of_destination, free)
     }
 
     fn add(&mut self, asker: Asker, destination: D) {
@@ -269,12 +270,12 @@ impl<D: Clone + Eq + Hash> Counts<D> {
 
     fn remove(&mut self, asker: Asker, destination: &D) {
         self.total -= 1;
-        take_one(&mut self.of_servers, &asker);
-        take_one(&mut self.of_destinations, destination);
+        decrement(&mut self.of_servers, &asker);
+        decrement(&mut self.of_destinations, destination);
     }
 }
 
-fn take_one<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+fn decrement<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {

@@ -71,8 +71,8 @@ impl Guard {
     /// IPv4.
     pub fn checked(&self, address: IpAddr) -> Option<IpAddr> {
         let address = address.to_canonical();
-        let may = is_public(address) || self.allowed.iter().any(|net| net.contains(&address));
-        may.then_some(address)
+        let is_allowed = is_public(address) || self.allowed.iter().any(|net| net.contains(&address));
+        is_allowed.then_some(address)
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_not() {
+    fn special_purpose_addresses_are_not_public() {
         for address in [
             "0.0.0.0",
             "0.1.2.3",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_may_allow_more_in_whatever_form_it_comes() {
+    fn networks_that_the_operator_allows_match_mapped_addresses_too() {
         let guard = Guard::allowing(vec!["10.1.0.0/16".parse().unwrap(), "::1/128".parse().unwrap()]);
         let checked = |text: &str| guard.checked(text.parse().unwrap()).map(|address| address.to_string());
         assert_eq!(checked("10.1.2.3").as_deref(), Some("10.1.2.3"));

@@ -21,8 +21,9 @@ use tokio::net::UdpSocket;
 use crate::private_file::write_private;
 
 const TTL_SECS: u32 = 1;
-/// Longest answer, so that it fits one datagram (RFC 6891 6.2.5).
+/// Size of a datagram that need not be fragmented (RFC 6891 6.2.5).
 const PAYLOAD_BYTES_MAX: u16 = 1_232;
+/// Values are limited so that one fits a datagram.
 const VALUE_BYTES_MAX: usize = 1_000;
 const RECORDS_MAX: usize = 10_000;
 /// Maximum number of aliases that are followed, so that a loop ends.
@@ -77,7 +78,7 @@ impl LocalDns {
     /// the others.
     pub fn publish(&self, records: Vec<LocalRecord>) -> Vec<LocalRecord> {
         let published = self.insert(records);
-        self.keep();
+        self.save();
         published
     }
 
@@ -90,7 +91,7 @@ impl LocalDns {
             count += if is_gone { records.len() } else { 0 };
             !is_gone
         });
-        self.keep();
+        self.save();
         count
     }
 
@@ -114,7 +115,7 @@ impl LocalDns {
         published
     }
 
-    fn keep(&self) {
+    fn save(&self) {
         let text = serde_json::to_string_pretty(&self.list()).expect("records are texts");
         if let Err(error) = write_private(&self.file, &text) {
             tracing::warn!(%error, file = %self.file.display(), "storing records of the dev DNS failed; they are lost at the next start");

@@ -29,7 +29,7 @@ mod tests {
     use crate::ReloadingCertificate;
 
     #[test]
-    fn the_pair_is_good_private_and_made_once() {
+    fn the_pair_is_valid_private_and_created_once() {
         let folder = tempfile::TempDir::new().unwrap();
         let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| folder.path().join(name));
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];

@@ -34,9 +34,9 @@ where
                 flight.clone()
             } else {
                 let work = work();
-                let landing = EntryGuard { key: key.clone(), flights: Arc::clone(&self.flights) };
+                let guard = EntryGuard { key: key.clone(), flights: Arc::clone(&self.flights) };
                 let task = tokio::spawn(async move {
-                    let _landing = landing;
+                    let _guard = guard;
                     work.await
                 });
                 let flight = task.map(Result::ok).boxed().shared();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn callers_during_the_work_share_it_and_the_next_one_starts_again() {
+    async fn concurrent_callers_share_the_work_and_a_later_one_starts_it_again() {
         let flights = SingleFlight::<&str, usize>::default();
         let runs = Arc::new(AtomicUsize::new(0));
         let work = || {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_panics_is_taken_off_the_board() {
+    async fn work_that_panics_returns_none_and_can_be_started_again() {
         let flights = SingleFlight::<&str, u8>::default();
         assert_eq!(flights.join("a", || async { panic!("as the test wants it") }).await, None);
         assert_eq!(flights.join("a", || async { 2 }).await, Some(2));

@@ -20,11 +20,11 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 const HOST: &str = "mx.example.com";
 
 fn trusting(ca_pem: &str) -> ClientTls {
-    let (_folder, path) = file(ca_pem);
+    let (_folder, path) = write_file(ca_pem);
     ClientTls::new(Some(&path)).unwrap()
 }
 
-fn file(text: &str) -> (TempDir, PathBuf) {
+fn write_file(text: &str) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("roots.pem");
     std::fs::write(&path, text).unwrap();
@@ -97,7 +97,7 @@ fn impostor(version: &'static SupportedProtocolVersion) -> ServerConfig {
 }
 
 #[tokio::test]
-async fn opportunistic_wants_the_key_of_the_certificate_all_the_same() {
+async fn opportunistic_requires_the_key_of_the_certificate() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let (ours, theirs) = tokio::io::duplex(65_536);
         let server = TlsAcceptor::from(Arc::new(impostor(version))).accept(theirs);
@@ -111,13 +111,13 @@ async fn opportunistic_wants_the_key_of_the_certificate_all_the_same() {
 
 #[test]
 fn files_that_hold_no_authorities_are_named() {
-    let (_folder, path) = file("nothing here");
+    let (_folder, path) = write_file("nothing here");
     assert!(matches!(ClientTls::new(Some(&path)), Err(ExtraRootsError::Empty(_))));
-    let (_folder, path) = file("-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n");
+    let (_folder, path) = write_file("-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n");
     assert!(matches!(ClientTls::new(Some(&path)), Err(ExtraRootsError::Pem { .. })));
-    let (_folder, path) = file("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    let (_folder, path) = write_file("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     assert!(matches!(ClientTls::new(Some(&path)), Err(ExtraRootsError::Unusable { .. })));
-    let (folder, path) = file("");
+    let (folder, path) = write_file("");
     drop(folder);
     let error = ClientTls::new(Some(&path)).unwrap_err();
     assert!(error.to_string().contains("roots.pem"), "{error}");

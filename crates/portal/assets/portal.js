@@ -131,7 +131,7 @@
         }
       }, 300);
     };
-    // What could not be shown while somebody worked in the region.
+    // Shows an update that had to wait while somebody worked in the region.
     for (const name of ["focusout", "change", "toggle"]) {
       region.addEventListener(name, () => { if (isPending) soon(); }, true);
     }
@@ -298,7 +298,7 @@
         event.preventDefault();
         take(box.children[chosen].querySelector("code").textContent);
       } else if (event.key === "Escape") {
-        // Else the browser empties the field.
+        // Without this, the browser empties the field.
         event.preventDefault();
         close();
       }

@@ -34,7 +34,7 @@ pub(crate) fn download(content_type: &'static str, file_name: &str, content: imp
     response
 }
 
-/// Letters, digits, dots, hyphens and underscores of a name, at most a hundred.
+/// At most a hundred characters of a name. All but letters, digits, dots, hyphens and underscores become underscores.
 fn plain_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(100).collect();
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_names_of_strangers_become_plain() {
+    fn unusual_characters_in_file_names_become_underscores() {
         assert_eq!(plain_name("bill 1.pdf"), "bill_1.pdf");
         assert_eq!(plain_name("../../etc/\"x\r\ny"), "_.._etc__x__y");
         assert_eq!(plain_name(".."), "file");

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_of_one_session() {
+    fn a_token_is_valid_for_one_session_only() {
         assert!(is_valid("a", &token("a")));
         assert!(!is_valid("a", &token("b")) && !is_valid("a", "") && !token("secret").contains("secret"));
     }

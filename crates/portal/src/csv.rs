@@ -11,7 +11,7 @@ mod tests {
     use super::cell;
 
     #[test]
-    fn values_of_strangers_are_no_formulas() {
+    fn formulas_get_an_apostrophe() {
         assert_eq!(cell("a\"b"), "\"a\"\"b\"");
         assert_eq!(cell("=1+1"), "\"'=1+1\"");
     }

@@ -57,10 +57,10 @@ fn place(scope: &GateScope, server: Option<ServerId>) -> String {
 
 /// Reads the fields `reason`, `per_minute` and `hours`; the last two may be empty.
 pub(crate) fn read(fields: &Fields) -> Result<GateRequest, String> {
-    let number = |name: &str, words: &str| match fields.filled(name) {
+    let number = |name: &str, label: &str| match fields.filled(name) {
         None => Ok(None),
         Some(text) => {
-            text.parse::<u32>().map(Some).map_err(|_| format!("{words} should be a number, or empty."))
+            text.parse::<u32>().map(Some).map_err(|_| format!("{label} should be a number, or empty."))
         }
     };
     let action = match number("per_minute", "Messages a minute")? {

@@ -23,22 +23,22 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     // A page may be stricter: the preview of a message has a policy of its own.
-    default(headers, CONTENT_SECURITY_POLICY, POLICY);
-    default(headers, X_FRAME_OPTIONS, "DENY");
-    default(headers, CACHE_CONTROL, "no-store");
-    default(headers, REFERRER_POLICY, "same-origin");
-    default(headers, HeaderName::from_static("permissions-policy"), PERMISSIONS);
-    default(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-    default(headers, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
-    // Else the browser looks up the hosts of a mail's links as soon as the mail is shown.
-    default(headers, HeaderName::from_static("x-dns-prefetch-control"), "off");
-    default(headers, HeaderName::from_static("x-robots-tag"), "noindex, nofollow");
+    set_default(headers, CONTENT_SECURITY_POLICY, POLICY);
+    set_default(headers, X_FRAME_OPTIONS, "DENY");
+    set_default(headers, CACHE_CONTROL, "no-store");
+    set_default(headers, REFERRER_POLICY, "same-origin");
+    set_default(headers, HeaderName::from_static("permissions-policy"), PERMISSIONS);
+    set_default(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    set_default(headers, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    // Without it, browsers look up the hosts of a mail's links as soon as the mail is shown.
+    set_default(headers, HeaderName::from_static("x-dns-prefetch-control"), "off");
+    set_default(headers, HeaderName::from_static("x-robots-tag"), "noindex, nofollow");
     if is_tls {
-        default(headers, STRICT_TRANSPORT_SECURITY, HSTS);
+        set_default(headers, STRICT_TRANSPORT_SECURITY, HSTS);
     }
     response
 }
 
-fn default(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+fn set_default(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
     headers.entry(name).or_insert(HeaderValue::from_static(value));
 }

@@ -1,8 +1,8 @@
-//! Problems of fields in the words of the forms. `app` names fields and endpoints as the API does; people see labels.
+//! Problems of fields, with the labels of the forms. `app` names fields and endpoints as the API does; people see labels.
 
 use postroad_app::FieldProblem;
 
-/// Names of fields in the API, and the labels of the forms. A field with the name at the end of its pointer gets the label.
+/// Names of fields in the API, and the labels of the forms. Of a nested field the last name counts.
 const LABELS: &[(&str, &str)] = &[
     ("account", "The account"),
     ("action", "The action"),
@@ -55,7 +55,7 @@ const LABELS: &[(&str, &str)] = &[
     ("weight", "The weight"),
 ];
 
-/// Words that make sense to programs only, and the words for people.
+/// Phrases for programs, and what people read instead.
 const PHRASES: &[(&str, &str)] = &[
     ("; enable it with webhooks/update first", ": enable it first"),
     (" parameter is required but is missing", " is missing"),
@@ -67,8 +67,8 @@ const PHRASES: &[(&str, &str)] = &[
 /// A whole sentence about one field.
 pub(crate) fn sentence(problem: &FieldProblem) -> String {
     let mut text = problem.message.trim_end_matches('.').to_owned();
-    for (ours, plain) in PHRASES {
-        text = text.replace(ours, plain);
+    for (of_api, of_portal) in PHRASES {
+        text = text.replace(of_api, of_portal);
     }
     // Text between backticks is a field of the API, or a value.
     let mut plain = String::with_capacity(text.len());
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_read_labels_and_no_names_of_the_api() {
+    fn field_names_of_the_api_become_labels() {
         for (message, expected) in [
             ("`name` should have 1 to 100 characters", "The name should have 1 to 100 characters."),
             (

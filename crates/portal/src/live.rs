@@ -22,6 +22,7 @@ use crate::visit::Visit;
 
 /// A stream ends after this long; the browser opens the next, which checks the session again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
+/// Longest wait for events in one read of the feed.
 const WAIT: Duration = Duration::from_secs(20);
 /// Pause between two notices: a busy server has thousands of events a second.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ struct Stream {
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
     /// The last turn sent a notice; the next waits for `PAUSE`.
-    is_noticed: bool,
+    was_noticed: bool,
     until: Instant,
     _permit: LivePermit,
 }
@@ -51,7 +52,7 @@ pub(crate) async fn stream(
         server_id: caller.server_id,
         message_id: visit.query.number("message").map(MessageId),
         after: None,
-        is_noticed: false,
+        was_noticed: false,
         until: Instant::now() + STREAM_TIME_MAX,
         _permit: permit,
     };
@@ -69,7 +70,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
     if stream.app.is_stopping() || Instant::now() >= stream.until {
         return None;
     }
-    if stream.is_noticed {
+    if stream.was_noticed {
         tokio::time::sleep(PAUSE).await;
     }
     let after = stream.after?;
@@ -78,7 +79,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         // The notice is about everything until now.
         (cursor, _) = stream.look(FeedStart::Latest, Duration::ZERO).await?;
     }
-    (stream.after, stream.is_noticed) = (Some(cursor), is_changed);
+    (stream.after, stream.was_noticed) = (Some(cursor), is_changed);
     // A comment keeps proxies from closing a quiet connection.
     let event =
         if is_changed { Event::default().event("changed").data("1") } else { Event::default().comment("") };

@@ -29,7 +29,7 @@ pub(crate) fn creation_key(fields: &Fields) -> Option<CreationKey> {
     })
 }
 
-/// Idempotency key of a form that sends a message; `None` for a form without the field. The fields in `parts` are part of the
+/// Idempotency key of a form that sends a message; `None` for a form without the field. The values in `parts` are part of the
 /// key: a form that is changed and submitted again sends another message.
 pub(crate) fn send_key(fields: &Fields, parts: &[&str]) -> Option<IdempotencyRequest> {
     let once = fields.filled(FIELD)?;

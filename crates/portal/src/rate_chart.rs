@@ -12,7 +12,7 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 28.0;
 /// Maximum number of labels below the line.
 const LABELS_MAX: usize = 6;
-/// The line's share of the height in which the limit is drawn if no rate is above it.
+/// Share of the chart's height at which the limit is drawn, unless a high rate needs the room.
 const LIMIT_SHARE: f64 = 0.75;
 
 pub(crate) struct RatePoint {

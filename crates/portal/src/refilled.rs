@@ -31,8 +31,8 @@ pub(crate) async fn refilled(page: Answer, action: &str, fields: &Fields, proble
 
 fn fill(html: String, action: &str, fields: &Fields) -> String {
     let form = format!("form[action=\"{action}\"]");
-    // The name of the last list: its options come next.
-    let list = RefCell::new(String::new());
+    // Name of the `select` that was read last; its options follow.
+    let select_name = RefCell::new(String::new());
     let name_of = |element: &Element<'_, '_>| element.get_attribute("name").unwrap_or_default();
     let input = element!(format!("{form} input[name]"), |input| {
         let (name, kind) = (name_of(input), input.get_attribute("type").unwrap_or_default());
@@ -50,12 +50,12 @@ fn fill(html: String, action: &str, fields: &Fields) -> String {
         Ok(())
     });
     let select = element!(format!("{form} select[name]"), |select| {
-        *list.borrow_mut() = name_of(select);
+        *select_name.borrow_mut() = name_of(select);
         Ok(())
     });
     let option = element!(format!("{form} select option[value]"), |option| {
         let value = option.get_attribute("value").unwrap_or_default();
-        set_flag(option, "selected", fields.all(&list.borrow()).any(|sent| sent == value))?;
+        set_flag(option, "selected", fields.all(&select_name.borrow()).any(|sent| sent == value))?;
         Ok(())
     });
     let details = element!(format!("{form} details"), |details| {
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_has_what_was_sent() {
+    fn a_refused_form_keeps_the_submitted_values() {
         let html = "<form action=\"/b\"><input name=\"a\" value=\"other\"></form><details class=\"x\"><summary>More</summary>\
                     <form action=\"/a\"><input type=\"hidden\" name=\"csrf\" value=\"t\"><input name=\"a\" value=\"old\">\
                     <textarea name=\"t\">old</textarea><select name=\"s\"><option value=\"1\" selected>1</option>\

@@ -8,7 +8,7 @@ use postroad_model::Timestamp;
 
 use crate::shown::When;
 
-/// Digits of a date, such as `2026-11-15`.
+/// Bytes of a date, such as `2026-11-15`.
 const DATE_BYTES: usize = 10;
 /// Longest part after the date, such as `T12:00:00.123456789Z`.
 const TIME_BYTES_MAX: usize = 21;

@@ -98,8 +98,8 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// A number of things: "1 report", "2 reports".
-pub(crate) fn counted(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// The beginning of a text.

@@ -27,6 +27,7 @@ const MENU_SERVERS_MAX: usize = 50;
 pub(crate) struct Visit {
     pub(crate) state: Arc<PortalState>,
     pub(crate) person: SignedIn,
+    /// The person, as the requester of operations of `app`.
     pub(crate) by: Requester,
     pub(crate) peer: Peer,
     /// Scheme and host that the browser uses, such as `https://mail.example.com`.
@@ -88,7 +89,7 @@ impl FromRequest<Arc<PortalState>> for Form {
 /// Address of the client and whether it uses TLS, from the listener.
 pub(crate) fn peer(parts: &Parts) -> Result<Peer, Problem> {
     let peer = parts.extensions.get::<Peer>().copied();
-    peer.ok_or_else(|| Problem::Internal("a request without its peer".to_owned()))
+    peer.ok_or_else(|| Problem::Internal("a request has no peer".to_owned()))
 }
 
 /// Base URL that the browser uses. It has only characters of host names, because it is shown in snippets.
@@ -157,9 +158,9 @@ impl Visit {
         if self.warning.is_some() {
             return self.warning.clone();
         }
-        let what = LimitedObject::parse(self.query.text("ceiling"))?;
+        let object = LimitedObject::parse(self.query.text("ceiling"))?;
         let named = self.query.number("account").filter(|_| self.by.actor.is_operator()).map(AccountId);
         let account = server.map(|server| server.account_id).or(named);
-        self.app().ceiling_warning(account.unwrap_or(self.person.user.account_id), what).await
+        self.app().ceiling_warning(account.unwrap_or(self.person.user.account_id), object).await
     }
 }

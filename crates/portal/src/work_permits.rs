@@ -38,17 +38,17 @@ impl Default for WorkPermits {
 }
 
 impl WorkPermits {
-    /// To read and parse a message.
+    /// Permit to read and parse a message.
     pub(crate) async fn body(&self, account: AccountId) -> Result<FairPermit, Problem> {
         acquire(&self.bodies, account, "too many messages are being read").await
     }
 
-    /// To load the remote pictures of a message.
+    /// Permit to load the remote pictures of a message.
     pub(crate) async fn pictures(&self, account: AccountId) -> Result<FairPermit, Problem> {
         acquire(&self.picture_loads, account, "too many pictures are being loaded").await
     }
 
-    /// To change many scheduled messages.
+    /// Permit to change many scheduled messages.
     pub(crate) async fn schedule_change(&self, account: AccountId) -> Result<FairPermit, Problem> {
         acquire(&self.schedule_changes, account, "too many scheduled messages are being changed").await
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_account_with_slow_pictures_keeps_nobody_else_waiting() {
+    async fn an_account_with_slow_pictures_does_not_delay_others() {
         let permits = WorkPermits::default();
         let (slow, other) = (AccountId(1), AccountId(2));
         let mut held = Vec::new();

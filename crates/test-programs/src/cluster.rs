@@ -133,7 +133,7 @@ impl Cluster {
         self.keeper.id()
     }
 
-    /// Folder of all its files.
+    /// Folder of its data files.
     pub fn data_dir(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -174,7 +174,8 @@ fn major_version(bin: &Path) -> Option<u32> {
     bin.parent()?.file_name()?.to_str()?.parse().ok()
 }
 
-/// PostgreSQL refuses to run as root; then it runs as `postgres`, or else as `nobody`.
+/// Account that the server runs as: the current one, unless that is root, which PostgreSQL refuses. Then it is `postgres`,
+/// or else `nobody`.
 #[derive(Debug)]
 struct Account(Option<Ids>);
 
@@ -191,8 +192,8 @@ impl Account {
             return Ok(Self(None));
         }
         // By number: the group name of `nobody` differs between systems.
-        let known = |name: &str| Some(Ids { user: id(&["-u", name]).ok()?, group: id(&["-g", name]).ok()? });
-        let ids = known("postgres").or_else(|| known("nobody")).ok_or_else(|| ClusterError::Step {
+        let ids_of = |name: &str| Some(Ids { user: id(&["-u", name]).ok()?, group: id(&["-g", name]).ok()? });
+        let ids = ids_of("postgres").or_else(|| ids_of("nobody")).ok_or_else(|| ClusterError::Step {
             program: "id".to_owned(),
             output: "there is neither a user postgres nor nobody, and PostgreSQL does not run as root"
                 .to_owned(),

@@ -10,10 +10,11 @@ use anyhow::{bail, ensure};
 
 use crate::{NODE_LIBRARIES, find_dkim_verifier, find_server_programs};
 
-/// Read by Debian's postgresql-common: without it the package starts a system server, which is not needed.
+/// Read by Debian's postgresql-common. Without our file there, the package starts a system server, which is not needed.
 const CREATECLUSTER_FOLDER: &str = "/etc/postgresql-common/createcluster.d";
 const CREATECLUSTER_FILE: &str = "/etc/postgresql-common/createcluster.d/postroad-tests.conf";
 
+/// Installs the programs that are missing.
 pub fn ensure() -> anyhow::Result<()> {
     let missing = list_missing();
     if missing.is_empty() {
@@ -29,7 +30,7 @@ pub fn ensure() -> anyhow::Result<()> {
     eprintln!("the tests need {missing_text}: installing with apt-get");
     let written = write_no_system_server(&missing);
     let installed = written.and_then(|()| install(&missing));
-    // Only for this installation: later ones by the machine's owner behave as usual.
+    // The file is for this installation only: later ones by the machine's owner behave as usual.
     if missing.contains(&"postgresql") {
         as_root(&["rm", "-f", CREATECLUSTER_FILE])?;
     }
@@ -83,7 +84,7 @@ fn list_missing() -> Vec<&'static str> {
     missing
 }
 
-/// Makes node also search Debian's library folder, as Debian's own node does.
+/// Whether a program succeeds. Node also searches Debian's library folder, as Debian's own node does.
 fn runs(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).env("NODE_PATH", NODE_LIBRARIES).stderr(Stdio::null());

@@ -12,7 +12,7 @@ const LIBRARIES: &[&str] = &["mailpit-api@2.1.0"];
 /// Records what was installed.
 const MARK: &str = "postroad-libraries";
 
-/// Installs them into `node-for-tests/node_modules`.
+/// Installs the libraries into `node-for-tests/node_modules`.
 pub fn ensure(target: &Path) -> anyhow::Result<()> {
     let folder = target.join("node-for-tests");
     let wanted = LIBRARIES.join("\n");

@@ -19,7 +19,7 @@ const LIBRARIES: &[&str] = &[
 /// Records what was installed.
 const MARK: &str = "postroad-libraries";
 
-/// Returns the interpreter that has them; `typos` and `schemathesis` are programs in the same folder.
+/// Installs the libraries and returns the interpreter that has them; `typos` and `schemathesis` are programs in the same folder.
 pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("python-for-tests");
     let interpreter = folder.join("bin/python");

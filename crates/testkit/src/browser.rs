@@ -49,8 +49,8 @@ impl Browser {
         let client = Client::new(&format!("http://{address}")).with_timeout(Duration::from_mins(1));
         let folder = profile.path().display().to_string();
         let mut browser = Self { driver, address, client, session: String::new(), _profile: profile };
-        // Scrollbars are hidden: a picture of the whole page has none, and clicks after it miss where they moved the page.
-        let wanted = json!({ "capabilities": { "alwaysMatch": {
+        // Scrollbars are hidden, because a screenshot of the whole page removes them: elements would move, and clicks miss them.
+        let request = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
             "goog:loggingPrefs": { "browser": "ALL" },
             "goog:chromeOptions": { "args": [
@@ -59,8 +59,8 @@ impl Browser {
                 "--lang=en-US", "--window-size=1280,900", "--hide-scrollbars", format!("--user-data-dir={folder}"),
             ] },
         } } });
-        let begun = browser.post("/session", &wanted).await;
-        begun["sessionId"].as_str().expect("a session has an id").clone_into(&mut browser.session);
+        let created = browser.post("/session", &request).await;
+        created["sessionId"].as_str().expect("a session has an id").clone_into(&mut browser.session);
         browser
     }
 
@@ -112,7 +112,7 @@ impl Browser {
     pub async fn until(&self, selector: &str) {
         let begun = Instant::now();
         while !self.has(selector).await {
-            self.check_time(begun, &format!("nothing fits {selector}")).await;
+            self.sleep_unless_late(begun, &format!("nothing fits {selector}")).await;
         }
     }
 
@@ -120,14 +120,14 @@ impl Browser {
     pub async fn until_text(&self, text: &str) {
         let begun = Instant::now();
         while !self.page_text().await.contains(text) {
-            self.check_time(begun, &format!("the page does not say {text:?}")).await;
+            self.sleep_unless_late(begun, &format!("the page does not say {text:?}")).await;
         }
     }
 
-    async fn check_time(&self, begun: Instant, what: &str) {
+    async fn sleep_unless_late(&self, begun: Instant, problem: &str) {
         if begun.elapsed() > WAIT_MAX {
             let (url, text) = (self.url().await, self.page_text().await);
-            panic!("{what} on {url} within {WAIT_MAX:?}; it says:\n{text}");
+            panic!("{problem} on {url} within {WAIT_MAX:?}; it says:\n{text}");
         }
         tokio::time::sleep(POLL).await;
     }
@@ -161,7 +161,7 @@ impl Browser {
             let reply = self.client.request(Method::POST, &path, &headers, Bytes::from("{}")).await;
             let reply = reply.expect("chromedriver answers").json();
             if reply["value"]["error"] != "stale element reference" {
-                answer(&path, &reply);
+                value_of(&path, &reply);
                 return;
             }
         }
@@ -252,7 +252,7 @@ impl Browser {
     }
 
     async fn text_of(&self, element: &str) -> String {
-        // The page may change between finding an element and reading it.
+        // The page may replace an element between finding and reading it; its text is then empty.
         let path = format!("/session/{}/element/{element}/text", self.session);
         let reply = self.client.get(&path).await.expect("chromedriver answers");
         reply.json()["value"].as_str().unwrap_or_default().to_owned()
@@ -260,7 +260,7 @@ impl Browser {
 
     async fn get(&self, path: &str) -> Value {
         let reply = self.client.get(&format!("/session/{}{path}", self.session)).await;
-        answer(path, &reply.expect("chromedriver answers").json())
+        value_of(path, &reply.expect("chromedriver answers").json())
     }
 
     async fn command(&self, path: &str, body: &Value) -> Value {
@@ -270,11 +270,11 @@ impl Browser {
     async fn post(&self, path: &str, body: &Value) -> Value {
         let headers = [("content-type", "application/json")];
         let reply = self.client.request(Method::POST, path, &headers, Bytes::from(body.to_string())).await;
-        answer(path, &reply.expect("chromedriver answers").json())
+        value_of(path, &reply.expect("chromedriver answers").json())
     }
 }
 
-fn answer(path: &str, reply: &Value) -> Value {
+fn value_of(path: &str, reply: &Value) -> Value {
     let value = reply["value"].clone();
     assert!(value.get("error").is_none(), "{path}: {}: {}", value["error"], value["message"]);
     value

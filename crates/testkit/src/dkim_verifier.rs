@@ -45,7 +45,7 @@ pub fn verify_all(messages: &[impl AsRef<[u8]>], records: &[(&str, &str)]) -> Ve
     // On its own thread: the verifier writes before it has read everything.
     let writing = std::thread::spawn(move || input.write_all(&bytes));
     let output = child.wait_with_output().expect("our child can be waited for");
-    assert!(output.status.success(), "the verifier failed; its own words are above");
+    assert!(output.status.success(), "the verifier failed; its output is above");
     writing.join().expect("writing does not panic").expect("the verifier reads everything");
     let verdicts = |line: &str| line.split_whitespace().map(|verdict| verdict == "good").collect();
     String::from_utf8_lossy(&output.stdout).lines().map(verdicts).collect()

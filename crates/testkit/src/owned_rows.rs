@@ -10,7 +10,7 @@ pub type OwnedRows = BTreeMap<String, i64>;
 
 const COLUMNS: [&str; 2] = ["server_id", "account_id"];
 
-fn counted(table: &str, column: &str) -> String {
+fn count_query(table: &str, column: &str) -> String {
     format!("SELECT {column}, count(*) FROM {table} WHERE {column} IS NOT NULL GROUP BY {column}")
 }
 
@@ -31,7 +31,7 @@ fn read_sqlite(path: &Path) -> Result<OwnedRows, rusqlite::Error> {
         if !COLUMNS.contains(&column.as_str()) {
             continue;
         }
-        let mut statement = connection.prepare(&counted(&table, &column))?;
+        let mut statement = connection.prepare(&count_query(&table, &column))?;
         let rows = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))?;
         for row in rows {
             let (id, count) = row?;
@@ -45,7 +45,7 @@ fn read_sqlite(path: &Path) -> Result<OwnedRows, rusqlite::Error> {
 pub fn owned_rows_of_postgres(url: &str) -> OwnedRows {
     let mut found = OwnedRows::new();
     for (table, column) in postgres::columns_named(url, &COLUMNS) {
-        for (id, count) in postgres::pairs(url, &counted(&table, &column)) {
+        for (id, count) in postgres::pairs(url, &count_query(&table, &column)) {
             found.insert(format!("{table}.{column}={id}"), count);
         }
     }

@@ -60,7 +60,7 @@ impl SmtpClient {
         client
     }
 
-    /// Starts TLS on the same socket. Unread bytes from before are an error.
+    /// Starts TLS on the same socket. Panics if unread bytes are left.
     pub async fn tls_handshake(self) -> io::Result<Self> {
         assert!(self.stream.buffer().is_empty(), "{:?}", String::from_utf8_lossy(self.stream.buffer()));
         Ok(Self::over(encrypt(self.stream.into_inner()).await?))

@@ -1,4 +1,4 @@
-//! An authenticator app: codes by RFC 6238, computed beside the service's own.
+//! An authenticator app: codes by RFC 6238, independent of the service's code.
 
 use aws_lc_rs::hmac;
 

@@ -146,7 +146,7 @@ impl WebhookCatcher {
     }
 
     pub fn received_at(&self, path: &str) -> Vec<Received> {
-        self.lock().at(path)
+        self.lock().posts_to(path)
     }
 
     /// Waits for `count` posts to a path; panics after half a minute.
@@ -158,14 +158,14 @@ impl WebhookCatcher {
         self.wait(path, patience, |state| state.counts.get(path).is_some_and(|have| *have >= count))
     }
 
-    /// Waits until the posts to a path are enough.
+    /// Waits until `is_enough` is true of the posts to a path; panics after `patience`.
     pub fn wait_until(
         &self,
         path: &str,
         patience: Duration,
         is_enough: impl Fn(&[Received]) -> bool,
     ) -> Vec<Received> {
-        self.wait(path, patience, |state| is_enough(&state.at(path)))
+        self.wait(path, patience, |state| is_enough(&state.posts_to(path)))
     }
 
     fn wait(&self, path: &str, patience: Duration, is_enough: impl Fn(&State) -> bool) -> Vec<Received> {
@@ -177,7 +177,7 @@ impl WebhookCatcher {
             assert!(!left.is_zero(), "{have} posts to {path} after {patience:?}, not enough");
             self.shared.changed.wait_for(&mut state, left);
         }
-        state.at(path)
+        state.posts_to(path)
     }
 
     /// All connections so far.
@@ -196,7 +196,7 @@ impl WebhookCatcher {
 }
 
 impl State {
-    fn at(&self, path: &str) -> Vec<Received> {
+    fn posts_to(&self, path: &str) -> Vec<Received> {
         self.received.iter().filter(|received| received.target == path).cloned().collect()
     }
 }

@@ -81,7 +81,7 @@ async fn many_requests_run_at_once_on_connections_that_the_server_closes() {
 }
 
 #[tokio::test]
-async fn silence_is_an_error_and_so_is_nobody() {
+async fn a_silent_server_and_a_closed_port_are_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()));
     let client = client.with_timeout(Duration::from_millis(20));
@@ -91,7 +91,7 @@ async fn silence_is_an_error_and_so_is_nobody() {
 }
 
 #[tokio::test]
-async fn raw_bytes_come_back_as_sent() {
+async fn raw_returns_the_bytes_of_the_answer() {
     let (address, _) = start(1, None).await;
     assert_eq!(raw(address, b"NONSENSE\r\n\r\n").await.unwrap(), ANSWER);
     assert_eq!(raw_to_end(address, b"NONSENSE\r\n\r\n").await.unwrap(), ANSWER);

@@ -53,7 +53,7 @@ async fn cluster_serves_databases_through_outages_and_stops() {
 }
 
 #[test]
-fn database_of_the_run_is_fresh() {
+fn each_test_gets_its_own_database() {
     // POSTROAD_TEST_POSTGRES comes from `cargo xtask test`.
     let (one, two) = (Database::create(), Database::create());
     assert_ne!(one.url(), two.url());

@@ -82,7 +82,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn neighbours_upper_layers_tools_and_strangers_are_found() {
+    fn neighbours_upper_layers_tools_and_unknown_crates_are_found() {
         let found = findings_in(
             check,
             &[

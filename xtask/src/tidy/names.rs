@@ -3,7 +3,7 @@
 use super::Finding;
 use super::tree::Tree;
 
-const DRAWERS: &[&str] =
+const VAGUE_NAMES: &[&str] =
     &["common", "helper", "helpers", "manager", "managers", "misc", "util", "utilities", "utils"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -11,7 +11,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for file in &tree.files {
         let stems = file.path.split('/').map(|part| part.split('.').next().unwrap_or_default());
         if let Some(stem) =
-            stems.into_iter().find(|stem| DRAWERS.contains(&stem.to_ascii_lowercase().as_str()))
+            stems.into_iter().find(|stem| VAGUE_NAMES.contains(&stem.to_ascii_lowercase().as_str()))
         {
             let text = format!("`{stem}` says nothing; name it after what it is for");
             findings.push(Finding::new(&file.path, 1, text));
@@ -26,7 +26,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn drawers_are_found() {
+    fn vague_names_are_found() {
         let found = findings_in(
             check,
             &[("crates/app/src/utils.rs", ""), ("tests/common/mod.rs", ""), ("src/send.rs", "")],

@@ -25,7 +25,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("wishes", "options, overrides or requests"),
 ];
 
-/// Names both lists, or is history.
+/// Files that may contain retired words: this list, and history.
 const EXCEPT: &[&str] = &["xtask/src/tidy/retired_words.rs", "CHANGELOG.md"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

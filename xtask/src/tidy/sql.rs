@@ -8,9 +8,9 @@ use super::tree::Tree;
 const FOLDERS_WITH_SQL: &[&str] = &["crates/store/", "crates/testkit/"];
 /// Exceptions, each with its reason.
 const FILES_WITH_SQL: &[&str] = &[
-    "crates/bench/src/bin/search_bench.rs", // writes ten million messages, likewise
+    "crates/bench/src/bin/search_bench.rs", // writes ten million messages faster than the store's own calls
     "crates/bench/src/bin/portal_fill.rs",  // gives these messages states that pages look for
-    "crates/bench/src/bin/analytics_fill.rs", // writes ten million events faster than the store's own calls
+    "crates/bench/src/bin/analytics_fill.rs", // writes ten million events, likewise
     "xtask/src/tidy/sql.rs",                // the examples below
 ];
 
@@ -43,7 +43,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding::new(
                     &file.path,
                     piece.line,
-                    "SQL outside the store; make it a verb of store",
+                    "SQL outside the store; make it a method of Store",
                 ));
             }
         }
@@ -97,9 +97,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/app/src/find.rs:2: SQL outside the store; make it a verb of store",
-                "crates/app/tests/find.rs:1: SQL outside the store; make it a verb of store",
-                "crates/api/src/lib.rs:2: SQL outside the store; make it a verb of store",
+                "crates/app/src/find.rs:2: SQL outside the store; make it a method of Store",
+                "crates/app/tests/find.rs:1: SQL outside the store; make it a method of Store",
+                "crates/api/src/lib.rs:2: SQL outside the store; make it a method of Store",
                 "crates/app/Cargo.toml:2: rusqlite outside the store; go through postroad-store",
             ]
         );

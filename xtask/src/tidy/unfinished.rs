@@ -12,7 +12,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for file in tree.rust_files().filter(|file| file.path.contains("src/")) {
         for (number, line) in file.lines() {
             if let Some(mark) = MARKS.iter().find(|mark| line.contains(**mark)) {
-                let text = format!("{mark}: finish it, or leave it out and say so in the closing note");
+                let text = format!("{mark}: finish it, or leave it out");
                 findings.push(Finding::new(&file.path, number, text));
             }
         }

@@ -38,7 +38,7 @@ async fn main() {
     let option = |name: &str| {
         arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
     };
-    let number = |name: &str, usual| option(name).map_or(usual, |text| text.parse().expect("a number"));
+    let number = |name: &str, default| option(name).map_or(default, |text| text.parse().expect("a number"));
     let (events, others): (usize, usize) = (number("--events", 10_000_000), number("--others", 5));
     let database = Database::parse(option("--database").expect("--database sqlite:PATH is given"))
         .expect("the database is understood");
@@ -122,9 +122,9 @@ fn fill(connection: &mut Connection, server: ServerId, events: usize, random: &m
     let step = Duration::from_hours(24 * DAYS) / sends.max(1) as u32;
     let mut written = 0;
     let mut next = 0;
-    for some in 0..sends.div_ceil(5_000) {
+    for chunk in 0..sends.div_ceil(5_000) {
         let transaction = connection.transaction().expect("nobody else writes");
-        for number in some * 5_000..(some * 5_000 + 5_000).min(sends) {
+        for number in chunk * 5_000..(chunk * 5_000 + 5_000).min(sends) {
             let at = start.plus(step * number as u32);
             written += add_send(&transaction, server, at, &mut next, random);
         }
@@ -133,7 +133,8 @@ fn fill(connection: &mut Connection, server: ServerId, events: usize, random: &m
     written
 }
 
-/// Ids belong to the second of their send; `next` distinguishes those of one second.
+/// Adds a send with its messages and events; returns the number of events. Ids belong to the second of their send; `next`
+/// distinguishes those of one second.
 fn add_send(
     transaction: &Transaction<'_>,
     server: ServerId,
@@ -178,22 +179,22 @@ fn add_send(
             LARGE_RECEIVERS[random.random_range(0..LARGE_RECEIVERS.len())].0.to_owned()
         } else {
             // Few of the small domains get most of their mail.
-            let place = random.random_range(0.0..1.0_f64).powi(3) * f64::from(SMALL_RECEIVERS);
-            format!("small{}.example", place as u32)
+            let rank = random.random_range(0.0..1.0_f64).powi(3) * f64::from(SMALL_RECEIVERS);
+            format!("small{}.example", rank as u32)
         };
         let second = match random.random_range(0..100) {
             0..92 => ("message.delivered", r#"{"attempt":1,"time":0.4}"#),
             92..95 => ("message.delayed", r#"{"attempt":1,"time":0.4}"#),
             _ => ("message.bounced", r#"{"attempt":1,"time":0.4,"bounce":{"kind":"sync"}}"#),
         };
-        let mut facts = vec![("message.accepted", "{}"), second];
+        let mut events = vec![("message.accepted", "{}"), second];
         if random.random_ratio(4, 10) {
-            facts.push(("message.opened", r#"{"first":true,"first_including_bots":true,"bot":false}"#));
+            events.push(("message.opened", r#"{"first":true,"first_including_bots":true,"bot":false}"#));
         }
         insert_message
-            .execute(params![server.0, message, send, format!("u{number}@{receiver}"), facts.len() as i64])
+            .execute(params![server.0, message, send, format!("u{number}@{receiver}"), events.len() as i64])
             .expect("it is new");
-        for (seq, (kind, data)) in facts.iter().enumerate() {
+        for (seq, (kind, data)) in events.iter().enumerate() {
             let moment = at.plus(Duration::from_millis(seq as u64 * 700)).as_micros();
             insert_event
                 .execute(params![server.0, new_id(), message, seq as i64 + 1, kind, moment, data])

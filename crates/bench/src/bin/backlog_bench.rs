@@ -133,7 +133,7 @@ async fn send_waiting(daemon: &Daemon, sends: usize) -> anyhow::Result<()> {
     callers.join_all().await.into_iter().collect()
 }
 
-/// Time from the request to the inbox.
+/// Sends a message; returns the time from the request until it is in the inbox.
 async fn send_fresh(daemon: &Daemon) -> anyhow::Result<Duration> {
     let (client, key) = client(daemon);
     let to = format!("fresh-{}@example.com", SystemClock.now().as_micros());

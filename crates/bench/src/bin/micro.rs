@@ -103,7 +103,7 @@ fn rendering() -> anyhow::Result<Box<dyn FnMut()>> {
     let content = TemplateContent { texts, ..TemplateContent::default() };
     let Ok(template) = StandaloneTemplate::build(content) else { bail!("the template has a mistake") };
     let rows: Vec<_> =
-        (0..100).map(|n| json!({"title": format!("ObjectKind {n}"), "count": n, "price": 9.5})).collect();
+        (0..100).map(|n| json!({"title": format!("Blue shoes {n}"), "count": n, "price": 9.5})).collect();
     let serde_json::Value::Object(model) = json!({"name": "Ann", "number": 4711, "rows": rows}) else {
         bail!("the model is an object")
     };
@@ -222,8 +222,8 @@ fn sending() -> anyhow::Result<Box<dyn FnMut()>> {
                 out.clear();
                 let written = session.fill_output(&mut out, WRITE_BYTES);
                 black_box(&out);
-                let is_marked = matches!(session.next_event(), Some(Event::Finishing));
-                if written == 0 && !is_marked {
+                let is_finishing = matches!(session.next_event(), Some(Event::Finishing));
+                if written == 0 && !is_finishing {
                     break;
                 }
             }

@@ -1,5 +1,4 @@
-//! Adds to a SQLite store that `analytics_fill` filled what the portal's pages look for: `portal_fill --database
-//! sqlite:PATH`.
+//! Completes a SQLite store that `analytics_fill` filled, for the pages of the portal: `portal_fill --database sqlite:PATH`.
 //!
 //! Of the messages of the first server some become held, delayed or bounced; delayed ones wait in the queue. Suppressions
 //! and webhook attempts are written directly into the tables. The store then adds all messages to its search index, as in a
@@ -33,7 +32,7 @@ async fn main() {
         url: "http://127.0.0.1:9/events".into(),
         events: EventSet::ALL,
         format: WebhookFormat::Standard,
-        // Else the running service would begin to post.
+        // Disabled, so that the running service does not post.
         enabled: false,
         secret: WebhookSecret("whsec_one".into()),
     };
@@ -47,9 +46,9 @@ async fn main() {
     let run = |text: &str, values: &[&dyn rusqlite::ToSql]| {
         connection.execute(text, values).expect("a good statement");
     };
-    for (status, share) in [("Held", 1_009), ("Bounced", 53), ("SoftFail", 101)] {
+    for (status, every) in [("Held", 1_009), ("Bounced", 53), ("SoftFail", 101)] {
         let text = "UPDATE messages SET status = ?2 WHERE server_id = ?1 AND id % ?3 = 0";
-        run(text, params![server.0, status, share]);
+        run(text, params![server.0, status, every]);
     }
     run(
         "INSERT INTO queue (server_id, message_id, domain, due_at, attempts)

@@ -19,7 +19,7 @@ use postroad_store::{
 const BLOCK_MESSAGES: usize = 4_096;
 const PAGE: usize = 50;
 const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
-const REPEATED: usize = 20;
+const REPETITIONS_MAX: usize = 20;
 /// Time for the repetitions of one search, so that a slow search is repeated less often.
 const TIME_PER_SEARCH: Duration = Duration::from_secs(20);
 /// Messages written by one statement.
@@ -141,8 +141,8 @@ async fn measure(store: &Store, server: ServerId, messages: i64) {
     let (mut quick, count) = (0, searches.len());
     for (name, filter) in searches {
         let filter = Arc::new(filter);
-        let (begun, mut runs) = (Instant::now(), Vec::with_capacity(REPEATED));
-        while runs.len() < REPEATED && begun.elapsed() < TIME_PER_SEARCH {
+        let (begun, mut runs) = (Instant::now(), Vec::with_capacity(REPETITIONS_MAX));
+        while runs.len() < REPETITIONS_MAX && begun.elapsed() < TIME_PER_SEARCH {
             runs.push(run(store, server, &filter).await);
         }
         let (call, longest_call) = median_and_max(runs.iter().flat_map(|run| run.calls.iter().copied()));
@@ -207,7 +207,7 @@ struct Fill {
 }
 
 impl Fill {
-    /// One statement for each table, over the numbers `$1` to `$2`; `{n}` is the number.
+    /// One statement for each table. `numbers` is SQL for a table of the messages' numbers, in its column `n`.
     fn statements(&self, numbers: &str) -> [String; 2] {
         let Self { server, first, apart, now, .. } = self;
         let (server, now) = (server.0, now.as_micros());

@@ -149,9 +149,9 @@ pub(super) fn free_port() -> anyhow::Result<u16> {
 
 /// Waits until a program listens on the port.
 pub(super) fn wait_for_port(port: u16) -> anyhow::Result<()> {
-    let patience = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        ensure!(Instant::now() < patience, "nobody listens on port {port}");
+        ensure!(Instant::now() < deadline, "nobody listens on port {port}");
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())

@@ -127,8 +127,8 @@ impl Drop for Postfix {
     }
 }
 
-fn postfix(folder: &Path, what: &str) -> anyhow::Result<()> {
-    run(Command::new("postfix").arg("-c").arg(folder.join("conf")).arg(what))
+fn postfix(folder: &Path, command: &str) -> anyhow::Result<()> {
+    run(Command::new("postfix").arg("-c").arg(folder.join("conf")).arg(command))
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {

@@ -54,14 +54,14 @@ impl Postroad {
         let args = ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0"];
         let daemon =
             Daemon::start(program, [&args[..], &["--bounce-port", "0", "--data-dir", data]].concat(), &envs);
-        let say = |words: &[&str]| {
-            let said = Command::new(program).args(words).args(["--data-dir", data]).output()?;
-            ensure!(said.status.success(), "{words:?}: {}", String::from_utf8_lossy(&said.stderr));
+        let run = |arguments: &[&str]| {
+            let output = Command::new(program).args(arguments).args(["--data-dir", data]).output()?;
+            ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
             Ok(())
         };
-        say(&["admin", "key", "create", "--server", "dev", "--address", "127.0.0.0/8"])?;
+        run(&["admin", "key", "create", "--server", "dev", "--address", "127.0.0.0/8"])?;
         if setup.holds {
-            say(&["queue", "suspend", "everything", "--reason", "benchmark"])?;
+            run(&["queue", "suspend", "everything", "--reason", "benchmark"])?;
         }
         let postgres_pid = cluster.map(|(_, pid)| pid);
         Ok(Self { daemon, port, postgres_pid, _folder: folder, _database: database })

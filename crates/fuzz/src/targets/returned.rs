@@ -40,7 +40,7 @@ fn seeds() -> Vec<Vec<u8>> {
 fn run(bytes: &[u8]) {
     let returned = returned::read(bytes);
     for recipient in &returned.recipients {
-        assert!(!recipient.hard || recipient.permanent, "a dead address is no passing trouble");
+        assert!(!recipient.hard || recipient.permanent, "a hard bounce is permanent");
     }
     if let Ok(reply) = Reply::parse(&String::from_utf8_lossy(bytes)) {
         let _ = classify(&reply);

@@ -54,7 +54,7 @@ fn react(session: &mut ClientSession, left: &mut usize, output: &mut Vec<u8>) ->
                     *left -= 1;
                     session.send(message()).expect("a ready session takes a message");
                 }
-                Event::Ready => session.quit().expect("a ready session takes its leave"),
+                Event::Ready => session.quit().expect("a ready session can quit"),
                 Event::Closed(_) => return false,
                 Event::Outcome(_) | Event::Finishing => {}
             }

@@ -19,7 +19,7 @@ pub(super) const TARGET: Target = Target {
     frames: &["{{ {} }}", "{% set x = {} %}", "<p title=\"{}\">x</p>", "<style>{}</style><p>x</p>", "{}"],
 };
 
-/// Longer ones are refused before they are read.
+/// Longer templates are refused before they are parsed.
 const BYTES_MAX: usize = 512 << 10;
 
 fn run(bytes: &[u8]) {

@@ -14,19 +14,20 @@ use hickory_resolver::{ConnectionProvider, PoolContext};
 type Exchange = DnsExchange<TokioRuntimeProvider>;
 type Connecting<C> = Pin<Box<dyn Future<Output = Result<C, NetError>> + Send + 'static>>;
 
-/// Makes connections over UDP and TCP.
+/// Provider of connections over UDP and TCP.
 #[derive(Clone)]
-pub(super) struct Authentic {
+pub(super) struct AdBitProvider {
     provider: TokioRuntimeProvider,
     asks_for_ad: bool,
 }
 
-impl Authentic {
+impl AdBitProvider {
     pub(super) fn new(asks_for_ad: bool) -> Self {
         Self { provider: TokioRuntimeProvider::default(), asks_for_ad }
     }
 }
 
+/// Connection whose queries have the AD bit if `asks_for_ad`.
 #[derive(Clone)]
 pub(super) struct WithAdBit {
     exchange: Exchange,
@@ -43,7 +44,7 @@ impl DnsHandle for WithAdBit {
     }
 }
 
-impl ConnectionProvider for Authentic {
+impl ConnectionProvider for AdBitProvider {
     type Conn = WithAdBit;
     type FutureConn = Connecting<WithAdBit>;
     type RuntimeProvider = TokioRuntimeProvider;

@@ -34,9 +34,10 @@ pub(super) struct LastKnown {
 }
 
 impl LastKnown {
-    /// Remembers an answer. Forgets a name that no longer exists; failures change nothing.
+    /// Remembers an answer. Forgets the previous one if the name no longer exists or the answer is too large; failures change
+    /// nothing.
     pub(super) fn note(&self, question: &Question, outcome: &Outcome) {
-        if !is_about_mail(question.1) {
+        if !is_kept_type(question.1) {
             return;
         }
         let answer = match outcome {
@@ -60,7 +61,7 @@ impl LastKnown {
 
     /// Last answer, if it is not too old.
     pub(super) fn find(&self, question: &Question) -> Option<Outcome> {
-        if !is_about_mail(question.1) {
+        if !is_kept_type(question.1) {
             return None;
         }
         let generations = self.generations.lock();
@@ -80,8 +81,8 @@ impl LastKnown {
     }
 }
 
-/// Whether answers of this type are kept. TXT records are not: they are looked up to check the current state.
-fn is_about_mail(record_type: RecordType) -> bool {
+/// Whether answers of this type are kept. Of others, such as TXT and TLSA, callers need the current state.
+fn is_kept_type(record_type: RecordType) -> bool {
     matches!(record_type, RecordType::MX | RecordType::A | RecordType::AAAA)
 }
 
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_answer_is_known_through_trouble_for_a_day() {
+    async fn the_last_answer_survives_failures_for_a_day() {
         let known = LastKnown::default();
         known.note(&question(1), &Ok(answer(1)));
         known.note(&question(1), &trouble());
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn as_many_answers_are_kept_as_there_is_room_for() {
+    async fn the_number_of_kept_answers_is_bounded() {
         let known = LastKnown::default();
         (0..3 * KEPT_MAX).for_each(|number| known.note(&question(number), &Ok(answer(1))));
         let kept: usize = known.generations.lock().iter().map(HashMap::len).sum();

@@ -38,7 +38,7 @@ pub use tlsa::{HostTlsa, TlsaAnswer, TlsaRecord};
 
 use crate::fair_permits::Asker;
 use crate::single_flight::SingleFlight;
-use authentic::Authentic;
+use authentic::AdBitProvider;
 use last_known::LastKnown;
 use question::Outcome;
 use questions::Questions;
@@ -87,7 +87,7 @@ impl Default for DnsSettings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum DnsSetupError {
-    #[error("cannot use the system's DNS configuration: {source}; name servers in `[dns] nameservers`")]
+    #[error("cannot use the system's DNS configuration: {source}; set `[dns] nameservers`")]
     Unusable { source: NetError },
     #[error(
         "`[dns] dnssec` is \"loopback\", and the name server {0} is not on this machine; run a validating resolver here \
@@ -104,13 +104,14 @@ pub struct Dns {
 }
 
 struct Inner {
-    resolver: Resolver<Authentic>,
-    /// hickory joins queries on the wire, but not in the moment between an answer and its caching.
+    resolver: Resolver<AdBitProvider>,
+    /// Look-ups in progress, shared by callers with the same question. hickory joins equal queries too, but not between an
+    /// answer and its caching.
     flights: SingleFlight<(Name, RecordType), Outcome>,
     questions: Questions,
     /// `None` if answers are not remembered at all.
     last_known: Option<LastKnown>,
-    /// Time for one look-up with its retries and aliases; also the time for waiting for a permit before it.
+    /// Timeout of one look-up with its retries and aliases, and of the wait for a permit before it.
     patience: Duration,
     ipv6: bool,
     /// Whether the AD bit of answers counts.
@@ -126,14 +127,14 @@ impl Dns {
         } else {
             ResolverConfig::from_name_servers(settings.nameservers.iter().map(name_server).collect())
         };
-        let remote = |server: &&NameServerConfig| !server.ip.is_loopback();
+        let is_remote = |server: &&NameServerConfig| !server.ip.is_loopback();
         if settings.dnssec == DnssecTrust::Loopback
-            && let Some(server) = config.name_servers().iter().find(remote)
+            && let Some(server) = config.name_servers().iter().find(is_remote)
         {
             return Err(DnsSetupError::NotLoopback(server.ip));
         }
         let trusts_ad = settings.dnssec != DnssecTrust::Off;
-        let resolver = Resolver::builder_with_config(config, Authentic::new(trusts_ad))
+        let resolver = Resolver::builder_with_config(config, AdBitProvider::new(trusts_ad))
             .with_options(options(settings))
             .build()
             .map_err(|source| DnsSetupError::Unusable { source })?;

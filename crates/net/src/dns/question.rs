@@ -17,8 +17,8 @@ use crate::fair_permits::Asker;
 /// After this time the last known answer is used, if there is one (RFC 8767 5: 1.8 s).
 const LAST_KNOWN_AFTER: Duration = Duration::from_millis(1_800);
 
-/// Why there are no records. The first two are answers; the third is a failure; with the fourth no query was
-/// sent.
+/// Why there are no records. The first two are answers; the third is a failure; with the fourth, no query was sent or
+/// waited for long enough.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupFailure {
     #[error("the name does not exist")]
@@ -69,8 +69,8 @@ impl Dns {
             .inner
             .flights
             .join(question.clone(), || async move { inner.look_up(name, record_type, asker).await });
-        let broken_off = || LookupFailure::Temporary("the DNS lookup was aborted".to_owned());
-        let lookup = async { lookup.await.unwrap_or_else(|| Err(broken_off())) };
+        let aborted = || LookupFailure::Temporary("the DNS lookup was aborted".to_owned());
+        let lookup = async { lookup.await.unwrap_or_else(|| Err(aborted())) };
         let last_known = self.inner.last_known.as_ref().and_then(|known| known.find(&question));
         let Some(last_known) = last_known else { return lookup.await };
         match tokio::time::timeout(LAST_KNOWN_AFTER, lookup).await {
@@ -116,7 +116,7 @@ impl Inner {
             }
             Err(NoAnswer::Busy) => return Err(LookupFailure::Busy),
         };
-        // A name server that fails quickly delays nobody.
+        // A quick failure counts as answered: it delays no other look-up.
         let is_answered =
             !matches!(outcome, Err(LookupFailure::Temporary(_))) || !was_slow.load(Ordering::Relaxed);
         self.questions.note(&question, is_answered);

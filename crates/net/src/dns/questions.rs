@@ -45,7 +45,7 @@ pub(super) type Question = (Name, RecordType);
 
 #[derive(Debug)]
 pub(super) struct Questions {
-    /// Permits for quick names, shared by zone, like those for slow names.
+    /// Permits for quick names. The destinations of all permits are zones.
     quick: Arc<FairPermits<Name>>,
     slow: Arc<FairPermits<Name>>,
     unanswered: Mutex<[HashSet<Question>; 2]>,
@@ -56,7 +56,7 @@ pub(super) struct Questions {
 pub(super) enum NoAnswer {
     /// No answer in time.
     Late,
-    /// No query was sent: no permit got free in time, or too many wait for one.
+    /// No permit got free in time, or too many look-ups wait for one. A query may have been sent, but for a moment only.
     Busy,
 }
 
@@ -67,8 +67,8 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// Runs `lookup`, which may be started three times. `patience` limits the answer, and again the wait for a
-    /// permit.
+    /// Runs `lookup`, which may be started up to three times. `patience` is the timeout of each answer, and of each wait for
+    /// a permit.
     pub(super) async fn ask<T, F: Future<Output = T>>(
         &self,
         question: &Question,
@@ -151,17 +151,18 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(24);
     const SERVER: Asker = Some(ServerId(1));
 
-    fn name(number: usize) -> Question {
+    fn question(number: usize) -> Question {
         (Name::from_ascii(format!("n{number}.example.")).unwrap(), RecordType::A)
     }
 
     /// Takes all permits, for as many servers and zones.
     fn take_all(permits: &Arc<FairPermits<Name>>) -> Vec<FairPermit<Name>> {
-        let one = |number: i64| permits.try_take(Some(ServerId(number)), &name(100_000 + number as usize).0);
+        let one =
+            |number: i64| permits.try_take(Some(ServerId(number)), &question(100_000 + number as usize).0);
         (100..).map_while(one).collect()
     }
 
-    fn all_slow(questions: &Questions) -> Vec<FairPermit<Name>> {
+    fn take_all_slow(questions: &Questions) -> Vec<FairPermit<Name>> {
         take_all(&questions.slow)
     }
 
@@ -171,9 +172,9 @@ mod tests {
         let mut silent = tokio::task::JoinSet::new();
         for number in 0..3_000 {
             let questions = Arc::clone(&questions);
-            questions.note(&name(number), false);
+            questions.note(&question(number), false);
             silent.spawn(async move {
-                questions.ask(&name(number), SERVER, PATIENCE, pending::<()>).await.is_ok()
+                questions.ask(&question(number), SERVER, PATIENCE, pending::<()>).await.is_ok()
             });
         }
         tokio::task::yield_now().await;
@@ -181,7 +182,7 @@ mod tests {
         let answer = || tokio::time::sleep(Duration::from_secs(2));
         let begun = Instant::now();
         let other = Some(ServerId(2));
-        assert_eq!(questions.ask(&name(9_999), other, PATIENCE, answer).await, Ok(()));
+        assert_eq!(questions.ask(&question(9_999), other, PATIENCE, answer).await, Ok(()));
         assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
         silent.shutdown().await;
     }
@@ -193,30 +194,30 @@ mod tests {
         for number in 0..3_000 {
             let questions = Arc::clone(&questions);
             silent.spawn(async move {
-                let answer = questions.ask(&name(number), SERVER, PATIENCE, pending::<()>).await;
-                questions.note(&name(number), false);
+                let answer = questions.ask(&question(number), SERVER, PATIENCE, pending::<()>).await;
+                questions.note(&question(number), false);
                 answer
             });
         }
         tokio::task::yield_now().await;
         let begun = Instant::now();
-        assert_eq!(questions.ask(&name(9_999), SERVER, PATIENCE, || ready(7)).await, Ok(7));
+        assert_eq!(questions.ask(&question(9_999), SERVER, PATIENCE, || ready(7)).await, Ok(7));
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-        let mut unasked = (0, 0);
+        let (mut late, mut busy) = (0, 0);
         while let Some(ended) = silent.join_next().await {
             match ended.unwrap() {
-                Err(NoAnswer::Late) => unasked.0 += 1,
-                Err(NoAnswer::Busy) => unasked.1 += 1,
+                Err(NoAnswer::Late) => late += 1,
+                Err(NoAnswer::Busy) => busy += 1,
                 Ok(()) => panic!("nobody answered"),
             }
         }
-        assert!(unasked.0 >= SLOW_MAX / 2 && unasked.1 > 0, "{unasked:?}");
+        assert!(late >= SLOW_MAX / 2 && busy > 0, "{late} late, {busy} busy");
         assert_eq!(take_all(&questions.quick).len(), QUICK_MAX);
-        assert_eq!(all_slow(&questions).len(), SLOW_MAX, "all permits are free again");
+        assert_eq!(take_all_slow(&questions).len(), SLOW_MAX, "all permits are free again");
     }
 
     /// Starts look-ups that nobody answers.
-    fn ask_in_silence(
+    fn start_unanswered(
         questions: &Arc<Questions>,
         server: i64,
         names: impl Iterator<Item = String>,
@@ -236,11 +237,14 @@ mod tests {
     async fn new_names_of_one_server_do_not_wait_for_those_of_another() {
         let questions = Arc::new(Questions::default());
         let names = (0..10_000).map(|number| format!("n{number}.example."));
-        let mut silent = ask_in_silence(&questions, 1, names);
+        let mut silent = start_unanswered(&questions, 1, names);
         tokio::task::yield_now().await;
         let begun = Instant::now();
         for number in 20_000..20_100 {
-            assert_eq!(questions.ask(&name(number), Some(ServerId(2)), PATIENCE, || ready(7)).await, Ok(7));
+            assert_eq!(
+                questions.ask(&question(number), Some(ServerId(2)), PATIENCE, || ready(7)).await,
+                Ok(7)
+            );
         }
         assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
         silent.shutdown().await;
@@ -250,18 +254,18 @@ mod tests {
     async fn new_names_do_not_wait_for_those_of_a_slow_zone_of_the_same_server() {
         let questions = Arc::new(Questions::default());
         let names = (0..3_000).map(|number| format!("host{number}.slow.example."));
-        let mut silent = ask_in_silence(&questions, 1, names);
+        let mut silent = start_unanswered(&questions, 1, names);
         tokio::task::yield_now().await;
         let begun = Instant::now();
         for number in 0..100 {
-            assert_eq!(questions.ask(&name(number), SERVER, PATIENCE, || ready(7)).await, Ok(7));
+            assert_eq!(questions.ask(&question(number), SERVER, PATIENCE, || ready(7)).await, Ok(7));
         }
         assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
         silent.shutdown().await;
     }
 
     #[test]
-    fn zones_are_what_somebody_registered() {
+    fn the_zone_of_a_name_is_its_registered_domain() {
         for (name, zone) in [
             ("mx.mail.example.com.", "example.com."),
             ("example.com.", "example.com."),
@@ -276,26 +280,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_that_had_no_answer_waits_among_its_like_until_it_is_answered() {
+    async fn an_unanswered_question_needs_a_slow_permit_until_it_is_answered() {
         let questions = Questions::default();
-        let all = all_slow(&questions);
-        questions.note(&name(1), false);
-        assert_eq!(questions.ask(&name(1), SERVER, PATIENCE, || ready(())).await, Err(NoAnswer::Busy));
-        let other_type = (name(1).0, RecordType::AAAA);
+        let all = take_all_slow(&questions);
+        questions.note(&question(1), false);
+        assert_eq!(questions.ask(&question(1), SERVER, PATIENCE, || ready(())).await, Err(NoAnswer::Busy));
+        let other_type = (question(1).0, RecordType::AAAA);
         assert_eq!(questions.ask(&other_type, SERVER, PATIENCE, || ready(())).await, Ok(()));
-        assert_eq!(questions.ask(&name(2), SERVER, PATIENCE, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&question(2), SERVER, PATIENCE, || ready(())).await, Ok(()));
         drop(all);
-        assert_eq!(questions.ask(&name(1), SERVER, PATIENCE, || ready(())).await, Ok(()));
-        questions.note(&name(1), true);
-        let _all = all_slow(&questions);
-        assert_eq!(questions.ask(&name(1), SERVER, PATIENCE, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&question(1), SERVER, PATIENCE, || ready(())).await, Ok(()));
+        questions.note(&question(1), true);
+        let _all = take_all_slow(&questions);
+        assert_eq!(questions.ask(&question(1), SERVER, PATIENCE, || ready(())).await, Ok(()));
     }
 
     #[test]
-    fn as_many_names_are_remembered_as_there_is_room_for() {
+    fn the_number_of_remembered_questions_is_bounded() {
         let questions = Questions::default();
-        (0..5 * UNANSWERED_MAX).for_each(|number| questions.note(&name(number), false));
-        assert!(questions.is_unanswered(&name(5 * UNANSWERED_MAX - 1)) && !questions.is_unanswered(&name(0)));
+        (0..5 * UNANSWERED_MAX).for_each(|number| questions.note(&question(number), false));
+        assert!(
+            questions.is_unanswered(&question(5 * UNANSWERED_MAX - 1))
+                && !questions.is_unanswered(&question(0))
+        );
         let known: usize = questions.unanswered.lock().iter().map(HashSet::len).sum();
         assert!(known <= 2 * UNANSWERED_MAX);
     }

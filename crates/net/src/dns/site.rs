@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn names_can_be_read() {
+    fn hosts_with_a_common_suffix_are_folded() {
         let google = [
             "gmail-smtp-in.l.google.com",
             "alt1.gmail-smtp-in.l.google.com",
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_set_counts_and_not_its_order() {
+    fn the_order_of_hosts_does_not_change_the_name() {
         assert_eq!(site(&["b.example", "a.example", "a.example"]), site(&["a.example", "b.example"]));
         assert_ne!(site(&["a.example.com"]), site(&["a.example.com", "b.example.com"]));
     }

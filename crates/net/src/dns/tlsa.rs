@@ -10,7 +10,7 @@ use super::question::{LookupFailure, Outcome};
 
 /// Maximum number of records of one host that are read.
 const RECORDS_MAX: usize = 64;
-/// Longer data is not read: no certificate is longer.
+/// Longer data is cut: no certificate is longer.
 const DATA_BYTES_MAX: usize = 16 << 10;
 const VALID_MIN: Duration = Duration::from_mins(1);
 const VALID_MAX: Duration = Duration::from_hours(1);
@@ -33,7 +33,7 @@ pub enum HostTlsa {
     Secure { base: String, records: Vec<TlsaRecord> },
     /// Unknown at the moment. The host must not be used: an attacker may be hiding its records.
     Unknown(String),
-    /// No query was sent: too many look-ups wait for an answer.
+    /// Not looked up, or not for long enough, because too many look-ups wait for an answer.
     Busy,
 }
 

@@ -109,7 +109,7 @@ async fn start_http(
         .handshake(stream)
         .await
         .map_err(PostFailure::Protocol)?;
-    // Ends when dropped: further bytes from the receiver are not read.
+    // The task is aborted when the connection is dropped: further bytes from the receiver are not read.
     let driver = tokio::spawn(async move { drop(driver.await) });
     Ok(Connection::new(sender, driver, address))
 }

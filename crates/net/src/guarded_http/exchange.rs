@@ -21,13 +21,15 @@ pub(super) struct Exchanged {
     pub(super) body: Bytes,
     /// Whether the body is longer than was read.
     pub(super) is_cut: bool,
-    /// Whether the whole answer was read, so that the connection can be reused.
-    pub(super) is_whole: bool,
+    /// Whether the connection can be reused: the whole answer was read.
+    pub(super) is_reusable: bool,
 }
 
+/// A failed exchange.
 pub(super) enum Broken {
     /// There was no answer at all.
     BeforeAnswer(PostFailure),
+    /// The answer broke off.
     Inside(PostFailure),
 }
 
@@ -70,20 +72,21 @@ pub(super) async fn run(
     let status = response.status().as_u16();
     let header = |name: HeaderName| response.headers().get(name)?.to_str().ok().map(str::to_owned);
     let (retry_after, content_type) = (header(RETRY_AFTER), header(CONTENT_TYPE));
-    let (body, mut is_whole) = read_start(response, answer_bytes_max)
+    let (body, is_whole) = read_start(response, answer_bytes_max)
         .await
         .map_err(|error| Broken::Inside(PostFailure::Protocol(error)))?;
-    let is_cut = !is_whole;
+    let mut is_reusable = false;
     if is_whole {
         // The driver may have to see the end of the answer first. Do not wait for a receiver that answered
         // before it read everything.
-        is_whole = tokio::time::timeout(READY_WAIT_MAX, connection.sender.ready())
+        is_reusable = tokio::time::timeout(READY_WAIT_MAX, connection.sender.ready())
             .await
             .is_ok_and(|ready| ready.is_ok());
     }
-    Ok(Exchanged { status, retry_after, content_type, body, is_cut, is_whole })
+    Ok(Exchanged { status, retry_after, content_type, body, is_cut: !is_whole, is_reusable })
 }
 
+/// Beginning of the body, and whether that is all of it.
 async fn read_start(
     mut response: Response<Incoming>,
     bytes_max: usize,

@@ -168,7 +168,7 @@ impl Inner {
         connected_in: Option<Duration>,
     ) -> HttpAnswer {
         let (address, certificate_expires_at) = (connection.address, connection.certificate_expires_at);
-        if done.is_whole {
+        if done.is_reusable {
             self.pool.keep(origin, connection);
         }
         let exchange::Exchanged { status, retry_after, content_type, body, is_cut, .. } = done;

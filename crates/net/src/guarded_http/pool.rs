@@ -46,29 +46,29 @@ impl Drop for Connection {
 }
 
 #[derive(Debug)]
-struct Idle {
+struct IdleConnection {
     connection: Connection,
     until: Instant,
 }
 
 #[derive(Debug)]
 pub(super) struct Pool {
-    idle: Mutex<IdleConnection>,
+    idle: Mutex<IdleConnections>,
     per_origin_max: usize,
     max: usize,
     idle_for: Duration,
 }
 
 #[derive(Debug)]
-struct IdleConnection {
-    by_origin: HashMap<Origin, Vec<Idle>>,
+struct IdleConnections {
+    by_origin: HashMap<Origin, Vec<IdleConnection>>,
     count: usize,
     swept_at: Instant,
 }
 
 impl Pool {
     pub(super) fn new(per_origin_max: usize, max: usize, idle_for: Duration) -> Self {
-        let kept = IdleConnection { by_origin: HashMap::new(), count: 0, swept_at: Instant::now() };
+        let kept = IdleConnections { by_origin: HashMap::new(), count: 0, swept_at: Instant::now() };
         Self { idle: Mutex::new(kept), per_origin_max, max, idle_for }
     }
 
@@ -98,12 +98,15 @@ impl Pool {
         let of_origin = kept.by_origin.get(&origin).map_or(0, Vec::len);
         if kept.count < self.max && of_origin < self.per_origin_max {
             kept.count += 1;
-            kept.by_origin.entry(origin).or_default().push(Idle { connection, until: now + self.idle_for });
+            kept.by_origin
+                .entry(origin)
+                .or_default()
+                .push(IdleConnection { connection, until: now + self.idle_for });
         }
     }
 }
 
-impl IdleConnection {
+impl IdleConnections {
     fn sweep(&mut self, now: Instant) {
         self.by_origin.retain(|_, list| {
             list.retain(|idle| idle.until > now && !idle.connection.sender.is_closed());

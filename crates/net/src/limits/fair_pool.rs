@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn without_waiting_a_tenant_gets_its_share_and_all_together_no_more_than_there_are() {
+    fn try_acquire_keeps_to_the_share_and_to_the_whole_pool() {
         let pool = FairPool::new(3, 2, WAIT);
         let held = [pool.try_acquire(ONE).unwrap(), pool.try_acquire(ONE).unwrap()];
         assert!(pool.try_acquire(ONE).is_none());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use postroad_model::client_network;
 
-/// Counts by address. Refuses an address that has reached `each_max`.
+/// Counts by address, for IPv6 by /64 network. Refuses an address that has reached `each_max`.
 #[derive(Debug)]
 pub struct PerAddressLimit {
     each_max: usize,
@@ -56,16 +56,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_its_number_and_no_more() {
+    fn addresses_are_limited_each_and_ipv6_addresses_by_network() {
         let limit = PerAddressLimit::new(2);
-        let enter = |address: &str| limit.acquire(address.parse().unwrap());
-        let held = [enter("192.0.2.1").unwrap(), enter("::ffff:192.0.2.1").unwrap()];
-        assert!(enter("192.0.2.1").is_none());
+        let acquire = |address: &str| limit.acquire(address.parse().unwrap());
+        let held = [acquire("192.0.2.1").unwrap(), acquire("::ffff:192.0.2.1").unwrap()];
+        assert!(acquire("192.0.2.1").is_none());
         let others =
-            [enter("192.0.2.2").unwrap(), enter("2001:db8::1").unwrap(), enter("2001:db8::2").unwrap()];
-        assert!(enter("2001:db8::3").is_none() && enter("2001:db8:0:1::3").is_some());
+            [acquire("192.0.2.2").unwrap(), acquire("2001:db8::1").unwrap(), acquire("2001:db8::2").unwrap()];
+        assert!(acquire("2001:db8::3").is_none() && acquire("2001:db8:0:1::3").is_some());
         drop(held);
-        assert!(enter("192.0.2.1").is_some());
+        assert!(acquire("192.0.2.1").is_some());
         drop(others);
         assert!(limit.counts.lock().is_empty());
     }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_bounded_and_make_no_policy_forgotten() {
+    fn failures_are_bounded_and_displace_no_policy() {
         let (mut cache, good) = (PolicyCache::new(2), domain("good.example"));
         cache.keep(&good, "1".to_owned(), policy(Duration::from_hours(1)), START);
         for number in 0..3 * FAILURES_MAX {

@@ -71,7 +71,7 @@ pub(super) struct Fetcher {
     dns: Dns,
     tls: TlsConnector,
     settings: MtaStsSettings,
-    /// Permits by address of the policy host, like those for later fetches.
+    /// Permits for domains whose last fetch did not fail. The destinations of all permits are addresses of policy hosts.
     first: Arc<FairPermits<IpAddr>>,
     later: Arc<FairPermits<IpAddr>>,
 }
@@ -106,7 +106,7 @@ impl Fetcher {
             FetchRank::First => &self.first,
             FetchRank::AfterFailure => &self.later,
         };
-        // The lowest, because their order changes.
+        // The lowest address stands for the host, because the order changes.
         let destination = *addresses.iter().min().ok_or(FetchError::NotPublic)?;
         let taking = permits.take(Some(server), &destination);
         let permit = tokio::time::timeout(PERMIT_WAIT_MAX, taking).await.ok().flatten();
@@ -179,7 +179,7 @@ async fn read_policy(stream: TlsStream<TcpStream>, host: &str) -> Result<Bytes, 
             Err(error) => Err(FetchError::Body(error)),
         }
     };
-    // Polled in this task: both end when the time is over.
+    // Polled here, not in a task of its own, so that both end at the caller's timeout.
     let mut connection = std::pin::pin!(connection);
     let mut exchange = std::pin::pin!(exchange);
     match futures_util::future::select(exchange.as_mut(), connection.as_mut()).await {

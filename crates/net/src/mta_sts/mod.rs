@@ -85,7 +85,9 @@ impl StsVerdict {
 /// Content of the record by which a domain announces a policy.
 enum Announced {
     Id(String),
+    /// There is no valid record, or its look-up failed.
     Nothing,
+    /// No answer yet, or the look-up was not made.
     Unanswered,
 }
 
@@ -134,7 +136,7 @@ impl MtaSts {
             async move { inner.find(&domain, server, now).await }
         };
         let found = self.inner.flights.join(domain.clone(), work).await;
-        found.unwrap_or_else(|| self.inner.known(domain, now))
+        found.unwrap_or_else(|| self.inner.cached_verdict(domain, now))
     }
 }
 
@@ -144,26 +146,26 @@ impl Inner {
         let id = match self.announced_id(domain, server, now).await {
             Announced::Id(id) => id,
             // RFC 8461 3.1: a missing record does not end a policy.
-            Announced::Nothing => return self.known(domain, now),
-            Announced::Unanswered => return self.known_by_now(domain, now),
+            Announced::Nothing => return self.cached_verdict(domain, now),
+            Announced::Unanswered => return self.cached_or_unknown(domain, now),
         };
         let wanted = self.policies().wants_fetch(domain, &id, now);
-        let Some(rank) = wanted else { return self.known(domain, now) };
+        let Some(rank) = wanted else { return self.cached_verdict(domain, now) };
         match self.fetcher.fetch(domain, server, rank).await {
             Ok(policy) => {
                 self.policies().keep(domain, id.clone(), policy.clone(), now);
                 self.store(Stored { domain: domain.clone(), id, policy, fetched_at: now }, now).await;
             }
             Err(error @ FetchError::Busy) => {
-                tracing::info!(%domain, %error, "an MTA-STS policy was not fetched");
-                return self.known_by_now(domain, now);
+                tracing::info!(%domain, %error, "an MTA-STS policy was not fetched; a cached one stays in force");
+                return self.cached_or_unknown(domain, now);
             }
             Err(error) => {
-                tracing::info!(%domain, %error, "fetching an MTA-STS policy failed");
+                tracing::info!(%domain, %error, "fetching an MTA-STS policy failed; a cached one stays in force");
                 self.policies().note_failure(domain, id, now);
             }
         }
-        self.known(domain, now)
+        self.cached_verdict(domain, now)
     }
 
     /// Looks up the record. Without an answer in time, the look-up continues for later callers.
@@ -206,13 +208,13 @@ impl Inner {
         let _ = tokio::task::spawn_blocking(write).await;
     }
 
-    fn known(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
+    fn cached_verdict(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
         self.policies().policy(domain, now).map_or(StsVerdict::None, |policy| StsVerdict::of(&policy))
     }
 
-    /// The known policy, or `Unknown`: for use while it is not known whether there is a policy.
-    fn known_by_now(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
-        match self.known(domain, now) {
+    /// The verdict of the cached policy, or `Unknown`: for use while it is not known whether the domain has a policy.
+    fn cached_or_unknown(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
+        match self.cached_verdict(domain, now) {
             StsVerdict::None => StsVerdict::Unknown,
             known => known,
         }

@@ -16,7 +16,7 @@ fn v4(last: u8) -> IpAddr {
 }
 
 #[tokio::test]
-async fn families_take_turns() {
+async fn ipv6_and_ipv4_addresses_alternate() {
     let server = DnsServer::start();
     let host = "mx.example.com";
     server.a(host, [192, 0, 2, 1]).a(host, [192, 0, 2, 2]).a(host, [192, 0, 2, 3]);
@@ -42,7 +42,7 @@ async fn a_host_with_only_ipv6_is_found_and_not_blamed_when_ipv6_is_off() {
 }
 
 #[tokio::test]
-async fn one_family_is_enough() {
+async fn if_one_address_family_fails_the_other_is_returned() {
     let server = DnsServer::start();
     server.a("mx.example.com", [192, 0, 2, 1]);
     for failure in [Failure::ServFail, Failure::Silent, Failure::Refused] {
@@ -75,7 +75,7 @@ async fn aliases_of_a_host_are_followed() {
 }
 
 #[tokio::test]
-async fn at_most_sixteen_are_given() {
+async fn at_most_sixteen_addresses_are_returned() {
     let server = DnsServer::start();
     for last in 1..=40 {
         server.a("many.example", [192, 0, 2, last]);
@@ -84,14 +84,14 @@ async fn at_most_sixteen_are_given() {
 }
 
 #[tokio::test]
-async fn an_address_is_its_own_and_asks_nobody() {
+async fn an_address_literal_is_returned_without_a_query() {
     let server = DnsServer::start();
     assert_eq!(patient(&server).addresses("192.0.2.9").await, Ok(vec![v4(9)]));
     assert_eq!(server.questions("192.0.2.9", RecordType::A), 0);
 }
 
 #[tokio::test]
-async fn the_strings_of_a_text_are_put_together() {
+async fn the_strings_of_a_txt_record_are_joined() {
     let server = DnsServer::start();
     let long = "x".repeat(600);
     server.txt("example.com", &long).txt("example.com", "second");

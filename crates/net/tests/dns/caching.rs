@@ -44,7 +44,7 @@ async fn denials_are_kept_for_the_ttl_of_the_soa() {
 }
 
 #[tokio::test]
-async fn trouble_is_not_kept() {
+async fn failures_are_not_cached() {
     let server = DnsServer::start();
     server.mx("example.com", 10, "mx.example.com").fail("example.com", Failure::ServFail);
     let dns = patient(&server);
@@ -54,7 +54,7 @@ async fn trouble_is_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_are_one_question_on_the_wire() {
+async fn equal_look_ups_at_once_send_one_query() {
     let server = DnsServer::start();
     server.mx("example.com", 10, "mx.example.com");
     // Late enough for many callers to meet, too early for hickory to repeat the query.

@@ -48,7 +48,7 @@ async fn a_name_server_that_hangs_holds_up_known_domains_for_two_seconds_only() 
 }
 
 #[tokio::test]
-async fn denied_names_are_not_used_any_more() {
+async fn a_name_that_no_longer_exists_is_forgotten() {
     let server = DnsServer::start();
     server.ttl_secs(0).negative_ttl_secs(0).mx("gone.example", 10, "mx.example.com");
     let dns = patient(&server);
@@ -60,7 +60,7 @@ async fn denied_names_are_not_used_any_more() {
 }
 
 #[tokio::test]
-async fn checks_see_the_trouble_and_no_old_answer() {
+async fn checks_get_the_failure_and_no_old_answer() {
     let server = DnsServer::start();
     server.ttl_secs(0).mx("known.example", 10, "mx.example.com");
     let dns = Dns::for_checks(&settings(&server)).unwrap();

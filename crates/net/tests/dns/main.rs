@@ -15,12 +15,12 @@ use postroad_model::DomainName;
 use postroad_net::dns::{Dns, DnsSettings, MxFailure, MxPlan};
 use postroad_testkit::DnsServer;
 
-/// Long timeouts, for a busy machine.
+/// Client with long timeouts, for a busy machine.
 fn patient(server: &DnsServer) -> Dns {
     Dns::new(&settings(server)).unwrap()
 }
 
-/// Short timeouts, for queries without an answer; long enough for a busy machine to answer the others.
+/// Client with short timeouts, for queries without an answer; long enough for a busy machine to answer the others.
 fn hurried(server: &DnsServer) -> Dns {
     let timeout = Duration::from_millis(500);
     Dns::new(&DnsSettings { timeout, attempts: 2, ..settings(server) }).unwrap()

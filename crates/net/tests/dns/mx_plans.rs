@@ -1,4 +1,4 @@
-//! RFC 5321 5.1 and RFC 7505.
+//! Mail hosts of a domain (RFC 5321 5.1, RFC 7505).
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -140,7 +140,7 @@ async fn addresses_in_place_of_names_are_used_only_when_there_is_nothing_else() 
 }
 
 #[tokio::test]
-async fn a_target_that_is_no_host_name_cannot_pass_for_somebody_elses_site() {
+async fn an_mx_target_that_is_no_host_name_cannot_name_another_site() {
     let server = DnsServer::start();
     server.mx("good.example", 1, "a.mx.example").mx("good.example", 1, "b.mx.example");
     server.mx("evil.example", 1, "(a|b).mx.example");

@@ -11,7 +11,7 @@ fn for_checks(server: &DnsServer) -> Dns {
 }
 
 #[tokio::test]
-async fn each_type_is_read_in_its_form() {
+async fn records_of_each_type_are_read() {
     let server = DnsServer::start();
     let v6: IpAddr = "2001:db8::1".parse().unwrap();
     server.a("host.example", [192, 0, 2, 1]).aaaa("host.example", [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]);

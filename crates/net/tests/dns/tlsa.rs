@@ -9,13 +9,13 @@ use super::*;
 
 const DATA: [u8; 32] = [7; 32];
 
-fn validating() -> DnsServer {
+fn start_validating() -> DnsServer {
     let server = DnsServer::start();
     server.validating();
     server
 }
 
-/// A host with an address and one record.
+/// Adds a host with an address and one record.
 fn add_host(server: &DnsServer, host: &str) {
     server.a(host, [192, 0, 2, 1]).tlsa(host, 25, (3, 1, 1), &DATA);
 }
@@ -39,8 +39,8 @@ async fn base_of(dns: &Dns, host: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn records_count_only_with_the_word_of_a_trusted_resolver() {
-    let server = validating();
+async fn records_count_only_if_a_trusted_resolver_validated_them() {
+    let server = start_validating();
     add_host(&server, "mx.example");
     assert_eq!(base_of(&trusting(&server), "mx.example").await.as_deref(), Some("mx.example"));
     assert_eq!(base_of(&patient(&server), "mx.example").await, None, "nobody is trusted by default");
@@ -63,7 +63,7 @@ async fn a_resolver_that_does_not_validate_makes_nothing_secure() {
 
 #[tokio::test]
 async fn unsigned_addresses_and_unsigned_records_count_for_nothing() {
-    let server = validating();
+    let server = start_validating();
     add_host(&server, "mx.unsigned.example");
     add_host(&server, "mx.half.example");
     server.unsigned("unsigned.example").unsigned("_tcp.mx.half.example");
@@ -75,7 +75,7 @@ async fn unsigned_addresses_and_unsigned_records_count_for_nothing() {
 
 #[tokio::test]
 async fn a_failing_lookup_is_not_an_absent_record() {
-    let server = validating();
+    let server = start_validating();
     for host in ["mx.bogus.example", "mx.silent.example", "mx.lost.example"] {
         add_host(&server, host);
     }
@@ -92,7 +92,7 @@ async fn a_failing_lookup_is_not_an_absent_record() {
 
 #[tokio::test]
 async fn an_alias_is_followed_only_if_all_of_it_is_signed() {
-    let server = validating();
+    let server = start_validating();
     add_host(&server, "real.example");
     server.cname("alias.example", "real.example").cname("shady.unsigned.example", "real.example");
     server.a("bare.example", [192, 0, 2, 2]).cname("own.example", "bare.example");
@@ -107,7 +107,7 @@ async fn an_alias_is_followed_only_if_all_of_it_is_signed() {
 
 #[tokio::test]
 async fn answers_are_cached_with_their_security() {
-    let server = validating();
+    let server = start_validating();
     server.ttl_secs(120);
     add_host(&server, "mx.example");
     let dns = trusting(&server);
@@ -119,7 +119,7 @@ async fn answers_are_cached_with_their_security() {
 }
 
 #[test]
-fn a_resolver_elsewhere_is_trusted_only_if_that_is_said() {
+fn a_resolver_on_another_machine_is_trusted_only_with_always() {
     let nameservers = vec!["192.0.2.53:53".parse().unwrap()];
     let with = |dnssec| {
         Dns::new(&DnsSettings { nameservers: nameservers.clone(), dnssec, ..DnsSettings::default() })

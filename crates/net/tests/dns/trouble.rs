@@ -15,8 +15,8 @@ async fn trouble_with(dns: &Dns, name: &str) -> String {
     failure.to_string()
 }
 
-/// Uses short timeouts for failures that are never answered.
-fn patient_unless_silence_is(failure: Failure, server: &DnsServer) -> Dns {
+/// Client with short timeouts for failures without an answer, and with long ones for others.
+fn client_for(failure: Failure, server: &DnsServer) -> Dns {
     if matches!(failure, Failure::Silent | Failure::WrongId) { hurried(server) } else { patient(server) }
 }
 
@@ -36,7 +36,7 @@ async fn each_failure_is_temporary_and_says_what_happened() {
         ("referral.example", Failure::Referral, "referred to others"),
     ] {
         server.mx(name, 10, "mx.example.com").fail(name, failure);
-        let dns = patient_unless_silence_is(failure, &server);
+        let dns = client_for(failure, &server);
         let text = trouble_with(&dns, name).await;
         assert!(text.contains(words), "{failure:?} gave {text:?}");
         assert!(server.questions(name, RecordType::MX) >= 1);

@@ -2,7 +2,7 @@
 
 use postroad_testkit::{CatcherAnswer, DnsServer, WebhookCatcher};
 
-use super::{client, post, refusal, settings};
+use super::{client, failure_class, post, settings};
 
 #[tokio::test]
 async fn of_an_endless_answer_16_kib_are_read() {
@@ -30,5 +30,5 @@ async fn a_head_without_end_is_a_protocol_failure() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     let headers = vec![("x-long".to_owned(), "x".repeat(200_000))];
     catcher.answer("/", CatcherAnswer::Full(200, headers, Vec::new()));
-    assert_eq!(refusal(&client(&dns, None, settings()), &catcher.url("/")).await, "protocol");
+    assert_eq!(failure_class(&client(&dns, None, settings()), &catcher.url("/")).await, "protocol");
 }

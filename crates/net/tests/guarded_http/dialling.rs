@@ -5,10 +5,10 @@ use std::time::Duration;
 use postroad_net::guarded_http::GuardedHttpSettings;
 use postroad_testkit::{CatcherAnswer, DnsServer, TestCertificate, WebhookCatcher};
 
-use super::{client, post, refusal, settings};
+use super::{client, failure_class, post, settings};
 
 #[tokio::test]
-async fn a_post_arrives_as_it_was_given() {
+async fn a_post_arrives_unchanged() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     dns.a("hooks.example.com", [127, 0, 0, 1]);
     catcher.answer("/in?x=1", CatcherAnswer::Full(201, Vec::new(), b"thanks".to_vec()));
@@ -49,13 +49,17 @@ async fn addresses_that_are_not_public_are_never_dialled() {
         "[2002:7f00:1::]",
         "0.0.0.0",
     ] {
-        assert_eq!(refusal(&client, &format!("http://{host}:{port}/")).await, "refused_address", "{host}");
+        assert_eq!(
+            failure_class(&client, &format!("http://{host}:{port}/")).await,
+            "refused_address",
+            "{host}"
+        );
     }
     assert_eq!(catcher.connections(), 0);
 }
 
 #[tokio::test]
-async fn a_name_that_moves_inside_is_refused_at_the_next_connection() {
+async fn a_name_that_now_has_a_private_address_is_refused_at_the_next_connection() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     dns.ttl_secs(0).a("rebind.example.com", [127, 0, 0, 1]);
     catcher.answer("/", CatcherAnswer::Close);
@@ -63,7 +67,7 @@ async fn a_name_that_moves_inside_is_refused_at_the_next_connection() {
     let url = format!("http://rebind.example.com:{}/", catcher.address().port());
     assert_eq!(post(&client, &url).await.unwrap().status, 200);
     dns.remove("rebind.example.com").a("rebind.example.com", [10, 0, 0, 1]);
-    assert_eq!(refusal(&client, &url).await, "refused_address");
+    assert_eq!(failure_class(&client, &url).await, "refused_address");
     assert_eq!(catcher.received().len(), 1);
 }
 
@@ -91,19 +95,19 @@ async fn certificates_are_checked() {
     let catcher = WebhookCatcher::start_tls(&good);
     let url = format!("https://hooks.example.com:{}/", catcher.address().port());
     assert_eq!(post(&client(&dns, Some(&good), settings()), &url).await.unwrap().status, 200);
-    assert_eq!(refusal(&client(&dns, None, settings()), &url).await, "tls");
+    assert_eq!(failure_class(&client(&dns, None, settings()), &url).await, "tls");
     let by_address = format!("https://127.0.0.1:{}/", catcher.address().port());
-    assert_eq!(refusal(&client(&dns, Some(&good), settings()), &by_address).await, "tls");
+    assert_eq!(failure_class(&client(&dns, Some(&good), settings()), &by_address).await, "tls");
 }
 
 #[tokio::test]
-async fn trouble_on_the_way_has_its_class() {
+async fn failures_have_a_class() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     let short = GuardedHttpSettings { exchange_timeout: Duration::from_millis(300), ..settings() };
     let client = client(&dns, None, short);
-    assert_eq!(refusal(&client, "http://nowhere.example.com/").await, "dns");
+    assert_eq!(failure_class(&client, "http://nowhere.example.com/").await, "dns");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(refusal(&client, &format!("http://{closed}/")).await, "connect");
+    assert_eq!(failure_class(&client, &format!("http://{closed}/")).await, "connect");
     catcher.answer("/", CatcherAnswer::Hang);
-    assert_eq!(refusal(&client, &catcher.url("/")).await, "timeout");
+    assert_eq!(failure_class(&client, &catcher.url("/")).await, "timeout");
 }

@@ -43,6 +43,6 @@ async fn post(client: &GuardedHttp, url: &str) -> Result<HttpAnswer, PostFailure
     client.post(&WebhookUrl::parse(url).unwrap(), &headers, &Bytes::from_static(b"{\"a\":1}")).await
 }
 
-async fn refusal(client: &GuardedHttp, url: &str) -> &'static str {
+async fn failure_class(client: &GuardedHttp, url: &str) -> &'static str {
     post(client, url).await.expect_err("this must not work").class().as_str()
 }

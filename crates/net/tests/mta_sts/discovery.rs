@@ -25,7 +25,7 @@ async fn each_mode_gives_its_verdict() {
 }
 
 #[tokio::test]
-async fn without_a_single_valid_record_nothing_is_fetched() {
+async fn nothing_is_fetched_unless_exactly_one_record_is_valid() {
     for texts in [
         &[][..],
         &["v=STSv1; id=;"],
@@ -44,7 +44,7 @@ async fn without_a_single_valid_record_nothing_is_fetched() {
 }
 
 #[tokio::test]
-async fn trouble_with_the_record_is_no_policy_for_a_stranger() {
+async fn if_the_record_look_up_fails_an_unknown_domain_has_no_policy() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "mx.example.com").dns.fail(RECORD, Failure::ServFail);
     assert_eq!(scene.ask().await, StsVerdict::None);
@@ -55,7 +55,7 @@ async fn bad_answers_of_the_web_server_are_no_policy() {
     let policy = "version: STSv1\nmode: enforce\nmx: mx.example.com\nmax_age: 604800\n";
     let padded = format!("{policy}{}", "comment: x\n".repeat(6_000));
     assert!(padded.len() > 64 * 1024);
-    for (what, answer) in [
+    for (name, answer) in [
         ("oversize", HttpsAnswer::text(&padded)),
         ("endless", HttpsAnswer::Endless),
         ("redirect", HttpsAnswer::redirect("https://mta-sts.example.com/other")),
@@ -66,9 +66,9 @@ async fn bad_answers_of_the_web_server_are_no_policy() {
         let scene = Scene::new();
         scene.announce("1").web.answer(URL, answer);
         scene.web.answer("mta-sts.example.com/other", HttpsAnswer::text(policy));
-        assert_eq!(scene.ask().await, StsVerdict::None, "{what}");
-        assert_eq!(scene.fetches(), 1, "{what}");
-        assert_eq!(scene.web.requests("mta-sts.example.com/other"), 0, "{what}");
+        assert_eq!(scene.ask().await, StsVerdict::None, "{name}");
+        assert_eq!(scene.fetches(), 1, "{name}");
+        assert_eq!(scene.web.requests("mta-sts.example.com/other"), 0, "{name}");
     }
     let scene = Scene::new();
     scene.announce("1").web.answer(URL, HttpsAnswer::text(policy));
@@ -86,7 +86,7 @@ async fn a_silent_web_server_is_given_up() {
 }
 
 #[tokio::test]
-async fn wrong_certificates_are_refused_before_anything_is_asked() {
+async fn wrong_certificates_are_refused_before_the_request() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "mx.example.com");
     // Right name, but another CA.

@@ -86,7 +86,7 @@ async fn a_failed_fetch_is_not_repeated_for_five_minutes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_are_one_fetch() {
+async fn concurrent_callers_share_one_fetch() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "mx.example.com");
     for verdict in join_all((0..100).map(|_| scene.ask())).await {

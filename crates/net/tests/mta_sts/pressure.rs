@@ -36,7 +36,7 @@ async fn a_known_policy_does_not_wait_for_a_silent_record() {
 #[tokio::test]
 async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() {
     let scene = Arc::new(Scene::new());
-    // They accept connections, and never say anything. So many that the share of one destination does not stop them.
+    // Policy hosts that accept connections and stay silent; so many that the share of one destination does not limit them.
     let port = scene.web.address().port();
     let silent: Vec<TcpListener> =
         (1..=60).map(|host| TcpListener::bind((Ipv4Addr::new(127, 0, 1, host), port)).unwrap()).collect();
@@ -48,7 +48,7 @@ async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() 
         let scene = Arc::clone(&scene);
         asking.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });
     }
-    // They have taken all the permits they can get.
+    // Once the last one has been looked up, they hold all the permits they can get.
     while scene.dns.questions("mta-sts.silent399.example", RecordType::A) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -8,7 +8,7 @@ use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 
-pub(crate) use usage::{UsageRow, usage};
+pub(crate) use usage::{UsageRow, usage_rows};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
@@ -42,7 +42,7 @@ async fn page_of(visit: &Visit, status: StatusCode, problem: Option<String>) -> 
     let found = visit.app().account_usage(&visit.by, account).await?;
     let name = visit.app().find_own_account(&visit.by, account).await?.name;
     let layout = visit.layout("Account", Section::Account).await?;
-    let (usage, limits) = (usage(&found), usage::limits(&found));
+    let (usage, limits) = (usage_rows(&found), usage::other_limits(&found));
     page_with(status, &AccountPage { layout, name, usage, limits, problem })
 }
 

@@ -5,15 +5,15 @@ use postroad_app::accounts::AccountUsage;
 use crate::shown::count;
 
 pub(crate) struct UsageRow {
-    pub(crate) what: &'static str,
+    pub(crate) label: &'static str,
     pub(crate) used: u64,
     /// `None` without a ceiling.
     pub(crate) ceiling: Option<u64>,
 }
 
 impl UsageRow {
-    fn of(what: &'static str, used: usize, ceiling: Option<u32>) -> Self {
-        Self { what, used: used as u64, ceiling: ceiling.map(u64::from) }
+    fn of(label: &'static str, used: usize, ceiling: Option<u32>) -> Self {
+        Self { label, used: used as u64, ceiling: ceiling.map(u64::from) }
     }
 
     pub(crate) fn used(&self) -> String {
@@ -34,7 +34,7 @@ impl UsageRow {
     }
 }
 
-pub(crate) fn usage(found: &AccountUsage) -> Vec<UsageRow> {
+pub(crate) fn usage_rows(found: &AccountUsage) -> Vec<UsageRow> {
     let ceilings = &found.ceilings;
     let mut rows = vec![
         UsageRow::of("Servers", found.servers, ceilings.servers),
@@ -47,15 +47,15 @@ pub(crate) fn usage(found: &AccountUsage) -> Vec<UsageRow> {
         ("Messages today", ceilings.daily_limit),
         ("Messages this month", ceilings.monthly_limit),
     ];
-    for ((what, ceiling), used) in periods.into_iter().zip(found.messages) {
+    for ((label, ceiling), used) in periods.into_iter().zip(found.messages) {
         // Messages are counted only where a limit is set.
         let used = used.and_then(|used| u64::try_from(used).ok());
-        rows.extend(used.map(|used| UsageRow { what, used, ceiling: ceiling.map(u64::from) }));
+        rows.extend(used.map(|used| UsageRow { label, used, ceiling: ceiling.map(u64::from) }));
     }
     rows
 }
 
-pub(super) fn limits(found: &AccountUsage) -> Vec<(&'static str, String)> {
+pub(super) fn other_limits(found: &AccountUsage) -> Vec<(&'static str, String)> {
     let ceilings = &found.ceilings;
     let days = |days: u32| if days == 1 { "1 day".to_owned() } else { format!("{days} days") };
     let mut limits = Vec::new();

@@ -19,6 +19,7 @@ pub(crate) struct KeyRow {
 
 /// Result of the form for a new key.
 pub(crate) enum NewKeyResult {
+    /// The form was not sent, or was refused.
     Nothing,
     /// A new key, shown only this time.
     New(String),

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_commas_can_be_followed() {
+    fn links_keep_filter_values_with_commas() {
         for value in ["a,b", "a", "\"a\"", "a \"b\", c", " a ", "a\"b", "(none)"] {
             assert_eq!(split(&quoted(value)), [value], "{value}");
         }
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_survives_its_own_query() {
+    fn a_query_is_read_back_from_its_query_string() {
         let text = "?range=month&by=tag&metric=sent&bots=1&domain=a.example%2Cb.example&tag=%28none%29";
         let (parsed, _) = query(&text[1..]);
         assert_eq!(parsed.query(), text);

@@ -1,4 +1,4 @@
-//! The time series by one or two dimensions as CSV; by recipient domain, the largest of them without a series.
+//! CSV file of the time series by one or two dimensions. By recipient domain, it has the totals of the largest domains.
 
 use postroad_app::access::Operation;
 use postroad_app::analytics::{
@@ -6,7 +6,7 @@ use postroad_app::analytics::{
 };
 
 use super::analytics_query::{AnalyticsQuery, RECIPIENT_DOMAIN};
-use super::show::shown;
+use super::show::value_text;
 use crate::answer::{Answer, download};
 use crate::csv::cell;
 use crate::path::Path;
@@ -58,7 +58,7 @@ fn top_csv(top: &Top) -> String {
     let mut text = RECIPIENT_DOMAIN.to_owned();
     push_names(&mut text);
     for entry in &top.entries {
-        text.push_str(&cell(&shown(&entry.value)));
+        text.push_str(&cell(&value_text(&entry.value)));
         push_figures(&mut text, &entry.figures);
     }
     text
@@ -76,7 +76,7 @@ fn csv(series: &Timeseries, dimensions: &[Dimension]) -> String {
             if one.is_rest {
                 "(the rest)".to_owned()
             } else {
-                one.values.get(at).map(shown).unwrap_or_default()
+                one.values.get(at).map(value_text).unwrap_or_default()
             }
         };
         let mut values = String::new();

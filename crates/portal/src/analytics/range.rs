@@ -10,15 +10,15 @@ const DAY: Duration = Duration::from_hours(24);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) name: &'static str,
-    pub(super) words: &'static str,
+    pub(super) label: &'static str,
     days: u32,
 }
 
 pub(super) const RANGES: [Range; 4] = [
-    Range { name: "day", words: "24 hours", days: 1 },
-    Range { name: "week", words: "7 days", days: 7 },
-    Range { name: "month", words: "30 days", days: 30 },
-    Range { name: "quarter", words: "90 days", days: 90 },
+    Range { name: "day", label: "24 hours", days: 1 },
+    Range { name: "week", label: "7 days", days: 7 },
+    Range { name: "month", label: "30 days", days: 30 },
+    Range { name: "quarter", label: "90 days", days: 90 },
 ];
 
 impl Range {
@@ -45,7 +45,7 @@ impl Range {
     }
 }
 
-/// The finest granularity that a chart of this length can show.
+/// Default granularity of a chart of this length.
 pub(super) fn granularity_for(length: Duration) -> Granularity {
     match length {
         length if length <= DAY * 2 => Granularity::Hour,

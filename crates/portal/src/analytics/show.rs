@@ -35,19 +35,19 @@ struct Figure {
 
 struct Choice {
     value: &'static str,
-    words: &'static str,
+    label: &'static str,
     is_chosen: bool,
 }
 
 struct FilterField {
     name: &'static str,
-    words: &'static str,
+    label: &'static str,
     value: String,
 }
 
 /// A filter that is set.
 struct Chip {
-    words: String,
+    label: String,
     /// Link to the page without this filter.
     without: String,
 }
@@ -81,6 +81,7 @@ struct AnalyticsAnswer {
     /// Local times in the zone of the query.
     from: String,
     to: String,
+    /// Whether all events up to now are counted.
     is_current: bool,
 }
 
@@ -135,25 +136,25 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         Dimension::ALL.map(|one| dimension_choice(one, query.by == TopBy::Dimension(one))).into();
     dimensions.push(Choice {
         value: RECIPIENT_DOMAIN,
-        words: "Recipient domain",
+        label: "Recipient domain",
         is_chosen: query.by == TopBy::RecipientDomain,
     });
     page(&AnalyticsPage {
         layout,
         ranges: RANGES
-            .map(|one| Choice { value: one.name, words: one.words, is_chosen: one == query.range })
+            .map(|one| Choice { value: one.name, label: one.label, is_chosen: one == query.range })
             .into(),
         dimensions,
         also: Dimension::ALL.map(|one| dimension_choice(one, query.also == Some(one))).into(),
         metrics: METRICS
             .map(|one| Choice {
                 value: one.as_str(),
-                words: metric_words(one),
+                label: metric_label(one),
                 is_chosen: query.metric == Some(one),
             })
             .into(),
         granularities: ["minute", "hour", "day", "month"]
-            .map(|one| Choice { value: one, words: one, is_chosen: query.granularity_name == one })
+            .map(|one| Choice { value: one, label: one, is_chosen: query.granularity_name == one })
             .into(),
         fields: fields(&query),
         keys: keys(&query, &names),
@@ -161,7 +162,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         shown,
         parts: &PARTS,
         by: match query.by {
-            TopBy::Dimension(dimension) => words(dimension),
+            TopBy::Dimension(dimension) => dimension_label(dimension),
             TopBy::RecipientDomain => "Recipient domain",
         },
         csv: format!("/servers/{server}/analytics/csv{}", query.query()),
@@ -198,7 +199,7 @@ async fn answer(
 }
 
 fn dimension_choice(dimension: Dimension, is_chosen: bool) -> Choice {
-    Choice { value: dimension.as_str(), words: words(dimension), is_chosen }
+    Choice { value: dimension.as_str(), label: dimension_label(dimension), is_chosen }
 }
 
 /// Text fields of filters; the filter for keys is a list instead.
@@ -209,7 +210,7 @@ fn fields(query: &AnalyticsQuery) -> Vec<FilterField> {
     };
     let field = |dimension: Dimension| FilterField {
         name: dimension.as_str(),
-        words: words(dimension),
+        label: dimension_label(dimension),
         value: text(dimension),
     };
     Dimension::ALL.into_iter().filter(|one| *one != Dimension::Credential).map(field).collect()
@@ -239,8 +240,8 @@ fn chip(query: &AnalyticsQuery, names: &KeyNames, (dimension, text): &(Dimension
         (Dimension::Credential, Ok(id)) => names.of(id),
         _ => text.clone(),
     };
-    let words = format!("{}: {value}", words(*dimension));
-    Chip { words, without: query.query_with(*dimension, "") }
+    let label = format!("{}: {value}", dimension_label(*dimension));
+    Chip { label, without: query.query_with(*dimension, "") }
 }
 
 fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
@@ -254,8 +255,8 @@ fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
     };
     let seconds = |label, of: fn(&Figures) -> Option<f64>| Figure {
         label,
-        value: took(of(now)),
-        before: took(of(then)),
+        value: duration_text(of(now)),
+        before: duration_text(of(then)),
     };
     vec![
         counted("Accepted", Metric::Accepted),
@@ -273,7 +274,7 @@ fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
 
 fn top_row(query: &AnalyticsQuery, names: &KeyNames, entry: &TopEntry) -> TopRow {
     let (figures, rates) = (&entry.figures, entry.figures.rates());
-    let text = shown(&entry.value);
+    let text = value_text(&entry.value);
     let name = match &entry.value {
         DimensionValue::Number(id) => names.of(*id),
         _ => text.clone(),
@@ -295,7 +296,7 @@ fn top_row(query: &AnalyticsQuery, names: &KeyNames, entry: &TopEntry) -> TopRow
     }
 }
 
-pub(super) fn shown(value: &DimensionValue) -> String {
+pub(super) fn value_text(value: &DimensionValue) -> String {
     match value {
         DimensionValue::None => NONE.to_owned(),
         DimensionValue::Text(text) => text.clone(),
@@ -303,11 +304,11 @@ pub(super) fn shown(value: &DimensionValue) -> String {
     }
 }
 
-fn took(seconds: Option<f64>) -> String {
+fn duration_text(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "–".to_owned(), |seconds| crate::shown::duration((seconds * 1e6) as i64))
 }
 
-fn words(dimension: Dimension) -> &'static str {
+fn dimension_label(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Domain => "Sender domain",
         Dimension::Tag => "Tag",
@@ -321,7 +322,7 @@ fn words(dimension: Dimension) -> &'static str {
     }
 }
 
-fn metric_words(metric: Metric) -> &'static str {
+fn metric_label(metric: Metric) -> &'static str {
     match metric {
         Metric::Accepted => "Accepted",
         Metric::Sent => "Delivered",

@@ -1,4 +1,4 @@
-//! Filters of the log: operation, kind of the thing and its id, kind of the actor, days.
+//! Filters of the log: operation, kind and id of the object (its subject), kind of the actor, days.
 
 use postroad_app::access::Operation;
 use postroad_store::{AuditFilter, HiddenActors};
@@ -9,7 +9,7 @@ use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::query::query;
 
-/// Kinds of actors: value and words.
+/// Kinds of actors: value and label.
 const ACTORS: [(&str, &str); 5] = [
     ("user", "People"),
     ("server_key", "Keys of servers"),
@@ -18,7 +18,7 @@ const ACTORS: [(&str, &str); 5] = [
     ("command_line", "Command line"),
 ];
 
-/// Kinds of things.
+/// Kinds of objects.
 const SUBJECTS: [&str; 16] = [
     "account",
     "account_key",
@@ -41,7 +41,7 @@ const SUBJECTS: [&str; 16] = [
 /// A choice of a list.
 pub(super) struct Choice {
     pub(super) value: &'static str,
-    pub(super) words: String,
+    pub(super) label: String,
     pub(super) is_chosen: bool,
 }
 
@@ -108,9 +108,9 @@ impl Filters {
     }
 
     pub(super) fn actors(&self) -> Vec<Choice> {
-        let choice = |(value, words): (&'static str, &str)| Choice {
+        let choice = |(value, label): (&'static str, &str)| Choice {
             value,
-            words: words.to_owned(),
+            label: label.to_owned(),
             is_chosen: value == self.actor,
         };
         ACTORS.map(choice).into()
@@ -119,7 +119,7 @@ impl Filters {
     pub(super) fn subjects(&self) -> Vec<Choice> {
         let choice = |value: &'static str| Choice {
             value,
-            words: kind_words(value),
+            label: kind_words(value),
             is_chosen: value == self.subject,
         };
         SUBJECTS.map(choice).into()

@@ -1,4 +1,4 @@
-//! Entries as rows: names of people and things, links, and the fields that differ.
+//! Entries as rows: names of people and objects, links, and the fields that differ.
 
 use postroad_app::accounts::{ActorName, NamedAuditEntry, SubjectName};
 use postroad_store::AuditEntry;
@@ -22,7 +22,7 @@ pub(super) struct Row {
     pub(super) actor: String,
     pub(super) address: String,
     pub(super) operation: String,
-    /// Kind of the thing, in words.
+    /// Kind of the object, in words.
     pub(super) kind: String,
     pub(super) name: String,
     /// Page of the object, if it has one and still exists.
@@ -32,8 +32,8 @@ pub(super) struct Row {
     pub(super) differences: Vec<Difference>,
 }
 
-/// An entry as a row. `is_own` is false for the log of another account or of the installation, whose objects have pages
-/// elsewhere.
+/// An entry as a row. `is_own` is false for the log of another account or of the installation; its account, people,
+/// account keys and pools then have no link.
 pub(super) fn row(named: NamedAuditEntry, is_own: bool) -> Row {
     let NamedAuditEntry { entry, actor, subject } = named;
     let path = subject_path(&entry, &subject, is_own).filter(|_| subject.exists);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn people_and_keys_have_names() {
+    fn actors_are_shown_by_name() {
         let person =
             |name: &str| ActorName::Person { name: name.to_owned(), email: "anna@shop.example".to_owned() };
         assert_eq!(actor_words(person("Anna Berg")), "Anna Berg (anna@shop.example)");

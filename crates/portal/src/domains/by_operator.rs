@@ -20,37 +20,38 @@ fn read_switch(fields: &Fields, name: &str) -> Option<bool> {
     }
 }
 
+/// Owner of a server's domains, and path of their list.
 fn of_server(server: i64) -> (NamedOwner, String) {
     let owner = NamedOwner { server: Some(ServerId(server)), account: None };
     (owner, format!("/servers/{server}/domains"))
 }
 
 pub(super) async fn set_verified(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
-    verify(of_server(server), &name, &form).await
+    save_verified(of_server(server), &name, &form).await
 }
 
 pub(super) async fn set_verified_of_account(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let domain = NamedDomain::find(&form.visit, path).await?;
-    verify((domain.owner, domain.list), &domain.name, &form).await
+    save_verified((domain.owner, domain.list), &domain.name, &form).await
 }
 
 pub(super) async fn set_tracking(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
-    track(of_server(server), &name, &form).await
+    save_tracking(of_server(server), &name, &form).await
 }
 
 pub(super) async fn set_tracking_of_account(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let domain = NamedDomain::find(&form.visit, path).await?;
-    track((domain.owner, domain.list), &domain.name, &form).await
+    save_tracking((domain.owner, domain.list), &domain.name, &form).await
 }
 
 /// Sets the verification by the field `verified`: filled to count the domain as verified, empty to end that.
-async fn verify((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
+async fn save_verified((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
     let (visit, verified) = (&form.visit, form.fields.is_ticked("verified"));
     let view = visit.app().set_domain_verified_as(&visit.by, owner, name, verified).await?;
     Ok(see_other(&format!("{list}/{}?done=saved", view.domain.name)))
 }
 
-async fn track((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
+async fn save_tracking((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
     let (visit, fields) = (&form.visit, &form.fields);
     let tracking = DomainTracking {
         opens: read_switch(fields, "opens"),

@@ -10,7 +10,7 @@ pub(super) struct Filters(pub(super) DomainSelection);
 
 pub(super) struct StateChoice {
     pub(super) value: &'static str,
-    pub(super) words: &'static str,
+    pub(super) label: &'static str,
     pub(super) is_chosen: bool,
 }
 
@@ -31,7 +31,7 @@ impl Filters {
     pub(super) fn states(&self) -> Vec<StateChoice> {
         let choice = |state: DomainState| StateChoice {
             value: state.as_str(),
-            words: match state {
+            label: match state {
                 DomainState::Verified => "Verified",
                 DomainState::Failing => "Failing",
                 DomainState::NotVerified => "Not verified",

@@ -44,6 +44,7 @@ pub(super) struct ListPage {
     pub(super) states: Vec<StateChoice>,
     pub(super) next: Option<String>,
     pub(super) problem: Option<String>,
+    /// Name as typed in the form for a new domain.
     pub(super) name: String,
 }
 

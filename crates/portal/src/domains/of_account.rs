@@ -20,13 +20,13 @@ use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::{Form, Visit};
 
-/// Names in the path of the list; without an account, the person's own account.
+/// Parameters in the path of the list; without `account`, it is the person's own account.
 #[derive(Deserialize)]
 pub(super) struct ListPath {
     account: Option<i64>,
 }
 
-/// Names in the path of a domain.
+/// Parameters in the path of a domain.
 #[derive(Deserialize)]
 pub(super) struct DomainPath {
     account: Option<i64>,
@@ -47,8 +47,8 @@ impl NamedDomain {
         Ok(Self { owner: owner(&account), list: list_path(&account), name: path.name, account })
     }
 
-    fn to_page(&self, view: &DomainView, done: &str) -> Response {
-        to_page(&self.list, view, done)
+    fn redirect_to(&self, view: &DomainView, done: &str) -> Response {
+        redirect_to(&self.list, view, done)
     }
 }
 
@@ -64,7 +64,7 @@ fn list_path(account: &ViewedAccount) -> String {
     format!("{}/domains", account.base)
 }
 
-fn to_page(list: &str, view: &DomainView, done: &str) -> Response {
+fn redirect_to(list: &str, view: &DomainView, done: &str) -> Response {
     see_other(&format!("{list}/{}?done={done}", view.domain.name))
 }
 
@@ -89,11 +89,11 @@ async fn list_with(
     let layout = visit.layout(title, account.section).await?;
     let next = next.map(|after| filters.query(&after.to_string()));
     let path = list_path(&account);
-    let shown = |view: &DomainView| match view.domain.server_id {
+    let domain_row = |view: &DomainView| match view.domain.server_id {
         Some(server) => row(view, &format!("/servers/{server}/domains"), Some("of a server")),
         None => row(view, &path, None),
     };
-    let rows = domains.iter().map(shown).collect();
+    let rows = domains.iter().map(domain_row).collect();
     let hint = "All servers of the account send from it.";
     let (states, name, account) = (filters.states(), name.to_owned(), Some(account));
     page_with(status, &ListPage { layout, account, path, hint, rows, filters, states, next, problem, name })
@@ -105,11 +105,13 @@ pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
     let name = fields.text("name");
     let (app, owner, list) = (visit.app(), owner(&account), list_path(&account));
     match app.create_domain_as(&visit.by, owner, name, read_key(&fields), None).await {
-        Ok(created) => Ok(to_page(&list, &created.value, "created&ceiling=domains")),
+        Ok(created) => Ok(redirect_to(&list, &created.value, "created&ceiling=domains")),
         // Submitted twice, or added earlier: in both cases show its page.
-        Err(DomainRefusal::Exists) => {
-            Ok(to_page(&list, &app.find_domain_as(&visit.by, owner, name, Operation::DomainsGet).await?, ""))
-        }
+        Err(DomainRefusal::Exists) => Ok(redirect_to(
+            &list,
+            &app.find_domain_as(&visit.by, owner, name, Operation::DomainsGet).await?,
+            "",
+        )),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
             list_with(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text), name).await
@@ -148,7 +150,7 @@ pub(super) async fn unshare(Path(path): Path<DomainPath>, form: Form) -> Answer 
     let view = visit.app().find_domain_as(&visit.by, owner, name, Operation::DomainsUnshare).await?;
     let id = DomainLinkId(form.fields.number("link").unwrap_or_default());
     visit.app().unshare_domain(&visit.by, owner, name, id).await?;
-    Ok(domain.to_page(&view, "unshared"))
+    Ok(domain.redirect_to(&view, "unshared"))
 }
 
 pub(super) async fn zone(Path(path): Path<DomainPath>, visit: Visit) -> Answer {
@@ -162,14 +164,14 @@ pub(super) async fn verify(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;
     let view = visit.app().verify_domain_as(&visit.by, domain.owner, &domain.name).await?;
-    Ok(domain.to_page(&view, "checked"))
+    Ok(domain.redirect_to(&view, "checked"))
 }
 
 pub(super) async fn rotate_dkim(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let (visit, key) = (&form.visit, read_key(&form.fields));
     let domain = NamedDomain::find(visit, path).await?;
     let view = visit.app().rotate_dkim_as(&visit.by, domain.owner, &domain.name, key).await?;
-    Ok(domain.to_page(&view, "created"))
+    Ok(domain.redirect_to(&view, "created"))
 }
 
 pub(super) async fn delete(Path(path): Path<DomainPath>, form: Form) -> Answer {

@@ -18,6 +18,7 @@ struct KeyRow {
     selector: String,
     algorithm: &'static str,
     state: &'static str,
+    /// Class with the colour of the state.
     tone: &'static str,
     created_at: When,
 }
@@ -42,6 +43,7 @@ pub(super) struct DomainPage {
     operator: Option<OperatorForm>,
     name: String,
     is_verified: bool,
+    /// Whether the operator verified it, without DNS.
     is_by_operator: bool,
     failing_since: Option<When>,
     checked_at: Option<When>,

@@ -5,7 +5,7 @@ use postroad_store::DomainTracking;
 /// A choice of a switch that is on, off, or as the server has it.
 pub(super) struct SwitchChoice {
     pub(super) value: &'static str,
-    pub(super) words: &'static str,
+    pub(super) label: &'static str,
     pub(super) is_chosen: bool,
 }
 
@@ -25,6 +25,6 @@ impl OperatorForm {
 
 fn choices(setting: Option<bool>) -> Vec<SwitchChoice> {
     [("", "as the server has it", None), ("on", "on", Some(true)), ("off", "off", Some(false))]
-        .map(|(value, words, meaning)| SwitchChoice { value, words, is_chosen: setting == meaning })
+        .map(|(value, label, meaning)| SwitchChoice { value, label, is_chosen: setting == meaning })
         .into()
 }

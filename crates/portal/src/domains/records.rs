@@ -13,6 +13,7 @@ pub(crate) struct RecordRow {
     pub(crate) value: String,
     pub(crate) is_required: bool,
     pub(crate) status: &'static str,
+    /// Class with the colour of the status.
     pub(crate) tone: &'static str,
     pub(crate) found: Vec<String>,
     pub(crate) hint: Option<String>,

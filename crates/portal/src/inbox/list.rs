@@ -71,7 +71,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
         layout,
         base: "/inbox".to_owned(),
         live: "/inbox/live".to_owned(),
-        about: "Mail that this installation sent and caught: it went through the whole pipeline and left nobody's machine. It \
+        about: "Mail that this installation sent and caught: it went through the whole pipeline, but never left this machine. It \
                 is kept in memory until the program ends.",
         question: "Delete all caught messages?",
         rows,

@@ -26,14 +26,14 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (_, layout) = visit.server_layout(server, "Inbox", Section::Inbox).await?;
     let q = visit.query.text("q");
     let before = visit.query.number("before").map(MessageId);
-    let wanted = SearchRequest {
+    let request = SearchRequest {
         q: Some(q.to_owned()).filter(|q| !q.is_empty()),
         statuses: vec![Status::Held],
         ..SearchRequest::default()
     };
     let is_live = caller.mode == ServerMode::Live;
     let (mut rows, mut next, mut problem) = (Vec::new(), None, None);
-    match wanted.filter() {
+    match request.filter() {
         _ if is_live => {}
         Err(problems) => problem = Some(sentences(&problems)),
         Ok(filter) => {

@@ -56,7 +56,7 @@ struct MessagePage {
 
 pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
-    let view = parsed(&visit, &caught).await?;
+    let view = parse(&visit, &caught).await?;
     let subject = if caught.subject.is_empty() { "(no subject)" } else { &caught.subject };
     let layout = visit.layout(subject, Section::Inbox).await?;
     let envelope = Envelope {
@@ -73,7 +73,7 @@ pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
     message_page(&visit, layout, envelope, Some(view))
 }
 
-/// The page of a message; `None` if retention has removed its content.
+/// The page of a message; `view` is `None` if retention has removed its content.
 pub(super) fn message_page(
     visit: &Visit,
     layout: Layout,
@@ -82,9 +82,10 @@ pub(super) fn message_page(
 ) -> Answer {
     let mut extracted = view.as_ref().map(extract).unwrap_or_default();
     extracted.links.truncate(LINKS_MAX);
-    let first = if view.as_ref().is_some_and(|view| view.html_body.is_some()) { "preview" } else { "text" };
+    let default_tab =
+        if view.as_ref().is_some_and(|view| view.html_body.is_some()) { "preview" } else { "text" };
     let wanted = visit.query.text("view");
-    let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or(first);
+    let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or(default_tab);
     page(&MessagePage {
         layout,
         size: bytes(envelope.size),
@@ -99,7 +100,7 @@ pub(super) fn message_page(
 
 pub(super) async fn preview(Path(id): Path<u64>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
-    let view = parsed(&visit, &caught).await?;
+    let view = parse(&visit, &caught).await?;
     preview_of(&visit, view).await
 }
 
@@ -110,7 +111,7 @@ pub(super) async fn raw(Path(id): Path<u64>, visit: Visit) -> Answer {
 
 pub(super) async fn attachment(Path((id, number)): Path<(u64, usize)>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
-    let mut view = parsed(&visit, &caught).await?;
+    let mut view = parse(&visit, &caught).await?;
     let at = number.checked_sub(1).filter(|at| *at < view.attachments.len()).ok_or(Problem::NotFound)?;
     let file = view.attachments.swap_remove(at);
     Ok(download("application/octet-stream", &file.filename, file.content))
@@ -120,7 +121,7 @@ fn find(visit: &Visit, id: u64) -> Result<Arc<CaughtMessage>, Problem> {
     inbox(visit, Operation::InstallationInbox)?.find(id).ok_or(Problem::NotFound)
 }
 
-async fn parsed(visit: &Visit, caught: &Arc<CaughtMessage>) -> Result<MessageView, Problem> {
+async fn parse(visit: &Visit, caught: &Arc<CaughtMessage>) -> Result<MessageView, Problem> {
     let _permit = visit.state.work.body(visit.person.user.account_id).await?;
     let caught = Arc::clone(caught);
     let parsed = tokio::task::spawn_blocking(move || view_message(&caught.raw)).await;

@@ -17,7 +17,7 @@ use crate::state::PortalState;
 
 /// Bytes of a body that are kept; the rest is read and dropped.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// Longer bodies are refused.
+/// Longer bodies are answered with 404.
 const READ_BYTES_MAX: usize = 1 << 20;
 const HEADERS_MAX: usize = 60;
 const VALUE_BYTES_MAX: usize = 1_000;

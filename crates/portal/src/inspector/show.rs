@@ -15,7 +15,7 @@ use crate::redirect::see_other;
 use crate::shown::{When, beginning, beginning_on_page, bytes, first_headers};
 use crate::visit::{Form, Visit};
 
-/// Bytes of a body and of headers in the list: first of the newest request, then of each other request. A page with fifty
+/// Bytes of a body and of its headers in the list: of the newest request, and of each other request. A page with fifty
 /// requests stays below 100 kB.
 const NEWEST_BYTES: (usize, usize) = (6_000, 3_000);
 const LISTED_BYTES: (usize, usize) = (500, 400);
@@ -39,6 +39,7 @@ struct RequestRow {
     event: Option<String>,
 }
 
+/// An inspector in use.
 struct Open {
     url: String,
     until: When,

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{AccountId, ServerId, Timestamp};
 use tokio::sync::watch;
 
-/// Servers with an inspector at the same time; a new one replaces the oldest of the account that has most.
+/// Maximum number of servers with an inspector. A further one replaces the oldest of the account that has the most.
 const INSPECTORS_MAX: usize = 200;
 const REQUESTS_MAX: usize = 50;
 /// Maximum number of bytes of all requests of one inspector.
@@ -22,12 +22,14 @@ const TOKEN_BYTES: usize = 18;
 /// A received request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Received {
+    /// 1, 2, 3 …; set when the request is stored.
     pub(super) number: u64,
     pub(super) at: Timestamp,
     pub(super) method: String,
     pub(super) query: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
+    /// Whether `body` is only the beginning.
     pub(super) is_cut: bool,
     /// The status of our answer.
     pub(super) status: u16,
@@ -47,7 +49,9 @@ struct Inspector {
     until: Timestamp,
     /// Newest first.
     requests: VecDeque<Arc<Received>>,
+    /// Number of requests received so far.
     count: u64,
+    /// Number of changes, for open pages.
     changed: watch::Sender<u64>,
 }
 
@@ -112,10 +116,11 @@ impl Inspectors {
         let mut all = self.lock();
         // Compared by hash, so that the time reveals nothing about a token.
         let wanted = digest(&SHA256, token.as_bytes());
-        let is_it = |inspector: &&mut Inspector| {
+        let has_token = |inspector: &&mut Inspector| {
             digest(&SHA256, inspector.token.as_bytes()).as_ref() == wanted.as_ref()
         };
-        let Some(inspector) = all.values_mut().find(is_it).filter(|found| found.until > received.at) else {
+        let Some(inspector) = all.values_mut().find(has_token).filter(|found| found.until > received.at)
+        else {
             return false;
         };
         inspector.count += 1;
@@ -141,7 +146,7 @@ fn snapshot(inspector: &Inspector) -> Snapshot {
     }
 }
 
-/// The oldest one of the account that has most.
+/// The oldest inspector of the account that has the most.
 fn find_replaceable(all: &HashMap<ServerId, Inspector>) -> Option<ServerId> {
     let mut counts: HashMap<AccountId, usize> = HashMap::new();
     for inspector in all.values() {
@@ -170,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_kept_by_count_by_size_and_for_a_day() {
+    fn requests_are_limited_in_number_size_and_time() {
         let (inspectors, now) = (Inspectors::default(), Timestamp::from_micros(1_000_000));
         let token = inspectors.open(AccountId(1), ServerId(1), now).map(|one| one.token).unwrap_or_default();
         assert!(!inspectors.take("other", received(now, "x")));
@@ -191,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_inspector_ends_for_a_new_one() {
+    fn a_new_inspector_replaces_the_oldest() {
         let inspectors = Inspectors::default();
         for id in 0..=INSPECTORS_MAX as i64 {
             let now = Timestamp::from_micros(1_000_000 + id);

@@ -19,13 +19,13 @@ use crate::visit::{Form, Visit};
 const GRACE_HOURS: [i64; 5] = [24, 0, 1, 7 * 24, 30 * 24];
 
 pub(super) async fn revoke(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
-    let id = of_server(&form.visit, server, key).await?;
+    let id = find_key(&form.visit, server, key).await?;
     form.visit.app().revoke_credential_as(&form.visit.by, id).await?;
     Ok(see_other(&format!("/servers/{server}/keys?done=revoked")))
 }
 
 pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
-    let id = of_server(&form.visit, server, key).await?;
+    let id = find_key(&form.visit, server, key).await?;
     let hours = form.fields.number("hours").filter(|hours| GRACE_HOURS.contains(hours));
     let grace = Duration::from_hours(hours.unwrap_or(GRACE_HOURS[0]).unsigned_abs());
     let created = form.visit.app().rotate_credential_as(&form.visit.by, id, grace).await?;
@@ -35,7 +35,7 @@ pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) ->
 /// Changes name, networks, last day, and whether the key holds messages.
 pub(super) async fn update(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let id = of_server(&visit, server, key).await?;
+    let id = find_key(&visit, server, key).await?;
     let changed = match read(&fields) {
         Ok(request) => visit.app().update_credential(&visit.by, id, request).await.map_err(Problem::from),
         Err(text) => Err(Problem::Invalid(text)),
@@ -65,7 +65,7 @@ fn read_new_last_day(fields: &Fields) -> Result<Change<Timestamp>, String> {
 }
 
 /// The key, if it belongs to this server: a key is changed on the page of its own server.
-async fn of_server(visit: &Visit, server: i64, key: i64) -> Result<CredentialId, Problem> {
+async fn find_key(visit: &Visit, server: i64, key: i64) -> Result<CredentialId, Problem> {
     let credential = visit.app().find_credential_as(&visit.by, CredentialId(key)).await?;
     if credential.server_id == ServerId(server) { Ok(credential.id) } else { Err(Problem::NotFound) }
 }

@@ -17,7 +17,7 @@ use crate::{days, once};
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let created = match request(server, &fields) {
+    let created = match read_request(server, &fields) {
         Ok(request) => visit.app().create_credential(&visit.by, request).await.map_err(Problem::from),
         Err(text) => Err(Problem::Invalid(text)),
     };
@@ -49,7 +49,7 @@ pub(crate) fn read_last_day(fields: &Fields) -> Result<Option<Timestamp>, String
     days::end(day).map(Some).ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())
 }
 
-fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String> {
+fn read_request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String> {
     let (allow, expires_at) = (read_networks(fields)?, read_last_day(fields)?);
     let scope = Scope::parse(fields.text("scope"));
     let scope = scope.ok_or("Choose what the key may do: everything, send only or read only.")?;

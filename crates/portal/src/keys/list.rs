@@ -51,6 +51,7 @@ struct ListPage {
     edit_problem: Option<String>,
     /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
+    /// Whether the server has no key yet.
     is_first: bool,
 }
 

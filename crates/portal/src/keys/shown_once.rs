@@ -28,6 +28,7 @@ struct KeyPage {
     smtp: Option<SmtpAccess>,
     can_send: bool,
     has_domain: bool,
+    /// The first message; `None` until it arrives. The page's script updates it from `/first_message`.
     arrival: Option<Arrival>,
     timeline: NewestRows<TimelineRow>,
 }

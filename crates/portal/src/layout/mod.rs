@@ -140,8 +140,8 @@ impl Layout {
         }
     }
 
-    /// Whether the role of the person allows an operation, such as `servers/delete`: forms that nobody may send are not shown.
-    /// `app` checks it again.
+    /// Whether the role of the person allows an operation, such as `servers/delete`: forms that it does not allow are not
+    /// shown. `app` checks it again.
     pub(crate) fn may(&self, operation: &str) -> bool {
         let Some(operation) = Operation::ALL.iter().find(|known| known.name() == operation) else {
             return false;
@@ -245,11 +245,11 @@ mod tests {
     use super::*;
 
     /// Operations that templates name, in `layout.may("…")`.
-    fn named(folder: &Path, names: &mut Vec<String>) {
+    fn collect_operations(folder: &Path, names: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).expect("the folder is readable") {
             let path = entry.expect("the folder is readable").path();
             if path.is_dir() {
-                named(&path, names);
+                collect_operations(&path, names);
             } else {
                 let text = std::fs::read_to_string(&path).expect("a template is a text");
                 let parts = text.split("layout.may(\"").skip(1);
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn templates_name_operations_that_exist() {
         let mut names = Vec::new();
-        named(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates"), &mut names);
+        collect_operations(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates"), &mut names);
         assert!(names.len() > 50, "{names:?}");
         for name in names {
             assert!(Operation::ALL.iter().any(|known| known.name() == name), "{name}");

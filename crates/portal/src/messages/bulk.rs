@@ -37,7 +37,7 @@ struct JobPage {
     failed: u64,
     done_count: u64,
     total_count: u64,
-    /// Ids of messages with what went wrong; `None` for the job as a whole.
+    /// What went wrong with a message, by its id; without an id, with the job as a whole.
     problems: Vec<(Option<i64>, Sentence)>,
     note: Option<String>,
 }
@@ -54,8 +54,9 @@ struct AskPage {
     back: String,
     search: Search,
     act: &'static str,
-    words: &'static str,
+    label: &'static str,
     consequence: &'static str,
+    /// Whether the action cannot be undone.
     is_final: bool,
     matched: u64,
     count: String,
@@ -64,7 +65,7 @@ struct AskPage {
 }
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
-    // Scheduled messages have a button of their own for the whole search: only cancelling takes one.
+    // Scheduled messages have a separate button for the whole search, because only cancelling works on a search.
     let is_cancel_all = form.fields.text("act") == "cancel_all";
     let act = Act::parse(if is_cancel_all { "cancel" } else { form.fields.text("act") })?;
     let caller = act.caller(&form.visit, server).await?;
@@ -86,7 +87,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
             return ask(&form.visit, server, action, search, counted).await;
         }
         let started = app.start_job(&caller, action, &query, false).await?;
-        return to_job(server, started);
+        return redirect_to_job(server, started);
     }
     let ids: Vec<i64> = form.fields.all("id").take(TICKED_MAX).filter_map(|id| id.parse().ok()).collect();
     if ids.is_empty() {
@@ -115,7 +116,7 @@ async fn ask(
     counted: StartedJob,
 ) -> Answer {
     let (_, layout) = visit.server_layout(server, "All that match", Section::Messages).await?;
-    let (act, words, consequence) = match action {
+    let (act, label, consequence) = match action {
         MessageAction::Retry => ("retry", "Try again now", "Each is tried once, at once."),
         MessageAction::Release => ("release", "Release", "They are sent, to all their recipients."),
         MessageAction::CancelHold => ("cancel_hold", "Cancel", "They are never sent; this cannot be undone."),
@@ -126,12 +127,12 @@ async fn ask(
     page(&AskPage {
         layout,
         server,
-        question: format!("{words}: all that match?"),
+        question: format!("{label}: all that match?"),
         query: search.whole_query(),
         back: format!("/servers/{server}/messages{}", search.query()),
         search,
         act,
-        words,
+        label,
         consequence,
         is_final,
         matched: counted.matched,
@@ -145,11 +146,11 @@ pub(super) async fn erase(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::MessagesErase).await?;
     let address = EmailAddress::parse(form.fields.text("address"))
         .map_err(|error| Problem::Invalid(format!("This is no e-mail address: {error}.")))?;
-    to_job(server, form.visit.app().start_erasure(&caller, &address, false).await?)
+    redirect_to_job(server, form.visit.app().start_erasure(&caller, &address, false).await?)
 }
 
-fn to_job(server: i64, started: StartedJob) -> Answer {
-    let id = started.id.ok_or_else(|| Problem::Internal("a job without an id".to_owned()))?;
+fn redirect_to_job(server: i64, started: StartedJob) -> Answer {
+    let id = started.id.ok_or_else(|| Problem::Internal("a started job has no id".to_owned()))?;
     Ok(see_other(&format!("/servers/{server}/jobs/{id}")))
 }
 

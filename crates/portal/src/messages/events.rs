@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::newest_rows::{NewestRows, escaped_bytes, shortened};
 use crate::shown::{When, duration};
 
+/// Markup of one webhook attempt.
+const ATTEMPT_MARKUP_BYTES: usize = 600;
+
 pub(super) struct EventRow {
     pub(super) id: i64,
     pub(super) seq: i64,
@@ -36,7 +39,7 @@ pub(super) fn event_rows(events: Vec<MessageEvent>, skipped: usize) -> NewestRow
 
 fn bytes_of(row: &EventRow) -> usize {
     let attempt = |attempt: &AttemptRow| {
-        600 + escaped_bytes(&attempt.url) + attempt.error.as_deref().map_or(0, escaped_bytes)
+        ATTEMPT_MARKUP_BYTES + escaped_bytes(&attempt.url) + attempt.error.as_deref().map_or(0, escaped_bytes)
     };
     escaped_bytes(&row.data) + row.attempts.iter().map(attempt).sum::<usize>()
 }

@@ -16,7 +16,7 @@ use crate::path::Path;
 use crate::problem::{Problem, sentences};
 use crate::visit::Visit;
 
-/// Rows of one file.
+/// Maximum number of rows of one file.
 const ROWS_MAX: usize = 100_000;
 /// Rows of one read.
 const PIECE_ROWS: usize = 500;

@@ -36,7 +36,7 @@ pub(super) fn figures_view(found: MessageMetrics) -> FiguresView {
         ("Unsubscriptions", found.unsubscribes),
     ];
     facts.extend(
-        tracked.into_iter().filter(|(_, number)| *number > 0).map(|(what, number)| (what, count(number))),
+        tracked.into_iter().filter(|(_, number)| *number > 0).map(|(label, number)| (label, count(number))),
     );
     let link = |link: postroad_app::analytics::LinkClicks| LinkRow {
         url: link.url,

@@ -42,7 +42,7 @@ struct SavedSearchRow {
 
 struct StatusChoice {
     value: &'static str,
-    words: &'static str,
+    label: &'static str,
     is_chosen: bool,
 }
 
@@ -73,8 +73,8 @@ impl ListPage {
 
     /// Whether the search of the page can be saved.
     fn is_new_search(&self) -> bool {
-        let is_kept = self.searches.iter().any(|search| search.is_current);
-        self.search.is_searching() && self.problem.is_none() && !is_kept
+        let is_saved = self.searches.iter().any(|search| search.is_current);
+        self.search.is_searching() && self.problem.is_none() && !is_saved
     }
 
     #[expect(clippy::unused_self, reason = "templates call methods")]
@@ -99,7 +99,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     }
     let statuses = Status::ALL.map(|status| StatusChoice {
         value: status.as_str(),
-        words: status_words(status),
+        label: status_words(status),
         is_chosen: status.as_str() == search.status,
     });
     let mut first_command = None;
@@ -110,12 +110,12 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     }
     let (domains, _) = app.list_domains(&caller, None, DOMAINS_MAX).await?;
     let current = search.query();
-    let kept = app.list_saved_searches(&visit.person, &caller).await?;
-    let kept = kept.into_iter().map(|kept| SavedSearchRow {
-        id: kept.id.0,
-        name: kept.name,
-        is_current: kept.query == current,
-        query: kept.query,
+    let saved = app.list_saved_searches(&visit.person, &caller).await?;
+    let saved = saved.into_iter().map(|saved| SavedSearchRow {
+        id: saved.id.0,
+        name: saved.name,
+        is_current: saved.query == current,
+        query: saved.query,
     });
     page(&ListPage {
         layout,
@@ -128,7 +128,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         next,
         is_later: before.is_some(),
         first_command,
-        searches: kept.collect(),
+        searches: saved.collect(),
     })
 }
 

@@ -1,5 +1,5 @@
-//! Remote pictures in the HTML of a message. They are loaded here, by the client with the guard of webhooks, and
-//! embedded as data: the reader's browser connects to nobody, and the sender does not learn its address.
+//! Remote pictures in the HTML of a message. They are loaded here, by an HTTP client with the same guard as for webhooks, and
+//! embedded as data: the reader's browser connects to nobody, and the sender does not learn its IP address.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-/// Pictures of one message.
+/// Maximum number of pictures of one message.
 const PICTURES_MAX: usize = 40;
 const BYTES_MAX: usize = 8 << 20;
 const CONNECTIONS_MAX: usize = 6;
@@ -28,18 +28,18 @@ const TIME_MAX: Duration = Duration::from_secs(8);
 const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The HTML with the pictures that could be loaded.
-pub(super) async fn put_in(visit: &Visit, html: String) -> Result<String, Problem> {
+pub(super) async fn embed(visit: &Visit, html: String) -> Result<String, Problem> {
     let _permit = visit.state.work.pictures(visit.person.user.account_id).await?;
     let Some(http) = &visit.state.pictures else { return Ok(html) };
-    let blocking = |error: tokio::task::JoinError| Problem::Internal(error.to_string());
+    let failed = |error: tokio::task::JoinError| Problem::Internal(error.to_string());
     let (html, addresses) = tokio::task::spawn_blocking(move || {
         let addresses = find(&html);
         (html, addresses)
     })
     .await
-    .map_err(blocking)?;
+    .map_err(failed)?;
     let pictures = load(http, addresses).await;
-    tokio::task::spawn_blocking(move || replace(&html, &pictures)).await.map_err(blocking)
+    tokio::task::spawn_blocking(move || replace(&html, &pictures)).await.map_err(failed)
 }
 
 /// Addresses of pictures, each once.
@@ -92,7 +92,7 @@ fn replace(html: &str, pictures: &HashMap<String, String>) -> String {
 }
 
 /// Calls `change` for the address of every picture: `img`, `background`, and `url(…)` in styles. Returns the HTML with
-/// the new addresses; `None` if it cannot be parsed, then it has no pictures.
+/// the new addresses; `None` if it cannot be parsed.
 fn rewrite(html: &str, change: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let change = RefCell::new(change);
     // A style sheet arrives in pieces.

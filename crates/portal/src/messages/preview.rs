@@ -19,7 +19,7 @@ use crate::visit::Visit;
 /// `sandbox` without any permission: no scripts, no forms, no navigation of the surrounding page, a separate origin.
 const POLICY: &str = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'self'";
-/// Embedded pictures: each needs a pass over the HTML.
+/// Maximum number of embedded pictures: each needs a pass over the HTML.
 const PICTURES_MAX: usize = 50;
 /// Total size of embedded pictures.
 const PICTURES_BYTES_MAX: usize = 4 << 20;
@@ -33,14 +33,14 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
 /// The HTML part as the query wants it.
 pub(crate) async fn preview_of(visit: &Visit, view: MessageView) -> Answer {
     let options = PreviewOptions::read(visit);
-    let blocking = |error: tokio::task::JoinError| Problem::Internal(error.to_string());
-    let html = tokio::task::spawn_blocking(move || with_pictures(view)).await.map_err(blocking)?;
+    let failed = |error: tokio::task::JoinError| Problem::Internal(error.to_string());
+    let html = tokio::task::spawn_blocking(move || with_pictures(view)).await.map_err(failed)?;
     let mut html = html.ok_or(Problem::NotFound)?;
     if options.has_images {
-        html = pictures::put_in(visit, html).await?;
+        html = pictures::embed(visit, html).await?;
     }
     let prepare = move || sandboxed(&if options.is_dark { darkened(&html) } else { html });
-    tokio::task::spawn_blocking(prepare).await.map_err(blocking)
+    tokio::task::spawn_blocking(prepare).await.map_err(failed)
 }
 
 /// The HTML as a mail program in dark mode shows it: with the sender's own dark style if there is one, else with
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_of_the_message_are_put_in() {
+    fn pictures_of_the_message_are_embedded() {
         let picture = |content_id: &str, content_type: &str, length| AttachmentView {
             filename: "x".to_owned(),
             content_type: content_type.to_owned(),

@@ -20,8 +20,10 @@ impl PreviewOptions {
         }
     }
 
+    /// Query string of the page's tab `view`; of the frame's source if `view` is empty.
     fn query(self, view: &str) -> String {
         let on = |is_on: bool| if is_on { "1" } else { "" };
+        // The frame's source is the same for a phone; only the page shows it narrower.
         let phone = if view.is_empty() { "" } else { on(self.is_phone) };
         query(&[
             ("view", view),
@@ -37,7 +39,7 @@ impl PreviewOptions {
     }
 
     pub(crate) fn toggles(self) -> Vec<Toggle> {
-        let toggle = |words, is_on, other: Self| Toggle { words, is_on, path: other.query("preview") };
+        let toggle = |label, is_on, other: Self| Toggle { label, is_on, path: other.query("preview") };
         vec![
             toggle("Desktop", !self.is_phone, Self { is_phone: false, ..self }),
             toggle("Phone", self.is_phone, Self { is_phone: true, ..self }),
@@ -51,7 +53,7 @@ impl PreviewOptions {
 
 /// An option of the preview that can be switched on or off.
 pub(crate) struct Toggle {
-    pub(crate) words: &'static str,
+    pub(crate) label: &'static str,
     pub(crate) is_on: bool,
     pub(crate) path: String,
 }

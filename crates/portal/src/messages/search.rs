@@ -36,7 +36,7 @@ impl Tab {
 pub(super) struct Search {
     pub(super) tab: Tab,
     pub(super) q: String,
-    /// Empty for any. Only the tab of all messages has the filters.
+    /// Status to filter by; empty for any. Only the tab of all messages has this filter and the next.
     pub(super) status: &'static str,
     /// Domain of the sender; empty for any.
     pub(super) domain: String,
@@ -59,8 +59,8 @@ impl Search {
         !self.q.is_empty() || !self.status.is_empty() || !self.domain.is_empty()
     }
 
-    /// Whether messages are ticked, to be released, sent or cancelled together.
-    pub(super) fn is_ticked(&self) -> bool {
+    /// Whether the list has check boxes, to release, send or cancel several messages.
+    pub(super) fn has_check_boxes(&self) -> bool {
         self.tab != Tab::All || self.is_delayed()
     }
 
@@ -95,9 +95,9 @@ impl Search {
     }
 
     /// The search as text, for a link to it.
-    pub(super) fn words(&self) -> String {
-        let words = [self.tab.name(), self.status, &self.domain, &self.q];
-        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    pub(super) fn link_text(&self) -> String {
+        let parts = [self.tab.name(), self.status, &self.domain, &self.q];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// The search in the query language, tab and filters included, for a job on all that it finds.
@@ -139,11 +139,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_are_of_the_tab_with_all_messages() {
+    fn only_the_tab_of_all_messages_has_filters() {
         let of = |text: &str| Search::of(&Fields::parse(text.as_bytes()));
         let all = of("q=a+b&status=Sent&domain=example.com&before=3");
         assert_eq!(all.query(), "?q=a+b&status=Sent&domain=example.com");
-        assert_eq!(all.words(), "Sent example.com a b");
+        assert_eq!(all.link_text(), "Sent example.com a b");
         assert!(all.is_searching() && !of("tab=held").is_searching());
         let held = of("tab=held&status=Sent&domain=example.com");
         assert_eq!((held.query().as_str(), held.request().statuses), ("?tab=held", vec![Status::Held]));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_about_the_messages_of_the_list() {
+    fn a_job_gets_the_tab_and_the_filters_as_a_query() {
         let of = |text: &str| Search::of(&Fields::parse(text.as_bytes())).whole_query();
         assert_eq!(of("tab=scheduled&q=tag:news"), "status:Scheduled tag:news");
         assert_eq!(of("tab=held"), "status:Held");

@@ -17,8 +17,8 @@ pub(super) async fn save(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let search = Search::of(&fields);
-    let (words, query) = (search.words(), search.query());
-    visit.app().save_search(&visit.person, &caller, beginning(&words, NAME_BYTES_MAX), &query).await?;
+    let (name, query) = (search.link_text(), search.query());
+    visit.app().save_search(&visit.person, &caller, beginning(&name, NAME_BYTES_MAX), &query).await?;
     Ok(see_other(&format!("/servers/{server}/messages{query}")))
 }
 

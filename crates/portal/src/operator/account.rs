@@ -6,7 +6,7 @@ use postroad_app::accounts::{AccountCeilingsRequest, AccountUpdateRequest, NewSe
 use postroad_model::{AccountId, Change, PoolId, ServerId, ServerMode};
 use postroad_store::{AccountCeilings, ServerFilter};
 
-use crate::account::{UsageRow, usage};
+use crate::account::{UsageRow, usage_rows};
 use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::layout::{Layout, Section, ServerLink};
@@ -33,7 +33,7 @@ struct DeletedServer {
 /// A ceiling in the form; empty for none.
 struct Ceiling {
     name: &'static str,
-    words: &'static str,
+    label: &'static str,
     value: String,
 }
 
@@ -61,10 +61,10 @@ struct AccountPage {
 }
 
 pub(super) async fn show(Path(account): Path<i64>, visit: Visit) -> Answer {
-    form(&visit, account, StatusCode::OK, None).await
+    page_of(&visit, account, StatusCode::OK, None).await
 }
 
-async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String>) -> Answer {
+async fn page_of(visit: &Visit, id: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let viewed = ViewedAccount::of_customer(visit, id).await?;
     let account = visit.app().find_account_as(&visit.by, AccountId(id)).await?;
     let found = visit.app().account_usage(&visit.by, Some(account.id)).await?;
@@ -88,7 +88,7 @@ async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String
             layout,
             account: viewed,
             id,
-            usage: usage(&found),
+            usage: usage_rows(&found),
             pools,
             once: once::new_once(),
             version: account.version,
@@ -106,9 +106,9 @@ async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String
 }
 
 fn ceilings(ceilings: &AccountCeilings) -> Vec<Ceiling> {
-    let ceiling = |name, words, value: Option<u32>| Ceiling {
+    let ceiling = |name, label, value: Option<u32>| Ceiling {
         name,
-        words,
+        label,
         value: value.map(|value| value.to_string()).unwrap_or_default(),
     };
     vec![
@@ -124,8 +124,8 @@ fn ceilings(ceilings: &AccountCeilings) -> Vec<Ceiling> {
     ]
 }
 
-pub(super) async fn update(Path(account): Path<i64>, sent: Form) -> Answer {
-    let Form { visit, fields } = sent;
+pub(super) async fn update(Path(account): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
     let changed = match read(&fields) {
         Ok(request) => {
             let changed = visit.app().update_account_as(&visit.by, AccountId(account), request).await;
@@ -142,7 +142,7 @@ pub(super) async fn update(Path(account): Path<i64>, sent: Form) -> Answer {
 /// The page with the refused form as it was sent; `path` is the path of the form's action, below the page.
 async fn again(visit: &Visit, account: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
-    let page = form(visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
+    let page = page_of(visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
     refilled(page, &format!("/operator/accounts/{account}{path}"), fields, &text).await
 }
 
@@ -173,8 +173,8 @@ fn read(fields: &Fields) -> Result<AccountUpdateRequest, String> {
 }
 
 /// Creates a server of the account.
-pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answer {
-    let Form { visit, fields } = sent;
+pub(super) async fn create_server(Path(account): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
     let request = NewServerRequest {
         account: Some(ViewedAccount::of_customer(&visit, account).await?.id),
         name: fields.text("name").to_owned(),
@@ -190,17 +190,17 @@ pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answe
     }
 }
 
-pub(super) async fn delete(Path(account): Path<i64>, sent: Form) -> Answer {
-    let found = sent.visit.app().find_account_as(&sent.visit.by, AccountId(account)).await?;
-    if sent.fields.text("name") != found.name {
+pub(super) async fn delete(Path(account): Path<i64>, form: Form) -> Answer {
+    let found = form.visit.app().find_account_as(&form.visit.by, AccountId(account)).await?;
+    if form.fields.text("name") != found.name {
         let text = "Type the name of the account to delete it. Nothing was changed.";
         return Err(Problem::Invalid(text.to_owned()));
     }
-    sent.visit.app().delete_account_as(&sent.visit.by, found.id).await?;
+    form.visit.app().delete_account_as(&form.visit.by, found.id).await?;
     Ok(see_other("/operator/accounts?done=removed"))
 }
 
-pub(super) async fn restore(Path(account): Path<i64>, sent: Form) -> Answer {
-    sent.visit.app().restore_account_as(&sent.visit.by, AccountId(account)).await?;
+pub(super) async fn restore(Path(account): Path<i64>, form: Form) -> Answer {
+    form.visit.app().restore_account_as(&form.visit.by, AccountId(account)).await?;
     Ok(see_other(&format!("/operator/accounts/{account}?done=restored")))
 }

@@ -44,6 +44,7 @@ struct AccountsPage {
     suspended: String,
     deleted: Vec<DeletedRow>,
     problem: Option<String>,
+    /// Name as typed in the form for a new account.
     name: String,
 }
 

@@ -23,7 +23,7 @@ const BOUNCES_OFF: &str = "It is off: bounces, complaints and reports do not com
 
 struct Finding {
     is_good: bool,
-    what: &'static str,
+    part: &'static str,
     text: Sentence,
 }
 
@@ -91,6 +91,6 @@ fn of_delivery(health: &Health) -> [Finding; 2] {
     [finding(is_in_time, "Queue", of_queue), finding(health.problems.is_empty(), "Delivery", of_outcomes)]
 }
 
-fn finding(is_good: bool, what: &'static str, text: impl Into<String>) -> Finding {
-    Finding { is_good, what, text: Sentence(text.into()) }
+fn finding(is_good: bool, part: &'static str, text: impl Into<String>) -> Finding {
+    Finding { is_good, part, text: Sentence(text.into()) }
 }

@@ -19,7 +19,7 @@ fn read_role(fields: &Fields) -> Result<UserRole, Problem> {
 }
 
 /// Path of the list that a form was sent from; the field `account` names a customer.
-fn people(fields: &Fields, done: &str) -> String {
+fn list_path(fields: &Fields, done: &str) -> String {
     match fields.number("account") {
         Some(account) => format!("/operator/accounts/{account}/people?done={done}"),
         None => format!("/account/people?done={done}"),
@@ -31,7 +31,7 @@ pub(super) async fn invite(form: Form) -> Answer {
     invite_to(account, form).await
 }
 
-pub(super) async fn to_customer(Path(account): Path<i64>, form: Form) -> Answer {
+pub(super) async fn invite_to_customer(Path(account): Path<i64>, form: Form) -> Answer {
     let account = ViewedAccount::of_customer(&form.visit, account).await?;
     invite_to(account, form).await
 }
@@ -64,21 +64,21 @@ async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
     }
 }
 
-pub(super) async fn role(Path(person): Path<i64>, form: Form) -> Answer {
+pub(super) async fn change_role(Path(person): Path<i64>, form: Form) -> Answer {
     let change = UserChangeRequest { role: Some(read_role(&form.fields)?), ..UserChangeRequest::default() };
     form.visit.app().update_user(&form.visit.by, UserId(person), change).await?;
-    Ok(see_other(&people(&form.fields, "saved")))
+    Ok(see_other(&list_path(&form.fields, "saved")))
 }
 
 pub(super) async fn remove(Path(person): Path<i64>, form: Form) -> Answer {
     form.visit.app().remove_user(&form.visit.by, UserId(person)).await?;
-    Ok(see_other(&people(&form.fields, "removed")))
+    Ok(see_other(&list_path(&form.fields, "removed")))
 }
 
 /// Ends all sessions of a person.
 pub(super) async fn sign_out(Path(person): Path<i64>, form: Form) -> Answer {
     form.visit.app().revoke_sessions_of(&form.visit.by, UserId(person), None).await?;
-    Ok(see_other(&people(&form.fields, "ended")))
+    Ok(see_other(&list_path(&form.fields, "ended")))
 }
 
 pub(super) async fn uninvite(form: Form) -> Answer {
@@ -86,5 +86,5 @@ pub(super) async fn uninvite(form: Form) -> Answer {
     let own = form.visit.person.user.account_id;
     let account = form.fields.number("account").map_or(own, AccountId);
     form.visit.app().uninvite_user(&form.visit.by, Some(account), InvitationId(id)).await?;
-    Ok(see_other(&people(&form.fields, "removed")))
+    Ok(see_other(&list_path(&form.fields, "removed")))
 }

@@ -13,6 +13,7 @@ use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
+use change::invite_to_customer;
 
 fn own(visit: &Visit) -> ViewedAccount {
     ViewedAccount::own(visit, Section::People)
@@ -25,9 +26,9 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/account/people/{person}/sessions", post(one::end_session))
         .route("/account/people/{person}/reset_link", post(one::reset_link))
         .route("/account/people/{person}/disable_app", post(one::disable_app))
-        .route("/account/people/{person}/role", post(change::role))
+        .route("/account/people/{person}/role", post(change::change_role))
         .route("/account/people/{person}/remove", post(change::remove))
         .route("/account/people/{person}/sign_out", post(change::sign_out))
-        .route("/operator/accounts/{account}/people", get(list::of_customer).and_post(change::to_customer))
+        .route("/operator/accounts/{account}/people", get(list::of_customer).and_post(invite_to_customer))
         .route("/account/people/uninvite", post(change::uninvite))
 }

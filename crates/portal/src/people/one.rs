@@ -156,6 +156,7 @@ pub(super) async fn disable_app(Path(person): Path<i64>, form: Form) -> Answer {
     }
 }
 
+/// The page with the reason why the form was refused.
 async fn again(visit: &Visit, person: i64, problem: Problem) -> Answer {
     let problem = Some(problem.into_form_text()?);
     page_of(visit, UserId(person), Outcome { problem, ..Outcome::default() }).await

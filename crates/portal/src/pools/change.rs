@@ -61,8 +61,8 @@ pub(super) async fn update_address(form: Form) -> Answer {
     };
     match visit.app().update_pool_address(&visit.by, address, change).await {
         Ok(_) => {
-            let place = query(&[("address", &address.to_string()), ("done", "saved")]);
-            Ok(see_other(&format!("{LIST}/address{place}")))
+            let query = query(&[("address", &address.to_string()), ("done", "saved")]);
+            Ok(see_other(&format!("{LIST}/address{query}")))
         }
         Err(refusal) => Err(refusal.into()),
     }

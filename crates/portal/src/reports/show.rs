@@ -53,7 +53,7 @@ struct Report {
     is_empty: bool,
 }
 
-/// First and last day, instead of the last days.
+/// First and last day, if they are chosen instead of a number of days.
 struct Filters {
     days: DayRange,
 }
@@ -75,9 +75,9 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::DomainsReports).await?;
     let (_, layout) = visit.server_layout(server, "Reports", Section::Reports).await?;
     let (found, _) = visit.app().list_domains(&caller, None, DOMAINS_MAX).await?;
-    let first = found.iter().find(|view| view.domain.is_verified()).or(found.first());
-    let first = first.map(|view| view.domain.name.to_string()).unwrap_or_default();
-    let domain = visit.query.filled("domain").map_or(first, ToOwned::to_owned);
+    let default_domain = found.iter().find(|view| view.domain.is_verified()).or(found.first());
+    let default_domain = default_domain.map(|view| view.domain.name.to_string()).unwrap_or_default();
+    let domain = visit.query.filled("domain").map_or(default_domain, ToOwned::to_owned);
     let days =
         visit.query.number("days").and_then(|days| DAYS.into_iter().find(|one| i64::from(*one) == days));
     let days = days.unwrap_or(DAYS_DEFAULT);
@@ -85,14 +85,14 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (mut report, mut is_unverified) = (None, false);
     if !domain.is_empty() {
         let to = filters.days.to().unwrap_or_else(|| visit.app().now());
-        let usual = || to.minus(Duration::from_hours(24 * u64::from(days)));
-        let from = filters.days.from().unwrap_or_else(usual);
+        let default_from = || to.minus(Duration::from_hours(24 * u64::from(days)));
+        let from = filters.days.from().unwrap_or_else(default_from);
         if from >= to {
             return Err(Problem::Invalid("The last day should not be before the first.".to_owned()));
         }
         let period = ReportPeriod { from: Some(from), to: Some(to) };
         match visit.app().domain_reports_as(&visit.by, (&caller).into(), &domain, period).await {
-            Ok(sums) => report = Some(shown(&sums)),
+            Ok(sums) => report = Some(report_of(&sums)),
             Err(DomainRefusal::NotVerified) => is_unverified = true,
             Err(refusal) => return Err(Problem::from(refusal)),
         }
@@ -101,7 +101,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     page(&ReportsPage { layout, server, domains, domain, days, filters, report, is_unverified })
 }
 
-fn shown(sums: &DomainReports) -> Report {
+fn report_of(sums: &DomainReports) -> Report {
     let (dmarc, tls) = (&sums.dmarc, &sums.tls);
     let failures = tls.failures.iter().map(|(kind, sessions)| FailureRow {
         kind: kind.clone(),

@@ -21,7 +21,7 @@ use crate::visit::{Form, Visit};
 const SUBJECT: &str = "A first message from Postroad";
 const TEXT: &str = "Hello,\n\nthis message was sent from the portal. If you can read it, sending works.\n";
 
-/// The newest message, with its timeline.
+/// The newest message of the server.
 pub(crate) struct Arrival {
     pub(crate) id: i64,
     pub(crate) to: String,
@@ -78,8 +78,9 @@ pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
 async fn page_of(visit: &Visit, server: i64, from: String, to: String, problem: Option<String>) -> Answer {
     let caller = visit.caller(server, Operation::MessagesTimeline).await?;
     let (_, layout) = visit.server_layout(server, "First message", Section::Overview).await?;
-    let filter =
-        SearchRequest::default().filter().map_err(|_| Problem::Internal("an empty search".to_owned()))?;
+    let filter = SearchRequest::default()
+        .filter()
+        .map_err(|_| Problem::Internal("the empty search is invalid".to_owned()))?;
     let newest = visit.app().search_messages(&caller, filter, None, 1).await?.items.pop();
     let (mut arrival, mut timeline) = (None, NewestRows::default());
     if let Some(item) = newest {

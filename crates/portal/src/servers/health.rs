@@ -20,7 +20,7 @@ use crate::visit::Visit;
 const DAY: Duration = Duration::from_hours(24);
 /// A due message normally leaves within seconds; after this long people should know.
 const WAIT_MAX: Duration = Duration::from_mins(15);
-/// A failed attempt is repeated automatically; after this long people should know.
+/// A failed post to a webhook is repeated automatically; after this long people should know.
 const FAILING_MIN: Duration = Duration::from_mins(1);
 /// Maximum number of domains with wrong records that are named; a link leads to the others.
 const FAILING_DOMAINS_MAX: usize = 5;
@@ -52,7 +52,7 @@ pub(super) struct Health {
     pub(super) warm_ups: Vec<String>,
 }
 
-pub(super) async fn look(visit: &Visit, server: &Server) -> Result<Health, Problem> {
+pub(super) async fn read(visit: &Visit, server: &Server) -> Result<Health, Problem> {
     let id = server.id.0;
     let mut health = Health { figures: Vec::new(), troubles: Vec::new(), warm_ups: Vec::new() };
     health.add_rates(visit, id).await?;
@@ -65,7 +65,7 @@ pub(super) async fn look(visit: &Visit, server: &Server) -> Result<Health, Probl
 }
 
 impl Health {
-    fn trouble(&mut self, text: String, action: &'static str, path: String) {
+    fn add_trouble(&mut self, text: String, action: &'static str, path: String) {
         self.troubles.push(Trouble { text: Sentence(text), action, path });
     }
 
@@ -92,7 +92,7 @@ impl Health {
             path,
         };
         let counted = |metric| count(figures.count(metric));
-        let (bounces, complaints) =
+        let (has_many_bounces, has_many_complaints) =
             (is_over(rates.bounce, BOUNCE_RATE_MAX), is_over(rates.complaint, COMPLAINT_RATE_MAX));
         self.figures.extend([
             figure("Accepted", counted(Metric::Accepted), String::new(), false, messages("")),
@@ -107,27 +107,27 @@ impl Health {
                 "Bounce rate",
                 percent(rates.bounce),
                 "keep below 4 %".to_owned(),
-                bounces,
+                has_many_bounces,
                 format!("{analytics}?by=bounce_class"),
             ),
             figure(
                 "Complaint rate",
                 percent(rates.complaint),
                 "keep below 0.08 %".to_owned(),
-                complaints,
+                has_many_complaints,
                 format!("/servers/{id}/suppressions?reason=complaint"),
             ),
             figure("Held", counted(Metric::Held), String::new(), false, messages("?tab=held")),
         ]);
-        if bounces {
-            self.trouble(
+        if has_many_bounces {
+            self.add_trouble(
                 format!("{} of the last day's mail bounced; receivers begin to distrust a sender above 4 %. Remove addresses that were bought, guessed or are old.", percent(rates.bounce)),
                 "See the reasons",
                 format!("{analytics}?by=bounce_class"),
             );
         }
-        if complaints {
-            self.trouble(
+        if has_many_complaints {
+            self.add_trouble(
                 format!("{} of the last day's recipients complained; Gmail and Yahoo block above 0.3 % and count from 0.1 %. Send only to people who expect it, with an unsubscribe link.", percent(rates.complaint)),
                 "See who complained",
                 format!("/servers/{id}/suppressions?reason=complaint"),
@@ -141,24 +141,24 @@ impl Health {
         let (app, now) = (visit.app(), visit.app().now());
         let path = format!("/servers/{id}/queue");
         let totals: ServerQueue = app.count_queue_as(&caller).await?;
-        let wait = totals.oldest_due_at.filter(|at| now.since(*at) > WAIT_MAX);
+        let overdue_since = totals.oldest_due_at.filter(|at| now.since(*at) > WAIT_MAX);
         let more = if totals.is_more { "> " } else { "" };
         self.figures.push(Figure {
             label: "Waiting".to_owned(),
             value: format!("{more}{}", count(totals.total)),
             note: totals.oldest_due_at.map(|at| format!("longest {}", elapsed(at, now))).unwrap_or_default(),
-            tone: if wait.is_some() { "bad" } else { "" },
+            tone: if overdue_since.is_some() { "bad" } else { "" },
             path: path.clone(),
         });
-        if let Some(at) = wait {
-            self.trouble(
+        if let Some(at) = overdue_since {
+            self.add_trouble(
                 format!("A message has been due for {}.", elapsed(at, now)),
                 "See why it waits",
                 path.clone(),
             );
         }
         for gate in app.list_gates_as(&caller).await? {
-            let what = match &gate.scope {
+            let effect = match &gate.scope {
                 GateScope::Server(_) => "Sending is stopped or slowed by a gate".to_owned(),
                 GateScope::Everything => "The operator has stopped or slowed all sending".to_owned(),
                 GateScope::Domain(domain) => format!("Mail to {domain} is stopped or slowed"),
@@ -169,10 +169,10 @@ impl Health {
                 GateScope::Lane { pool, domain } => {
                     format!("Mail from the pool {pool} to {domain} is stopped or slowed")
                 }
-                // Of single addresses: they are not listed for a server.
+                // Gates of single addresses are not listed for a server.
                 GateScope::Path { .. } | GateScope::SourceProvider { .. } => continue,
             };
-            self.trouble(format!("{what}: {}", gate.reason), "Open the queue", path.clone());
+            self.add_trouble(format!("{effect}: {}", gate.reason), "Open the queue", path.clone());
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Health {
             .await?;
         for domain in found.iter().map(|view| &view.domain) {
             let (name, since) = (&domain.name, domain.failing_since.unwrap_or(now));
-            self.trouble(
+            self.add_trouble(
                 format!("The DNS records of {name} have been wrong for {}. Mail from it will be refused or land in spam.", elapsed(since, now)),
                 "See the records",
                 format!("/servers/{id}/domains/{name}"),
@@ -194,7 +194,7 @@ impl Health {
         }
         if more.is_some() {
             let list = format!("/servers/{id}/domains?state={}", DomainState::Failing.as_str());
-            self.trouble("The DNS records of more domains are wrong.".to_owned(), "See them all", list);
+            self.add_trouble("The DNS records of more domains are wrong.".to_owned(), "See them all", list);
         }
         let (domains, _) = app.list_domains(&caller, None, EXAMINED_MAX).await?;
         for view in &domains {
@@ -211,14 +211,14 @@ impl Health {
         let path = format!("/servers/{id}/domains/{name}");
         if let Some(problem) = problem {
             let text = format!("Links in mail from {name} do not lead to its own host: {problem}.");
-            self.trouble(text, "See the records", path);
+            self.add_trouble(text, "See the records", path);
         } else if let Some(at) = certificate_expires_at.filter(|at| *at <= now.plus(CERTIFICATE_ENDS_SOON)) {
             let text = format!(
                 "The certificate of track.{name} expires at {}; browsers refuse links in your mail from then on. Whoever runs \
                  this service has to renew it.",
                 at.to_rfc3339()
             );
-            self.trouble(text, "See the records", path);
+            self.add_trouble(text, "See the records", path);
         }
     }
 
@@ -226,7 +226,7 @@ impl Health {
     async fn add_certificates(&mut self, visit: &Visit) -> Result<(), Problem> {
         if visit.person.user.operator {
             for text in certificate_troubles(visit).await? {
-                self.trouble(text, "See the nodes", "/operator/nodes".to_owned());
+                self.add_trouble(text, "See the nodes", "/operator/nodes".to_owned());
             }
         }
         Ok(())
@@ -239,13 +239,13 @@ impl Health {
         for webhook in webhooks {
             let path = format!("/servers/{id}/webhooks/{}", webhook.id);
             if let Some(reason) = webhook.disabled_reason.filter(|_| !webhook.enabled) {
-                self.trouble(
+                self.add_trouble(
                     format!("The webhook {} was switched off: {reason}", webhook.url),
                     "Open it",
                     path,
                 );
             } else if let Some(since) = webhook.failing_since.filter(|at| now.since(*at) > FAILING_MIN) {
-                self.trouble(
+                self.add_trouble(
                     format!(
                         "The webhook {} has been failing for {}; events wait.",
                         webhook.url,
@@ -276,7 +276,7 @@ impl Health {
                 }
                 WarmUpState::Paused => {
                     let reason = source.warmup_paused_reason.as_deref().unwrap_or("by hand");
-                    self.trouble(
+                    self.add_trouble(
                         format!("The warm-up of {} is paused on day {day}: {reason}", source.address),
                         "Open IP pools",
                         "/account/pools".to_owned(),

@@ -42,6 +42,7 @@ struct ListPage {
     pools: Vec<PoolChoice>,
     deleted: Vec<DeletedRow>,
     problem: Option<String>,
+    /// Name as typed in the form for a new server.
     name: String,
 }
 

@@ -43,7 +43,7 @@ struct OverviewPage {
     is_development: bool,
     steps: Vec<Step>,
     health: Health,
-    /// A chart of the last days, and their rates.
+    /// A chart of the last days, and their rates; `None` without messages.
     week: Option<Week>,
     parts: &'static [Part],
     rows: Vec<Row>,
@@ -52,8 +52,9 @@ struct OverviewPage {
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (record, layout) = visit.server_layout(server, "Overview", Section::Overview).await?;
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
-    let filter =
-        SearchRequest::default().filter().map_err(|_| Problem::Internal("an empty search".to_owned()))?;
+    let filter = SearchRequest::default()
+        .filter()
+        .map_err(|_| Problem::Internal("the empty search is invalid".to_owned()))?;
     let newest = visit.app().search_messages(&caller, filter, None, NEWEST_ROWS).await?;
     let rows: Vec<Row> = newest
         .items
@@ -67,8 +68,8 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         })
         .collect();
     let steps = steps(&visit, server, !rows.is_empty()).await?;
-    // Without messages, only problems are shown.
-    let health = health::look(&visit, &record).await?;
+    // Without messages, the page shows its problems only.
+    let health = health::read(&visit, &record).await?;
     let mut week = None;
     if !rows.is_empty() {
         let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;

@@ -6,7 +6,7 @@ use postroad_app::access::Operation;
 use postroad_app::accounts::ServerUpdateRequest;
 use postroad_model::{Change, PoolId, ServerId};
 
-use super::show::form;
+use super::show::page_of;
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::path::Path;
@@ -15,8 +15,8 @@ use crate::redirect::see_other;
 use crate::refilled::refilled;
 use crate::visit::{Form, Visit};
 
-pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
-    let Form { visit, fields } = sent;
+pub(super) async fn update(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::ServerUpdate).await?;
     let changed = match read(&fields) {
         Ok(request) => {
@@ -34,12 +34,12 @@ pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
 /// The page with the refused form as it was sent; `path` is the path of the form's action.
 async fn again(visit: &Visit, server: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
-    let page = form(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
+    let page = page_of(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
     refilled(page, &format!("/servers/{server}/{path}"), fields, &text).await
 }
 
 fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
-    let number = |name: &str, words: &str| read_number(fields, name, words);
+    let number = |name: &str, label: &str| read_number(fields, name, label);
     let hosts = fields.raw("excluded_hosts").split_whitespace().map(ToOwned::to_owned).collect();
     Ok(ServerChangeRequest {
         name: Some(fields.text("name").to_owned()),
@@ -55,8 +55,8 @@ fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
 }
 
 /// Sets the pool that mail leaves from; an empty field for the shared pool.
-pub(super) async fn pool(Path(server): Path<i64>, sent: Form) -> Answer {
-    let Form { visit, fields } = sent;
+pub(super) async fn pool(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
     let request = ServerUpdateRequest {
         if_version: fields.number("version"),
         change: ServerChangeRequest::default(),
@@ -70,8 +70,8 @@ pub(super) async fn pool(Path(server): Path<i64>, sent: Form) -> Answer {
 }
 
 /// Sets the highest values for programs with keys of the server. The operator's and the account's are stored separately.
-pub(super) async fn ceilings(Path(server): Path<i64>, sent: Form) -> Answer {
-    let Form { visit, fields } = sent;
+pub(super) async fn ceilings(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
     let changed = match read_ceilings(&fields) {
         Ok(ceilings) => {
             let request = ServerUpdateRequest {
@@ -103,37 +103,37 @@ fn read_ceilings(fields: &Fields) -> Result<ServerChangeRequest, String> {
 }
 
 /// Reads a number; an empty field removes the limit.
-fn read_number(fields: &Fields, name: &str, words: &str) -> Result<Change<i64>, String> {
+fn read_number(fields: &Fields, name: &str, label: &str) -> Result<Change<i64>, String> {
     match fields.filled(name) {
         None => Ok(Change::Clear),
         Some(text) => {
-            text.parse().map(Change::Set).map_err(|_| format!("{words} should be a number, or empty."))
+            text.parse().map(Change::Set).map_err(|_| format!("{label} should be a number, or empty."))
         }
     }
 }
 
-pub(super) async fn suspend(Path(server): Path<i64>, sent: Form) -> Answer {
-    let reason = Some(sent.fields.text("reason").to_owned());
-    sent.visit.app().suspend_server_as(&sent.visit.by, ServerId(server), reason).await?;
+pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
+    let reason = Some(form.fields.text("reason").to_owned());
+    form.visit.app().suspend_server_as(&form.visit.by, ServerId(server), reason).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=suspended")))
 }
 
-pub(super) async fn resume(Path(server): Path<i64>, sent: Form) -> Answer {
-    sent.visit.app().suspend_server_as(&sent.visit.by, ServerId(server), None).await?;
+pub(super) async fn resume(Path(server): Path<i64>, form: Form) -> Answer {
+    form.visit.app().suspend_server_as(&form.visit.by, ServerId(server), None).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=resumed")))
 }
 
-pub(super) async fn restore(Path(server): Path<i64>, sent: Form) -> Answer {
-    sent.visit.app().restore_server(&sent.visit.by, ServerId(server)).await?;
+pub(super) async fn restore(Path(server): Path<i64>, form: Form) -> Answer {
+    form.visit.app().restore_server(&form.visit.by, ServerId(server)).await?;
     Ok(see_other(&format!("/servers/{server}?done=restored")))
 }
 
-pub(super) async fn delete(Path(server): Path<i64>, sent: Form) -> Answer {
-    let record = sent.visit.app().find_server_as(&sent.visit.by, ServerId(server)).await?;
-    if sent.fields.text("name") != record.name {
+pub(super) async fn delete(Path(server): Path<i64>, form: Form) -> Answer {
+    let record = form.visit.app().find_server_as(&form.visit.by, ServerId(server)).await?;
+    if form.fields.text("name") != record.name {
         let text = "Type the name of the server to delete it. Nothing was changed.";
         return Err(Problem::Invalid(text.to_owned()));
     }
-    sent.visit.app().delete_server(&sent.visit.by, ServerId(server)).await?;
+    form.visit.app().delete_server(&form.visit.by, ServerId(server)).await?;
     Ok(see_other("/servers?done=removed"))
 }

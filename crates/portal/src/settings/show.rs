@@ -62,21 +62,26 @@ struct SettingsPage {
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
-    form(&visit, server, StatusCode::OK, None).await
+    page_of(&visit, server, StatusCode::OK, None).await
 }
 
-pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
+pub(super) async fn page_of(
+    visit: &Visit,
+    server: i64,
+    status: StatusCode,
+    problem: Option<String>,
+) -> Answer {
     let caller = visit.caller(server, Operation::ServerGet).await?;
     let (_, layout) = visit.server_layout(server, "Settings", Section::Settings).await?;
     let record = visit.app().find_server_of_key(caller.server_id).await?;
     let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
     let ceilings = &record.ceilings;
-    let mut words = Vec::new();
-    words.extend(ceilings.mode.map(|mode| format!("mode {mode}")));
-    words.extend(ceilings.send_rate.map(|rate| format!("send rate {rate}")));
-    words.extend(ceilings.hourly_limit.map(|limit| format!("{limit} messages an hour")));
-    words.extend(ceilings.bodies_days.map(|days| format!("content kept {days} days")));
-    words.extend(ceilings.messages_days.map(|days| format!("messages kept {days} days")));
+    let mut ceiling_texts = Vec::new();
+    ceiling_texts.extend(ceilings.mode.map(|mode| format!("mode {mode}")));
+    ceiling_texts.extend(ceilings.send_rate.map(|rate| format!("send rate {rate}")));
+    ceiling_texts.extend(ceilings.hourly_limit.map(|limit| format!("{limit} messages an hour")));
+    ceiling_texts.extend(ceilings.bodies_days.map(|days| format!("content kept {days} days")));
+    ceiling_texts.extend(ceilings.messages_days.map(|days| format!("messages kept {days} days")));
     let pools = pools_for(visit, record.account_id, record.pool_id).await?;
     let set = &record.set_ceilings;
     let own = if visit.by.actor.is_operator() { &set.operator } else { &set.account };
@@ -95,7 +100,7 @@ pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem
             excluded_hosts: record.tracking.excluded_hosts.join("\n"),
             bodies_days: number(record.retention.bodies_days),
             messages_days: number(record.retention.messages_days),
-            ceilings: words,
+            ceilings: ceiling_texts,
             own_ceilings,
             pools,
             created_at: When(record.created_at),

@@ -1,4 +1,4 @@
-//! A request of a person who is not signed in.
+//! Requests and forms of people who are not signed in.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub(super) struct FormPage {
     pub(super) button: &'static str,
     pub(super) problem: Option<String>,
     pub(super) notice: Option<&'static str>,
-    /// Path and words of a link below the form.
+    /// Path and label of a link below the form.
     pub(super) link: Option<(&'static str, &'static str)>,
 }
 

@@ -8,8 +8,8 @@ use crate::answer::Answer;
 use crate::layout::notice;
 use crate::problem::Problem;
 
-/// Nobody has a password at first.
-const OF_DEV: &str = "This is postroad dev: open the link that its terminal shows beside Portal. It signs you in without a password.";
+/// Shown by `postroad dev`, where nobody has a password at first.
+const DEV_TEXT: &str = "This is postroad dev: open the link that its terminal shows beside Portal. It signs you in without a password.";
 
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
@@ -52,7 +52,7 @@ fn form(request: &OpenRequest, email: &str, next: &str, problem: Option<String>)
     };
     let page = FormPage {
         title: "Sign in",
-        text: if request.state.inbox.is_some() { OF_DEV.to_owned() } else { String::new() },
+        text: if request.state.inbox.is_some() { DEV_TEXT.to_owned() } else { String::new() },
         action: "/sign_in",
         fields: vec![email, password],
         hidden: vec![("next", next.to_owned())],

@@ -9,10 +9,10 @@ use crate::redirect::see_other;
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
     if token.is_empty() {
-        return ask(None, request.query.text("done") == "sent");
+        return ask_for_address(None, request.query.text("done") == "sent");
     }
     request.app().check_reset_link(token).await?;
-    choose(token, None)
+    choose_password(token, None)
 }
 
 pub(super) async fn submit(request: OpenRequest) -> Answer {
@@ -25,18 +25,18 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
             .await
         {
             Ok(()) => Ok(see_other("/reset_password?done=sent")),
-            Err(refusal) => ask(Some(Problem::from(refusal).into_form_text()?), false),
+            Err(refusal) => ask_for_address(Some(Problem::from(refusal).into_form_text()?), false),
         };
     }
     match request.app().reset_password(token, request.fields.raw("password"), &request.visitor).await {
         Ok(Some(session)) => Ok(request.signed_in(&session, "/")),
         // A person with an authenticator app signs in with a code.
         Ok(None) => Ok(see_other("/sign_in?done=saved")),
-        Err(refusal) => choose(token, Some(Problem::from(refusal).into_form_text()?)),
+        Err(refusal) => choose_password(token, Some(Problem::from(refusal).into_form_text()?)),
     }
 }
 
-fn ask(problem: Option<String>, is_sent: bool) -> Answer {
+fn ask_for_address(problem: Option<String>, is_sent: bool) -> Answer {
     let email = Field {
         name: "email",
         label: "E-mail address",
@@ -59,7 +59,7 @@ fn ask(problem: Option<String>, is_sent: bool) -> Answer {
     page.show()
 }
 
-fn choose(token: &str, problem: Option<String>) -> Answer {
+fn choose_password(token: &str, problem: Option<String>) -> Answer {
     let page = FormPage {
         title: "Choose a new password",
         text: "Your other sessions end.".to_owned(),

@@ -31,7 +31,7 @@ struct Export {
 }
 
 /// The list, read and sent piece by piece.
-pub(super) async fn submit(Path(server): Path<i64>, visit: Visit) -> Answer {
+pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::SuppressionsExport).await?;
     let filters = Filters::read(&visit.query)?;
     let rest =
@@ -55,7 +55,7 @@ async fn next_piece(export: Option<Export>) -> Result<Option<(Bytes, Option<Expo
             (csv, next.map(|after| Rest::Selected { filters, after: Some(after) }))
         }
     };
-    // Every piece has a header; one file has one.
+    // Every piece has a header line; the file gets only the first.
     let text =
         if is_first { csv } else { csv.split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned()) };
     let rest = rest.map(|rest| Export { app, server_id, rest, is_first: false });

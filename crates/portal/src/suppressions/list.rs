@@ -27,7 +27,7 @@ struct Row {
 
 struct ReasonChoice {
     value: &'static str,
-    words: &'static str,
+    label: &'static str,
     is_chosen: bool,
     /// Whether it is the default reason of an address that a person adds.
     is_usual: bool,
@@ -76,7 +76,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     };
     let reasons = SuppressionReason::ALL.map(|reason| ReasonChoice {
         value: reason.as_str(),
-        words: words(reason),
+        label: reason_label(reason),
         is_chosen: filters.reason == Some(reason),
         is_usual: reason == SuppressionReason::Manual,
     });
@@ -93,7 +93,7 @@ fn cursor(visit: &Visit) -> Option<SuppressionCursor> {
 fn row(found: Suppression) -> Row {
     Row {
         address: found.address,
-        reason: words(found.reason),
+        reason: reason_label(found.reason),
         details: found.details,
         origin: found.origin_message_id.map(|id| id.0),
         created_at: When(found.created_at),
@@ -101,7 +101,7 @@ fn row(found: Suppression) -> Row {
     }
 }
 
-fn words(reason: SuppressionReason) -> &'static str {
+fn reason_label(reason: SuppressionReason) -> &'static str {
     match reason {
         SuppressionReason::HardBounce => "Hard bounce",
         SuppressionReason::SoftBounce => "Soft bounces",

@@ -18,5 +18,5 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/suppressions", get(list::show).and_post(change::add))
         .route("/servers/{server}/suppressions/remove", post(change::remove))
         .route("/servers/{server}/suppressions/import", post(import::submit))
-        .route("/servers/{server}/suppressions/export", get(export::submit))
+        .route("/servers/{server}/suppressions/export", get(export::download_csv))
 }

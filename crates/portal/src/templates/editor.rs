@@ -19,7 +19,7 @@ use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 
-const VERSIONS: usize = 20;
+const VERSIONS_SHOWN: usize = 20;
 /// Maximum number of templates that are searched for layouts.
 const TEMPLATES_MAX: usize = 500;
 
@@ -40,7 +40,7 @@ pub(super) struct Draft {
     pub(super) inline_css: bool,
     pub(super) locales: Vec<LocaleDraft>,
     /// The newest version when the page was opened.
-    pub(super) latest: Option<i64>,
+    pub(super) seen_version: Option<i64>,
 }
 
 /// The texts of one language; missing ones come from the template itself.
@@ -55,12 +55,14 @@ pub(super) struct LocaleDraft {
 /// An error, with its line.
 #[derive(Debug)]
 pub(super) struct Mistake {
+    /// Text, language and line, as the page names them.
     pub(super) place: String,
     pub(super) text: String,
+    /// Content of the line.
     pub(super) line: String,
     /// Name of the field in the form.
     pub(super) field: String,
-    /// From 1; 0 for the whole field.
+    /// Number of the line, from 1; 0 for the whole field.
     pub(super) number: usize,
 }
 
@@ -199,10 +201,10 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let caller = visit.caller(server, Operation::TemplatesGet).await?;
     let template = TemplateRef::Id(TemplateId(id));
     let found = visit.app().find_template(&caller, template, visit.query.number("version")).await?;
-    page_of(&visit, server, draft(&found), Some(id), Outcome::default()).await
+    page_of(&visit, server, draft_of(&found), Some(id), Outcome::default()).await
 }
 
-fn draft(found: &FoundTemplate) -> Draft {
+fn draft_of(found: &FoundTemplate) -> Draft {
     let texts = &found.version.content.texts;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let model = found.version.content.sample_model.as_ref();
@@ -229,7 +231,7 @@ fn draft(found: &FoundTemplate) -> Draft {
                 plain_body: text(&texts.plain_body),
             })
             .collect(),
-        latest: Some(found.template.latest),
+        seen_version: Some(found.template.latest),
     }
 }
 
@@ -249,7 +251,7 @@ pub(super) async fn page_of(
     let title = if draft.name.is_empty() { "New template" } else { &draft.name };
     let (_, layout) = visit.server_layout(server, title, Section::Templates).await?;
     let saved = match id {
-        Some(id) => Some(saved(visit, server, id).await?),
+        Some(id) => Some(read_saved(visit, server, id).await?),
         None => None,
     };
     let api_call = match &saved {
@@ -316,12 +318,12 @@ async fn layouts(
         .collect())
 }
 
-async fn saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Problem> {
+async fn read_saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Problem> {
     let caller = visit.caller(server, Operation::TemplatesVersions).await?;
     let template = TemplateRef::Id(TemplateId(id));
     let before = visit.query.number("versions_before");
     let (template, versions, has_more) =
-        visit.app().list_template_versions(&caller, template, before, VERSIONS).await?;
+        visit.app().list_template_versions(&caller, template, before, VERSIONS_SHOWN).await?;
     let older = versions.last().filter(|_| has_more);
     let older = older.map(|last| query(&[("versions_before", &last.version.to_string())]));
     let rendered = match preview::render(visit, &caller, id).await {

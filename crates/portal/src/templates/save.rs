@@ -47,7 +47,7 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         Ok(request) => {
             visit
                 .app()
-                .change_template(&caller, template, draft.latest, request, fields.is_ticked("publish"))
+                .change_template(&caller, template, draft.seen_version, request, fields.is_ticked("publish"))
                 .await
         }
         Err(text) => return page_of(&visit, server, draft, Some(id), Outcome::problem(text)).await,
@@ -62,7 +62,7 @@ pub(super) fn read(fields: &Fields) -> Draft {
     // Browsers send line ends as CRLF.
     let text = |name: &str| fields.raw(name).replace("\r\n", "\n");
     Draft {
-        latest: fields.number("latest"),
+        seen_version: fields.number("latest"),
         name: fields.text("name").to_owned(),
         alias: fields.text("alias").to_owned(),
         subject: fields.text("subject").to_owned(),
@@ -133,7 +133,7 @@ pub(super) async fn refused(
             "Somebody saved version {version} since this page was opened. Nothing was saved: look at it first. Saving once more \
              makes your texts the newest version."
         );
-        let draft = Draft { latest: Some(version), ..draft };
+        let draft = Draft { seen_version: Some(version), ..draft };
         return page_of(visit, server, draft, id, Outcome::problem(text)).await;
     }
     if let TemplateRefusal::Invalid(problems) = refusal {
@@ -158,19 +158,19 @@ pub(super) fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
         Some(locale) => (&locale.subject, &locale.html_body, &locale.plain_body),
         None => (&draft.subject, &draft.html_body, &draft.plain_body),
     };
-    let (words, text, field, short) = match part {
+    let (label, text, field, locale_field) = match part {
         "subject" => ("Subject", subject, "subject", "subject"),
         "plain_body" => ("Text", plain, "plain_body", "plain"),
         _ => ("HTML", html, "html_body", "html"),
     };
-    let field = index.map_or_else(|| field.to_owned(), |at| format!("locale_{short}_{at}"));
+    let field = index.map_or_else(|| field.to_owned(), |at| format!("locale_{locale_field}_{at}"));
     let line = problem.line.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default();
-    let mut shown = words.to_owned();
+    let mut place = label.to_owned();
     if let Some(tag) = language {
-        shown = format!("{shown} ({tag})");
+        place = format!("{place} ({tag})");
     }
     if problem.line > 0 {
-        shown = format!("{shown}, line {}", problem.line);
+        place = format!("{place}, line {}", problem.line);
     }
-    Mistake { place: shown, text: problem.message, line: line.to_owned(), field, number: problem.line }
+    Mistake { place, text: problem.message, line: line.to_owned(), field, number: problem.line }
 }

@@ -13,9 +13,9 @@ use crate::redirect::see_other;
 use crate::visit::Form;
 
 pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
-    let reading = form.visit.caller(server, Operation::TemplatesGet).await?;
+    let reader = form.visit.caller(server, Operation::TemplatesGet).await?;
     let template = TemplateRef::Id(TemplateId(id));
-    let found = form.visit.app().find_template(&reading, template, None).await?;
+    let found = form.visit.app().find_template(&reader, template, None).await?;
     let caller = form.visit.caller(server, Operation::SendMessage).await?;
     let draft = MessageDraft {
         to: vec![ListEntry { pointer: "/to".to_owned(), text: form.fields.text("to").into() }],
@@ -35,7 +35,9 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     let idempotency = once::send_key(&form.fields, &parts);
     let context = SendContext { caller, test: false, idempotency, warnings: Vec::new() };
     let answer = form.visit.app().send_message(context, draft).await?;
-    let message =
-        answer.messages.first().ok_or_else(|| Problem::Internal("a send without messages".to_owned()))?;
+    let message = answer
+        .messages
+        .first()
+        .ok_or_else(|| Problem::Internal("an accepted send has no messages".to_owned()))?;
     Ok(see_other(&format!("/servers/{server}/messages/{}", message.id)))
 }

@@ -19,7 +19,7 @@ use crate::visit::Form;
 /// Choices of how far back events are replayed.
 const REPLAYED_HOURS: [i64; 4] = [1, 6, 24, 7 * 24];
 
-fn page(server: i64, id: i64, done: &str) -> String {
+fn page_path(server: i64, id: i64, done: &str) -> String {
     format!("/servers/{server}/webhooks/{id}?done={done}")
 }
 
@@ -33,7 +33,7 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         enabled: Some(fields.is_ticked("enabled")),
     };
     match app.change_webhook(&caller, WebhookId(id), fields.number("version"), changes).await {
-        Ok(_) => Ok(see_other(&page(server, id, "saved"))),
+        Ok(_) => Ok(see_other(&page_path(server, id, "saved"))),
         Err(refusal) => {
             let problem = Some(Problem::from(refusal).into_form_text()?);
             let webhook = app.find_webhook(&caller, WebhookId(id)).await?;
@@ -60,7 +60,7 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     if let Some(attempt) = form.fields.number("attempt") {
         let request = ReplayRequest::Attempt(WebhookAttemptId(attempt));
         app.replay_webhook(&caller, webhook, request).await?;
-        return Ok(see_other(&page(server, id, "replayed")));
+        return Ok(see_other(&page_path(server, id, "replayed")));
     }
     if let Some(event) = form.fields.filled("event") {
         let event = event
@@ -68,20 +68,20 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
             .parse()
             .map_err(|_| Problem::Invalid("The id of an event is a number.".to_owned()))?;
         app.replay_webhook(&caller, webhook, ReplayRequest::Event(EventId(event))).await?;
-        return Ok(see_other(&page(server, id, "replayed")));
+        return Ok(see_other(&page_path(server, id, "replayed")));
     }
     let (since, until, after) = read_range(&form.fields, app.now())?;
     let request = ReplayRequest::Between { since, until, after };
     let replayed = app.replay_webhook(&caller, webhook, request).await?;
     let Some(after) = replayed.continue_after else {
-        return Ok(see_other(&page(server, id, "replayed-all")));
+        return Ok(see_other(&page_path(server, id, "replayed-all")));
     };
-    let before = form.fields.number("replayed").and_then(|number| u64::try_from(number).ok());
+    let replayed_before = form.fields.number("replayed").and_then(|number| u64::try_from(number).ok());
     let progress = query(&[
         ("replay_since", &since.as_micros().to_string()),
         ("replay_until", &until.as_micros().to_string()),
         ("after", &after.to_string()),
-        ("replayed", &before.unwrap_or(0).saturating_add(replayed.events).to_string()),
+        ("replayed", &replayed_before.unwrap_or(0).saturating_add(replayed.events).to_string()),
     ]);
     Ok(see_other(&format!("/servers/{server}/webhooks/{id}{progress}")))
 }
@@ -121,11 +121,11 @@ pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Fo
     let app = form.visit.app();
     let current = app.find_webhook(&caller, WebhookId(id)).await?;
     if form.fields.text("secret_mark") != secret_mark(&current) {
-        return Ok(see_other(&page(server, id, "rotated-before")));
+        return Ok(see_other(&page_path(server, id, "rotated-before")));
     }
     let replaces = Some(current.secret);
     let Some(webhook) = app.rotate_webhook_secret(&caller, WebhookId(id), replaces).await? else {
-        return Ok(see_other(&page(server, id, "rotated-before")));
+        return Ok(see_other(&page_path(server, id, "rotated-before")));
     };
     let secret = Some(webhook.secret.0.clone());
     one::page_of(&form.visit, server, webhook, Outcome { secret, ..Outcome::default() }).await

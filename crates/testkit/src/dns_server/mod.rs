@@ -64,7 +64,7 @@ impl DnsServer {
         self.record(domain, RData::MX(MX::new(preference, name_of(host))))
     }
 
-    /// Sets a null MX: the domain exists and accepts no mail (RFC 7505).
+    /// Adds a null MX: the domain exists and accepts no mail (RFC 7505).
     pub fn null_mx(&self, domain: &str) -> &Self {
         self.mx(domain, 0, ".")
     }
@@ -81,13 +81,13 @@ impl DnsServer {
         self.record(alias, RData::CNAME(CNAME(name_of(target))))
     }
 
-    /// Sets a TXT record, split into strings of 255 bytes as the wire format requires.
+    /// Adds a TXT record, split into strings of 255 bytes as the wire format requires.
     pub fn txt(&self, name: &str, text: &str) -> &Self {
         let strings = text.as_bytes().chunks(255).collect();
         self.record(name, RData::TXT(TXT::from_bytes(strings)))
     }
 
-    /// Sets a TXT record of these strings, each of at most 255 bytes.
+    /// Adds a TXT record of these strings, each of at most 255 bytes.
     pub fn txt_strings(&self, name: &str, strings: &[&[u8]]) -> &Self {
         self.record(name, RData::TXT(TXT::from_bytes(strings.to_vec())))
     }
@@ -96,13 +96,13 @@ impl DnsServer {
         self.record(domain, RData::NS(NS(name_of(host))))
     }
 
-    /// Sets the PTR record of an address.
+    /// Adds a PTR record of an address.
     pub fn ptr(&self, ip: impl Into<IpAddr>, host: &str) -> &Self {
         let name = Name::from(ip.into()).to_ascii();
         self.record(&name, RData::PTR(PTR(name_of(host))))
     }
 
-    /// Sets a TLSA record of a host's port: usage, selector, matching type and data.
+    /// Adds a TLSA record of a host's port: usage, selector, matching type and data.
     pub fn tlsa(
         &self,
         host: &str,

@@ -92,7 +92,7 @@ async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Opt
     let question = request.queries.first()?.clone();
     let (failure, mut reply, is_secure) = {
         let mut zone = zone.lock();
-        let counts = zone.count(&question);
+        let counts = zone.counter(&question);
         match transport {
             Transport::Udp => counts.udp += 1,
             Transport::Tcp => counts.tcp += 1,
@@ -114,9 +114,9 @@ async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Opt
     }
     let mut message = message_of(&request, question, reply);
     // RFC 6840 5.7, 5.8: only for those who understand the bit.
-    let asks =
+    let asks_for_ad =
         request.metadata.authentic_data || request.edns.as_ref().is_some_and(|edns| edns.flags().dnssec_ok);
-    message.metadata.authentic_data = is_secure && asks && failure.is_none();
+    message.metadata.authentic_data = is_secure && asks_for_ad && failure.is_none();
     if failure == Some(Failure::WrongId) {
         message.metadata.id = message.metadata.id.wrapping_add(1);
     }

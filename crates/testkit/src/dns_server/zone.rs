@@ -73,8 +73,8 @@ impl Zone {
         self.query_counts.get(&(name.clone(), record_type)).copied().unwrap_or_default()
     }
 
-    /// Counter of one query.
-    pub(super) fn count(&mut self, question: &Query) -> &mut QueryCounts {
+    /// Counter of queries like this one.
+    pub(super) fn counter(&mut self, question: &Query) -> &mut QueryCounts {
         self.query_counts.entry((question.name().clone(), question.query_type())).or_default()
     }
 

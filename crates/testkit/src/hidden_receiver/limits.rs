@@ -8,7 +8,7 @@ pub struct HiddenLimits {
     /// Concurrent connections from one source address.
     pub connections_max: Option<u32>,
     pub connections_reply: String,
-    /// Stage at which a connection beyond the limit is refused: at its banner, or at its first MAIL.
+    /// Stage at which a connection beyond the limit is refused: at its banner, or at a later stage of each message.
     pub connections_refused_at: RefusedAt,
     pub rate: Option<RateLimit>,
     /// Changes of the rate: time after the start, and the rate from then on.
@@ -18,7 +18,7 @@ pub struct HiddenLimits {
     pub blocks: Vec<BlockedTime>,
     /// Recipient domains refused at RCPT, with their replies.
     pub refused_domains: Vec<(String, String)>,
-    /// Source addresses refused at RCPT, with their replies.
+    /// Numbers of source addresses refused at RCPT, with their replies.
     pub refused_sources: Vec<(i64, String)>,
     /// Time from connecting to the greeting.
     pub connect_time: Duration,

@@ -32,12 +32,13 @@ pub struct Offered<'a> {
     pub recipient: &'a str,
 }
 
+/// Simulated receiver. Source addresses are numbers.
 #[derive(Debug)]
 pub struct HiddenReceiver {
     limits: HiddenLimits,
     start: Timestamp,
     rate: HashMap<i64, RateCount>,
-    /// Open connections by number, with their source and message count.
+    /// Open connections by number, with their source and the number of accepted messages.
     open: HashMap<u64, (i64, u32)>,
     connections_made: u64,
     first_seen: HashMap<(String, String, i64), Timestamp>,

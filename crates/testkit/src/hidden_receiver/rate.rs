@@ -33,7 +33,7 @@ impl RateCount {
                 }
                 (self.taken.len() as f64) < per_minute
             }
-            Window::Bucket { reserve_secs } => self.refilled(reserve_secs, per_minute, now) >= 1.0,
+            Window::Bucket { reserve_secs } => self.refill(reserve_secs, per_minute, now) >= 1.0,
         }
     }
 
@@ -41,13 +41,14 @@ impl RateCount {
         match window {
             Window::Sliding | Window::Fixed => self.taken.push_back(now),
             Window::Bucket { reserve_secs } => {
-                let left = self.refilled(reserve_secs, per_minute, now);
+                let left = self.refill(reserve_secs, per_minute, now);
                 self.tokens = Some((left - 1.0, now));
             }
         }
     }
 
-    fn refilled(&mut self, reserve_secs: u32, per_minute: f64, now: Timestamp) -> f64 {
+    /// Adds the tokens since the last refill; returns the number of tokens.
+    fn refill(&mut self, reserve_secs: u32, per_minute: f64, now: Timestamp) -> f64 {
         let reserve = (per_minute * f64::from(reserve_secs) / 60.0).max(1.0);
         let (left, at) = self.tokens.unwrap_or((reserve, now));
         let left = (left + now.since(at).as_secs_f64() * per_minute / 60.0).min(reserve);

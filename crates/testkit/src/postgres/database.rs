@@ -38,7 +38,7 @@ impl Database {
 }
 
 impl Database {
-    /// Makes nodes with messages on the wire look dead for a quarter of an hour.
+    /// Makes nodes with messages on the wire look as if they had died 16 minutes ago.
     pub fn let_busy_nodes_be_long_dead(&self) {
         let statements = "UPDATE nodes SET lease_until = 1
                 WHERE node IN (SELECT claimed_node FROM queue WHERE begun_at IS NOT NULL);
@@ -96,7 +96,7 @@ impl Drop for Database {
     }
 }
 
-/// Runs one statement, also one that must be alone, such as `VACUUM`.
+/// Runs statements; also a single one that allows no transaction, such as `VACUUM`.
 pub fn run(url: &str, statement: &str) {
     execute(url, statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
 }

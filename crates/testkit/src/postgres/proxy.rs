@@ -60,7 +60,7 @@ impl PgProxy {
         &self.url
     }
 
-    /// Returns when no connection is left.
+    /// Closes all connections; returns when none is left.
     pub fn cut(&self) {
         self.line.send_replace(Line::Cut);
         let deadline = Instant::now() + Duration::from_secs(5);
@@ -134,8 +134,8 @@ async fn pump(
 ) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let open = line.wait_for(|line| *line == Line::Open).await.is_ok();
-        if !open || to.write_all(&buffer[..count]).await.is_err() {
+        let is_open = line.wait_for(|line| *line == Line::Open).await.is_ok();
+        if !is_open || to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
     }

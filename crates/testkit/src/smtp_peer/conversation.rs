@@ -41,8 +41,8 @@ impl Conversation {
             };
             let line = String::from_utf8_lossy(&line).into_owned();
             let verb = line.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
-            let (number, is_group_open) = (self.number, verb != "BDAT" && self.wire.has_unread());
-            let is_out_of_turn = is_group_open && (verb == "DATA" || !script.offers("PIPELINING"));
+            let (number, is_pipelining) = (self.number, verb != "BDAT" && self.wire.has_unread());
+            let is_out_of_turn = is_pipelining && (verb == "DATA" || !script.offers("PIPELINING"));
             self.shared.note(|record| {
                 let connection = record.connection(number);
                 connection.commands.push(line.clone());
@@ -65,8 +65,7 @@ impl Conversation {
                 }
                 "QUIT" => {
                     self.answer(Stage::Quit, &line, "221 2.0.0 bye").await?;
-                    // From here on the client may open another connection.
-                    self.shared.closed(self.number);
+                    self.shared.note_closed(self.number);
                     self.wire.close().await;
                     return Ok(());
                 }
@@ -115,7 +114,7 @@ impl Conversation {
                 _ => &[],
             };
         for challenge in challenges {
-            self.give(&Answer::reply(challenge)).await?;
+            self.send_answer(&Answer::reply(challenge)).await?;
             let Some(line) = self.wire.read_line(script.close_after_received_bytes).await? else {
                 return Ok(());
             };
@@ -138,11 +137,11 @@ impl Conversation {
             rcpt_to: envelope.map_or(&[], |envelope| &envelope.rcpt_to),
         };
         let answer = self.shared.script().answer(&context, default).unwrap_or_else(|| Answer::reply(default));
-        self.give(&answer).await?;
+        self.send_answer(&answer).await?;
         Ok(String::from_utf8_lossy(&answer.bytes).trim_end().to_owned())
     }
 
-    async fn give(&mut self, answer: &Answer) -> io::Result<()> {
+    async fn send_answer(&mut self, answer: &Answer) -> io::Result<()> {
         if !answer.delay.is_zero() {
             tokio::time::sleep(answer.delay).await;
         }

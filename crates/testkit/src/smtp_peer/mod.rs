@@ -58,8 +58,8 @@ impl Shared {
         result
     }
 
-    /// The client may open another connection from now on.
-    fn closed(&self, connection: u32) {
+    /// Records that a connection has ended: it no longer counts against the limits.
+    fn note_closed(&self, connection: u32) {
         if let Some(limited) = &self.script().limited {
             limited.disconnect(connection);
         }
@@ -166,12 +166,12 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::R
 }
 
 async fn converse(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>) {
-    // Otherwise a reply could wait for the acknowledgement of the previous one (Nagle).
+    // Without it, a reply could wait for the acknowledgement of the previous one (Nagle).
     drop(stream.set_nodelay(true));
-    // A client that closed one connection before it opened this one must not be counted twice.
+    // First let the end of the client's previous connection be recorded, so that it is not counted twice.
     tokio::task::yield_now().await;
     let number = shared.note(|record| record.open(client));
     // A broken connection is not an error: many tests do that. The record shows how far it came.
     drop(Conversation::new(stream, client.ip(), number, Arc::clone(&shared)).run().await);
-    shared.closed(number);
+    shared.note_closed(number);
 }

@@ -82,13 +82,13 @@ impl Wire {
 
     pub(super) async fn write(&mut self, bytes: &[u8], limit: Option<u64>) -> io::Result<()> {
         let left = limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.sent_bytes) as usize);
-        let said = &bytes[..bytes.len().min(left)];
-        self.stream.write_all(said).await?;
+        let sent = &bytes[..bytes.len().min(left)];
+        self.stream.write_all(sent).await?;
         self.stream.flush().await?;
-        self.sent_bytes += said.len() as u64;
-        self.is_over = said.len() == left;
-        // A reply that was sent completely counts as given, even if it is the last one.
-        if said.len() == bytes.len() { Ok(()) } else { self.break_off().await }
+        self.sent_bytes += sent.len() as u64;
+        self.is_over = sent.len() == left;
+        // A reply that was sent completely is no error, even if it reaches the limit.
+        if sent.len() == bytes.len() { Ok(()) } else { self.break_off().await }
     }
 
     /// Closes so that the client can read the last reply: closing with unread bytes would reset the connection.
@@ -148,14 +148,14 @@ mod tests {
     async fn message_ends_at_the_lone_dot_only() {
         let (mut client, server) = tokio::io::duplex(3);
         let mut wire = Wire::new(Box::new(server));
-        let said = b"a\n.\nb\r\n..c\r\n.\r\n.\r\nQUIT\r\n";
-        let saying = async { client.write_all(said).await.unwrap() };
-        let hearing = async {
+        let sent = b"a\n.\nb\r\n..c\r\n.\r\n.\r\nQUIT\r\n";
+        let writing = async { client.write_all(sent).await.unwrap() };
+        let reading = async {
             let first = wire.read_message(None).await.unwrap();
             let second = wire.read_message(None).await.unwrap();
             (first, second, wire.read_line(None).await.unwrap())
         };
-        let ((), (first, second, line)) = tokio::join!(saying, hearing);
+        let ((), (first, second, line)) = tokio::join!(writing, reading);
         assert_eq!(first, b"a\n.\nb\r\n.c\r\n");
         assert_eq!(second, b"");
         assert_eq!(line.unwrap(), b"QUIT");
@@ -169,13 +169,13 @@ mod tests {
         assert!(wire.read_line(Some(7)).await.is_err());
         let (mut client, server) = tokio::io::duplex(100);
         let mut wire = Wire::new(Box::new(server));
-        let mut heard = String::new();
-        let hearing = async {
-            client.read_to_string(&mut heard).await.unwrap();
+        let mut received = String::new();
+        let reading = async {
+            client.read_to_string(&mut received).await.unwrap();
             drop(client);
         };
-        let (result, ()) = tokio::join!(wire.write(b"250 ok\r\n", Some(5)), hearing);
+        let (result, ()) = tokio::join!(wire.write(b"250 ok\r\n", Some(5)), reading);
         assert!(result.is_err());
-        assert_eq!(heard, "250 o");
+        assert_eq!(received, "250 o");
     }
 }

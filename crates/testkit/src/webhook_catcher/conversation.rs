@@ -66,7 +66,7 @@ async fn begin(stream: TcpStream, tls: Option<Arc<ServerConfig>>, shared: &Share
 async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, shared: &Shared) -> io::Result<()> {
     let mut buffer = Vec::new();
     while let Some(received) = read_request(&mut stream, &mut buffer).await? {
-        let (status, headers, body, ends) = match shared.take(received) {
+        let (status, headers, body, closes) = match shared.take(received) {
             CatcherAnswer::Status(status) => (status, Vec::new(), Vec::new(), false),
             CatcherAnswer::Full(status, headers, body) => (status, headers, body, false),
             CatcherAnswer::Late(pause) => {
@@ -74,7 +74,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, shared: &Sha
                 (200, Vec::new(), Vec::new(), false)
             }
             CatcherAnswer::Close => (200, Vec::new(), Vec::new(), true),
-            CatcherAnswer::Endless => return pour(stream).await,
+            CatcherAnswer::Endless => return write_endlessly(stream).await,
             CatcherAnswer::Hang => {
                 // Until the client disconnects.
                 while stream.read(&mut [0; 64]).await? > 0 {}
@@ -82,18 +82,18 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, shared: &Sha
             }
         };
         let headers: String = headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
-        let connection = if ends { "connection: close\r\n" } else { "" };
+        let connection = if closes { "connection: close\r\n" } else { "" };
         let head =
             format!("HTTP/1.1 {status} -\r\n{headers}{connection}content-length: {}\r\n\r\n", body.len());
         stream.write_all(&[head.as_bytes(), &body].concat()).await?;
-        if ends {
+        if closes {
             return stream.shutdown().await;
         }
     }
     Ok(())
 }
 
-async fn pour<S: AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
+async fn write_endlessly<S: AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
     stream.write_all(b"HTTP/1.1 200 -\r\ncontent-length: 1073741824\r\n\r\n").await?;
     loop {
         stream.write_all(&[b'x'; 4_096]).await?;

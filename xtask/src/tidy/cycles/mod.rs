@@ -41,7 +41,7 @@ fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
     cycles(&graph)
         .iter()
         .map(|cycle| {
-            let shortest = shortest_way_round(&graph, cycle);
+            let shortest = shortest_cycle(&graph, cycle);
             let files: Vec<&str> = shortest.iter().map(|file| modules.path(*file)).collect();
             let text = format!(
                 "a cycle of {} files imports each other ({} and back); move what they share into a file of its own",
@@ -87,22 +87,22 @@ fn visit(graph: &Graph, file: usize, seen: &mut BTreeSet<usize>, order: &mut Vec
 }
 
 /// The shortest cycle through the files of a component, from its first file in the alphabet.
-fn shortest_way_round(graph: &Graph, cycle: &BTreeSet<usize>) -> Vec<usize> {
-    let ways = cycle.iter().filter_map(|start| way_back(graph, cycle, *start));
-    ways.min_by_key(Vec::len).unwrap_or_else(|| cycle.iter().copied().collect())
+fn shortest_cycle(graph: &Graph, cycle: &BTreeSet<usize>) -> Vec<usize> {
+    let paths = cycle.iter().filter_map(|start| find_cycle_from(graph, cycle, *start));
+    paths.min_by_key(Vec::len).unwrap_or_else(|| cycle.iter().copied().collect())
 }
 
 /// Breadth first from `start` until it is reached again.
-fn way_back(graph: &Graph, cycle: &BTreeSet<usize>, start: usize) -> Option<Vec<usize>> {
-    let mut ways = std::collections::VecDeque::from([vec![start]]);
+fn find_cycle_from(graph: &Graph, cycle: &BTreeSet<usize>, start: usize) -> Option<Vec<usize>> {
+    let mut paths = std::collections::VecDeque::from([vec![start]]);
     let mut seen = BTreeSet::new();
-    while let Some(way) = ways.pop_front() {
-        for next in graph.get(way.last()?)? {
+    while let Some(path) = paths.pop_front() {
+        for next in graph.get(path.last()?)? {
             if *next == start {
-                return Some(way);
+                return Some(path);
             }
             if cycle.contains(next) && seen.insert(*next) {
-                ways.push_back([way.as_slice(), &[*next]].concat());
+                paths.push_back([path.as_slice(), &[*next]].concat());
             }
         }
     }
@@ -117,7 +117,7 @@ mod tests {
     const MANIFEST: (&str, &str) = ("crates/app/Cargo.toml", "");
 
     #[test]
-    fn circles_are_found_through_groups_re_exports_and_paths() {
+    fn cycles_are_found_through_groups_re_exports_and_paths() {
         let found = findings_in(
             check,
             &[
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_children_tests_and_other_crates_are_no_circle() {
+    fn parents_children_tests_and_other_crates_are_no_cycle() {
         let found = findings_in(
             check,
             &[

@@ -79,9 +79,7 @@ impl ModuleTree {
             }
             _ => return self.find(from, first, words.as_slice(), re_exports_left),
         }
-        while let Some((first, rest)) = words.as_slice().split_first().filter(|(first, _)| *first == "super")
-        {
-            debug_assert_eq!(first, "super");
+        while let Some((_, rest)) = words.as_slice().split_first().filter(|(first, _)| *first == "super") {
             module.pop()?;
             words = rest.iter();
         }

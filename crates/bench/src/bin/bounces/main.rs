@@ -144,13 +144,13 @@ impl Score {
         self.hard += usize::from(is_hard_right);
         self.class += usize::from(is_class_right);
         if !is_hard_right || !is_class_right {
-            let what = match (is_hard_right, is_class_right) {
+            let wrong_part = match (is_hard_right, is_class_right) {
                 (false, false) => "hard and class",
                 (false, true) => "hard",
                 _ => "class",
             };
             self.misses.push(format!(
-                "{} #{}: {what} wrong; expected {}, hard {}; {}",
+                "{} #{}: {wrong_part} wrong; expected {}, hard {}; {}",
                 row.file,
                 row.index + 1,
                 row.reason,
@@ -182,15 +182,15 @@ mod tests {
         assert_eq!(family("lhost-office365-07.eml"), "lhost-office365");
         assert_eq!(family("rfc3464-01.eml"), "rfc3464");
         assert_eq!(family("notice.eml"), "notice");
-        for (system, is_kept) in [("lhost-office365", false), ("lhost-sendmail", true), ("rfc3464", false)] {
+        for (system, expected) in [("lhost-office365", false), ("lhost-sendmail", true), ("rfc3464", false)] {
             for number in 1..100 {
-                assert_eq!(is_held_out(&format!("{system}-{number:02}.eml")), is_kept, "{system} {number}");
+                assert_eq!(is_held_out(&format!("{system}-{number:02}.eml")), expected, "{system} {number}");
             }
         }
     }
 
     #[test]
-    fn an_empty_part_reaches_no_aim() {
+    fn a_score_without_rows_misses_the_aims() {
         assert!(!Score::default().print("held out"));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Http {
     pub(crate) send_at: Option<String>,
 }
 
-/// URL and sender.
+/// URL, key and sender.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Target {
     #[arg(long)]

@@ -44,10 +44,10 @@ impl Latency {
         let listener = TcpListener::bind(("127.0.0.1", self.sink_port)).await?;
         tokio::spawn(serve(listener, Arc::clone(&arrivals)));
         let accepted = self.send().await?;
-        let patience = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PATIENCE;
         while lock(&arrivals).len() < self.messages {
             let have = lock(&arrivals).len();
-            ensure!(Instant::now() < patience, "{have} of {} messages came", self.messages);
+            ensure!(Instant::now() < deadline, "{have} of {} messages came", self.messages);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let arrivals = lock(&arrivals);
