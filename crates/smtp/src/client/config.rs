@@ -19,7 +19,7 @@ pub struct ClientConfig {
     pub chunking: bool,
     /// Messages up to this size are sent together with their envelope if PIPELINING and CHUNKING are offered.
     /// For larger ones, a refused recipient would waste more than the round trip saves.
-    pub single_flight_bytes_max: u64,
+    pub with_envelope_bytes_max: u64,
     /// Largest chunk of one BDAT.
     pub chunk_bytes_max: u64,
     pub transcript_bytes_max: usize,
@@ -33,7 +33,7 @@ impl ClientConfig {
             credentials: None,
             pipelining: true,
             chunking: true,
-            single_flight_bytes_max: 64 << 10,
+            with_envelope_bytes_max: 64 << 10,
             chunk_bytes_max: 1 << 20,
             transcript_bytes_max: 4 << 10,
         }
