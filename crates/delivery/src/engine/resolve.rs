@@ -1,5 +1,5 @@
-//! Messages that reach no host: their domain has no route, their receiver accepts nothing, or they expired while
-//! waiting.
+//! Finds the routes of lanes, and settles messages that reach no host: their domain has no route, their receiver accepts
+//! nothing, or they expired while waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,12 +110,12 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
         Err(failure) => {
             let pause = shared.settings.retry.pauses()[0];
             let until = shared.clock.now().plus(pause.min(Duration::from_mins(1)));
-            let goes_on = shared.with(|schedule, now| {
+            let keeps_route = shared.with(|schedule, now| {
                 schedule.unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
             });
             // The DNS did not answer, which says nothing about the messages: they wait, and `message.delayed` reports
             // it if it lasts.
-            if goes_on || !failure.is_final {
+            if keeps_route || !failure.is_final {
                 return;
             }
             loop {

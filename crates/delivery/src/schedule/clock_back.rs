@@ -18,11 +18,11 @@ impl Schedule {
             self.wakes.clear();
             self.wake_again(now);
         }
-        let late = self.timeline.take_after(horizon);
-        for (lane, entry) in &late {
+        let due_later = self.timeline.take_after(horizon);
+        for (lane, entry) in &due_later {
             self.count_out(*lane, entry.server_id);
         }
-        late.into_iter().map(|(_, entry)| entry).collect()
+        due_later.into_iter().map(|(_, entry)| entry).collect()
     }
 
     fn shift_back(&mut self, by: Duration) {
@@ -127,8 +127,8 @@ mod tests {
         schedule.unresolved(lane, ahead.plus(Duration::from_mins(1)), "no answer".into(), false, ahead);
         schedule.add(domain("later.example"), false, entry(2, ahead.plus(Duration::from_mins(5))), ahead);
 
-        let late = schedule.clock_went_back(DAY, RIGHT, RIGHT);
-        assert_eq!(late.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
+        let due_later = schedule.clock_went_back(DAY, RIGHT, RIGHT);
+        assert_eq!(due_later.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
         assert_eq!(schedule.entries(), 1, "released entries are not counted any more");
         assert_eq!(resolves(&mut schedule), 0);
         schedule.tick(RIGHT.plus(Duration::from_secs(61)));

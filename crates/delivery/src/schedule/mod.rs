@@ -398,7 +398,7 @@ impl Schedule {
                 self.remove_path(path, &queue.route.base_site);
             }
         }
-        // Small sites are their own providers, so there are as many as sites.
+        // Small sites are their own providers, so there are as many paces as sites.
         let known: HashSet<Arc<str>> =
             self.queues.iter().map(|(_, queue)| Arc::clone(&queue.route.provider)).collect();
         self.paces.retain(|(_, provider), pace| known.contains(provider) || pace.standstill.is_stopped());
@@ -453,9 +453,9 @@ impl Schedule {
         }
         let queue = &self.queues[id];
         // A pool that lost its last address cannot send either, so its entries move too.
-        let is_empty = self.sources.of_pool(queue.pool).next().is_none();
+        let is_pool_empty = self.sources.of_pool(queue.pool).next().is_none();
         let overflow = self.sources.overflow_of(queue.pool, &queue.route.rules.group);
-        if queue.waiting.waiting() == 0 || (overflow.is_none() && !is_empty) {
+        if queue.waiting.waiting() == 0 || (overflow.is_none() && !is_pool_empty) {
             return;
         }
         for (lane, entry) in self.queues[id].waiting.drain() {

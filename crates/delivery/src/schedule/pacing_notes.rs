@@ -136,7 +136,7 @@ impl Schedule {
                 per_minute: estimates.per_minute,
                 connections: estimates.connections,
                 greylist_secs: estimates.greylist_secs,
-                // Words of a reply would outlive the message that they may quote.
+                // Only the codes: the text may quote a message, and would outlive it.
                 reason: source_site.rate.reason().codes().to_owned(),
                 learned_at,
             });
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_grows_old_unless_an_answer_confirms_it() {
+    fn an_estimate_expires_unless_a_reply_confirms_it() {
         let learned_at = Timestamp::from_micros(1_794_700_800_000_000);
         let note = PacingNote {
             source: sources::ANY_ADDRESS,

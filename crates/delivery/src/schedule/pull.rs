@@ -252,13 +252,13 @@ impl Schedule {
                 accounts: &mut self.accounts,
                 lanes: &mut self.lanes,
                 gates: &self.gates,
-                woken: Vec::new(),
+                wakes: Vec::new(),
                 queue: queue_id,
                 is_exempt,
                 now,
             };
             let popped = self.queues[queue_id].waiting.pop(&mut admission);
-            for (at, wake) in admission.woken {
+            for (at, wake) in admission.wakes {
                 self.wake_at(at, wake);
             }
             let Some((lane, entry)) = popped else { break None };
@@ -333,7 +333,7 @@ struct SendAdmission<'a> {
     accounts: &'a mut AccountPaces,
     lanes: &'a mut Slab<Lane>,
     gates: &'a GateBoard,
-    woken: Vec<(Timestamp, Wake)>,
+    wakes: Vec<(Timestamp, Wake)>,
     queue: usize,
     is_exempt: bool,
     now: Timestamp,
@@ -355,7 +355,7 @@ impl Admission for SendAdmission<'_> {
         server_gate.parked_in.insert(self.queue);
         if let Some(until) = block.until.filter(|until| server_gate.wake_at.is_none_or(|at| *until < at)) {
             server_gate.wake_at = Some(until);
-            self.woken.push((until, Wake::Server(server)));
+            self.wakes.push((until, Wake::Server(server)));
         }
         server_gate.last_block = Some(SeenBlock::new(block.why, self.now));
         false
@@ -373,7 +373,7 @@ impl Admission for SendAdmission<'_> {
         state.parked_in.insert((self.queue, server));
         if let Some(until) = until.filter(|until| state.wake_at.is_none_or(|at| *until < at)) {
             state.wake_at = Some(until);
-            self.woken.push((until, Wake::Lane(lane)));
+            self.wakes.push((until, Wake::Lane(lane)));
         }
         false
     }

@@ -157,7 +157,7 @@ impl Schedule {
         Reaction { retry_after, conclusion }
     }
 
-    /// A message was refused. Unless it was too fast, the reply may end a pause or standstill of the whole provider.
+    /// A message was refused. Unless the reply is "too fast", it may end a pause or standstill of the whole provider.
     /// Returns whether it did.
     fn provider_replied(
         &mut self,
@@ -224,7 +224,7 @@ impl Schedule {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        let slowed = match reply.signal? {
+        let stopped = match reply.signal? {
             Signal::TooFast if !is_about_domain => {
                 let per_minute = source_site.rate.per_minute(now)?;
                 let site = &route.base_site;
@@ -245,7 +245,7 @@ impl Schedule {
             }
             Signal::TooManyConnections | Signal::ConnectionUsedUp | Signal::Greylisted => return None,
         };
-        Some(format!("mail to {slowed} is stopped, and one message at a time tries again"))
+        Some(format!("mail to {stopped} is stopped, and one message at a time tries again"))
     }
 
     /// A greylisted message was accepted. Other messages that would wait longer than necessary become due earlier.
@@ -355,8 +355,8 @@ impl Schedule {
             return false;
         }
         let paths = &self.queues[path.queue].paths;
-        let is_its = |path: &usize| self.paths[*path].source == other && !self.paths[*path].retired;
-        let found = paths.iter().copied().find(is_its);
+        let is_of_other = |path: &usize| self.paths[*path].source == other && !self.paths[*path].retired;
+        let found = paths.iter().copied().find(is_of_other);
         found.is_some_and(|other| {
             let block = self.path_block(other, now);
             block.is_none_or(|block| matches!(block.why, Why::TooFast { .. } | Why::ProviderRate { .. }))

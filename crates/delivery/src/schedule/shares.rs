@@ -11,7 +11,7 @@ use postroad_model::{SourceId, Timestamp};
 
 use super::Schedule;
 
-/// Maximum number of messages that an address can be owed; it catches up soon.
+/// Maximum number of messages that an address can be owed, so that it does not take all of them for long.
 const OWED_MAX: f64 = 32.0;
 /// If an address is owed more messages than this, others wait for it at sites where it had fewer messages than they.
 const OWED_SLACK: f64 = 4.0;
