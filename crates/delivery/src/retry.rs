@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_follow_the_contract_within_a_tenth() {
+    fn pauses_follow_the_schedule_within_a_tenth() {
         let mut age = Duration::ZERO;
         for (attempts, minutes) in (1..).zip([1.0, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 360.0, 360.0]) {
             let pause = pause_minutes(attempts, true, age).unwrap();

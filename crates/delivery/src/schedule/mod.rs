@@ -88,7 +88,7 @@ const NEXT_TURN_AFTER: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// The first pauses of the retry schedule: paths back off along them.
+    /// Pauses of the retry schedule; paths back off along them.
     pauses: Vec<Duration>,
     timeline: Timeline,
     lanes: Slab<Lane>,

@@ -30,7 +30,7 @@ const PROBE_PAUSE: Duration = Duration::from_secs(45);
 const PROBED_FOR: Duration = Duration::from_mins(30);
 
 impl BackOff {
-    /// Counts a failure and begins a pause. `steps` are the first pauses of the retry schedule; `reached_at` is when a
+    /// Counts a failure and begins a pause. `steps` are the pauses of the retry schedule; `reached_at` is when a
     /// connection was last open. Returns whether the site is probed: one connection at a time tries soon.
     pub(super) fn failed(
         &mut self,
