@@ -26,7 +26,7 @@ const CLAIMS_TO_FILL: usize = 4;
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// Changes of the setup that follow each other this quickly are read together.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
-/// In rounds of `CLAIM_EVERY`: changes by other nodes are seen after this time.
+/// In rounds of `CLAIM_EVERY`, like the other intervals below: changes by other nodes are seen after this time.
 const SETUP_EVERY: u32 = 2;
 /// Everything is read again, whether or not it changed: a database may be replaced by another.
 const WHOLE_SETUP_EVERY: u32 = 60;

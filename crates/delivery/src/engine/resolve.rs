@@ -15,7 +15,7 @@ use crate::retry::RetryPolicy;
 use crate::route::RouteKind;
 use crate::schedule::{Entry, LaneKey};
 
-/// Retries that are due within this time stay in memory.
+/// Messages that are due within this time are kept in memory.
 pub(crate) const HORIZON: Duration = Duration::from_mins(15);
 /// A look-up that takes longer counts as slow, and no longer delays the next one.
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);

@@ -1,8 +1,8 @@
 //! Estimates of a receiver's limits, from its replies: connections and messages per minute that it accepts from one
 //! source address, whether it accepts anything now, and its greylisting time.
 //!
-//! Each part is a pure state machine: time is an argument, and it only counts. Failed connections are handled by the
-//! path's own back-off, not here.
+//! Each part is a pure state machine: time is an argument. Connections that fail without a reply are handled by the path's
+//! own back-off, not here.
 //!
 //! | the receiver says | its scope | what follows |
 //! |---|---|---|

@@ -593,7 +593,7 @@ fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
 }
 
 #[test]
-fn messages_behind_a_dead_host_are_not_tried_and_reported_after_five_minutes() {
+fn messages_behind_a_dead_host_are_reported_after_five_minutes_without_an_attempt() {
     let mut world = World::new();
     world.dead.push("mx.one.example".into());
     (0..100).for_each(|id| world.add(1, id, "one.example"));

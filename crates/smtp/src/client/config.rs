@@ -42,7 +42,7 @@ impl ClientConfig {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Do not use TLS even if offered: for the second try after a failed handshake.
+    /// Do not use TLS even if offered, for example at the second try after a failed handshake.
     Never,
     /// Use TLS if offered; continue without it if STARTTLS is refused.
     Opportunistic,

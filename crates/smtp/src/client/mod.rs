@@ -96,7 +96,7 @@ impl ClientSession {
     pub fn feed(&mut self, mut input: &[u8]) {
         while !input.is_empty() && self.link != Link::Closed {
             if self.link == Link::TlsHandshake {
-                // Bytes between the reply to STARTTLS and the handshake may be injected (CVE-2011-0411).
+                // RFC 3207 4.2: bytes between the reply to STARTTLS and the handshake may be injected (CVE-2011-0411).
                 self.events.retain(|event| *event != Event::StartTls);
                 return self.protocol_error(ProtocolError::BytesAfterStartTls);
             }

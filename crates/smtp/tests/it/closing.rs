@@ -24,7 +24,7 @@ fn up_to(line: &str) -> String {
 }
 
 #[test]
-fn quit_is_answered_or_not() {
+fn quit_closes_whether_it_is_answered_or_not() {
     for answer in ["S: 221 bye", "S: 421 bye", "> drop", "> timeout"] {
         let dialogue = format!("{}> quit\nC: QUIT\n{answer}\nE: closed: quit", opened(""));
         play(config(), &dialogue);

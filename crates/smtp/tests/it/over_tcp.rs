@@ -197,7 +197,7 @@ async fn message_received_before_a_break_is_accepted_or_a_possible_duplicate() {
 }
 
 #[tokio::test]
-async fn refusal_in_the_middle_of_a_large_message_is_heard() {
+async fn refusal_in_the_middle_of_a_large_message_is_its_outcome() {
     let text = format!("{}|", "x".repeat(70)).repeat(40_000);
     let refusal = Answer::reply("354 go ahead\n552 5.3.4 too big").then_close();
     let peer = SmtpPeer::start(Script::new().on(Stage::Data, refusal));
