@@ -48,11 +48,11 @@ impl Schedule {
             lane.trouble.shift_back(by);
             lane.accepted_from = lane.accepted_from.map(|(source, at)| (source, at.minus(by)));
         }
-        for pace in self.paces.values_mut() {
-            pace.rate.shift_back(by);
-            pace.standstill.shift_back(by);
-            pace.taken_at = pace.taken_at.map(|at| at.minus(by));
-            for bucket in [&mut pace.limit, &mut pace.openings].into_iter().flatten() {
+        for source_provider in self.source_providers.values_mut() {
+            source_provider.rate.shift_back(by);
+            source_provider.standstill.shift_back(by);
+            source_provider.taken_at = source_provider.taken_at.map(|at| at.minus(by));
+            for bucket in [&mut source_provider.limit, &mut source_provider.openings].into_iter().flatten() {
                 bucket.shift_back(by);
             }
         }

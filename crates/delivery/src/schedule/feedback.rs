@@ -95,7 +95,7 @@ impl Schedule {
         self.connections -= 1;
         let (queue, source) = (path.queue, path.source);
         let route = Arc::clone(&self.queues[queue].route);
-        self.pace(source, &route).connections -= 1;
+        self.source_provider(source, &route).connections -= 1;
         self.count_closing(path_id);
         // First the others at the same site, then those who wait longest: this queue has just had its connection.
         for other in self.source_sites[self.paths[path_id].source_site].paths.clone() {

@@ -132,7 +132,7 @@ impl Path {
 
     /// Tasks of `coming` that will take messages of the queue, not of `kept`.
     pub(super) fn coming_for_others(&self) -> u32 {
-        self.coming().saturating_sub(self.kept.waiting() as u32)
+        self.coming().saturating_sub(self.kept.count() as u32)
     }
 
     /// When the path counts as stuck, so that other paths of the pool do not wait for it: its connections are busy and

@@ -92,7 +92,10 @@ impl Schedule {
     fn stuck_at(&self, path_id: usize) -> Option<Timestamp> {
         let path = &self.paths[path_id];
         let provider = Arc::clone(&self.queues[path.queue].route.provider);
-        let taken_at = self.paces.get(&(path.source, provider)).and_then(|pace| pace.taken_at);
+        let taken_at = self
+            .source_providers
+            .get(&(path.source, provider))
+            .and_then(|source_provider| source_provider.taken_at);
         path.stuck_at(taken_at)
     }
 

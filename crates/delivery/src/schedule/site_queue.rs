@@ -52,11 +52,12 @@ pub(super) trait Admission {
 }
 
 impl SiteQueue {
-    pub(super) fn waiting(&self) -> usize {
+    /// Number of waiting messages.
+    pub(super) fn count(&self) -> usize {
         self.waiting
     }
 
-    pub(super) fn waiting_of(&self, server: ServerId) -> usize {
+    pub(super) fn count_of(&self, server: ServerId) -> usize {
         self.servers.get(&server).map_or(0, |server_queue| server_queue.waiting)
     }
 
@@ -333,7 +334,7 @@ mod tests {
         let lane = |parity| order.iter().copied().filter(|id| id % 2 == parity).collect::<Vec<_>>();
         assert_eq!(lane(0), [0, 2, 4, 6, 8]);
         assert_eq!(lane(1), [1, 3, 5, 7, 9]);
-        assert_eq!(queue.waiting(), 0);
+        assert_eq!(queue.count(), 0);
     }
 
     #[test]
@@ -366,7 +367,7 @@ mod tests {
         queue.push(1, entry(1, 3));
         assert_eq!(popped(&mut queue, &mut admission), [(1, 3)]);
         queue.push(1, entry(1, 4));
-        assert_eq!(queue.waiting(), 2);
+        assert_eq!(queue.count(), 2);
         admission.closed_lanes.clear();
         queue.readmit_lane(0, ServerId(1));
         let mut rest = popped(&mut queue, &mut admission);
@@ -395,7 +396,7 @@ mod tests {
         queue.push(1, entry(1, 2));
         queue.push(0, entry(2, 3));
         assert_eq!(queue.remove_lane(0).len(), 2);
-        assert_eq!(queue.waiting(), 1);
+        assert_eq!(queue.count(), 1);
         assert_eq!(popped(&mut queue, &mut TestAdmission::default()), [(1, 2)]);
     }
 }

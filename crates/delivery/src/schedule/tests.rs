@@ -776,7 +776,7 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
         }
         world.schedule.refused(paths[at], reply, now);
     }
-    world.schedule.paces.values().any(|pace| pace.rate.is_paused())
+    world.schedule.source_providers.values().any(|source_provider| source_provider.rate.is_paused())
 }
 
 #[test]
@@ -795,9 +795,9 @@ fn refusal_of_one_recipient_ends_the_standstill_of_a_provider() {
         let (path, _) = world.schedule.paths.iter().next().unwrap();
         let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
         let reason = &Reason::of_message("550 5.1.1 user unknown", ServerId(1));
-        let pace = world.schedule.paces.values_mut().next().unwrap();
-        assert!(pace.has_several_sites);
-        assert!(pace.standstill.refused(1, reason, world.now));
+        let source_provider = world.schedule.source_providers.values_mut().next().unwrap();
+        assert!(source_provider.has_several_sites);
+        assert!(source_provider.standstill.refused(1, reason, world.now));
         let phase = ReplyPhase::Recipient;
         let reply = RefusalReply {
             lane: &lane,
@@ -808,7 +808,14 @@ fn refusal_of_one_recipient_ends_the_standstill_of_a_provider() {
             reason,
         };
         world.schedule.refused(path, reply, world.now);
-        assert!(world.schedule.paces.values().all(|pace| !pace.standstill.is_stopped()), "{ends_by:?}");
+        assert!(
+            world
+                .schedule
+                .source_providers
+                .values()
+                .all(|source_provider| !source_provider.standstill.is_stopped()),
+            "{ends_by:?}"
+        );
     }
 }
 
@@ -833,7 +840,7 @@ fn one_server_stops_provider(domains: i64, other_waits: bool) -> bool {
         let reply = RefusalReply { lane, server, greylisted: None, phase, signal, reason };
         world.schedule.refused(path, reply, world.now);
     }
-    world.schedule.paces.values().any(|pace| pace.standstill.is_stopped())
+    world.schedule.source_providers.values().any(|source_provider| source_provider.standstill.is_stopped())
 }
 
 #[test]
