@@ -39,7 +39,7 @@ impl EngineShared {
                 for entry in due_later.drain(..) {
                     shared.release_later(entry.key());
                 }
-                while let Err(error) = shared.pull_queue_back().await {
+                while let Err(error) = shared.correct_due_times().await {
                     tracing::warn!(%error, "correcting due times after the clock went back failed; retrying");
                     tokio::select! {
                         () = tokio::time::sleep(TRY_AGAIN_AFTER) => {}
@@ -50,7 +50,7 @@ impl EngineShared {
         });
     }
 
-    async fn pull_queue_back(&self) -> Result<(), StoreError> {
+    async fn correct_due_times(&self) -> Result<(), StoreError> {
         self.release_postponed().await?;
         let changed = self.store.pull_queue_back(self.settings.retry.pause_max()).await?;
         if changed > 0 {

@@ -113,8 +113,7 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
             let keeps_route = shared.with(|schedule, now| {
                 schedule.unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
             });
-            // The DNS did not answer, which says nothing about the messages: they wait, and `message.delayed` reports
-            // it if it lasts.
+            // If the DNS only did not answer, the messages wait, and `message.delayed` reports it if it lasts.
             if keeps_route || !failure.is_final {
                 return;
             }

@@ -39,7 +39,7 @@ impl GreylistTime {
     }
 
     /// A message was accepted after this wait.
-    pub fn taken_after(&mut self, waited: Duration) {
+    pub fn accepted_after(&mut self, waited: Duration) {
         self.enough = Some(self.enough.map_or(waited, |enough| enough.min(waited)));
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);
     }

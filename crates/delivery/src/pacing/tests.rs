@@ -151,9 +151,9 @@ fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
     let mut greylist = GreylistTime::default();
     assert_eq!(greylist.pause(&pauses), None);
     greylist.refused_after(Duration::from_secs(62));
-    greylist.taken_after(Duration::from_secs(366));
+    greylist.accepted_after(Duration::from_secs(366));
     assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(5)));
-    greylist.taken_after(Duration::from_secs(302));
+    greylist.accepted_after(Duration::from_secs(302));
     let pauses: Vec<_> =
         (0..40).filter_map(|_| greylist.pause(&pauses)).map(|pause| pause.as_secs()).collect();
     assert_eq!(pauses.iter().filter(|secs| **secs == 180).count(), 1, "{pauses:?}");
@@ -166,7 +166,7 @@ fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
 fn a_learned_greylist_time_is_never_longer_than_the_retry_schedule() {
     let pauses = [1, 5, 10].map(Duration::from_mins);
     let mut greylist = GreylistTime::default();
-    greylist.taken_after(Duration::from_hours(2));
+    greylist.accepted_after(Duration::from_hours(2));
     assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(1)), "a minute may be enough");
     greylist.refused_after(Duration::from_secs(64));
     assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(6)));

@@ -36,7 +36,7 @@ pub struct PathTotals {
 }
 
 impl Schedule {
-    /// Domains with at least `entries_max` messages in memory.
+    /// Domains of lanes with at least `entries_max` messages in memory.
     pub(crate) fn full_domains(&self, entries_max: usize) -> Vec<DomainName> {
         let full = self.lanes.iter().filter(|(_, lane)| lane.entries >= entries_max);
         full.map(|(_, lane)| lane.key.domain.clone()).collect()

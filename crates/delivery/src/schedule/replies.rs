@@ -257,7 +257,7 @@ impl Schedule {
         source_site.evidence_at = Some(now);
         let greylist = &mut source_site.greylist;
         let before = greylist.estimate(&self.pauses);
-        greylist.taken_after(wait);
+        greylist.accepted_after(wait);
         let after = greylist.estimate(&self.pauses);
         let Some(lasts) = after.filter(|lasts| before.is_none_or(|before| *lasts < before)) else {
             return;
