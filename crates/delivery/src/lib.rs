@@ -270,13 +270,15 @@ impl Delivery {
                 );
             }
             if timeout(STORING_TIME_MAX, &mut self.settler).await.is_err() {
-                tracing::warn!("releasing messages failed; they are claimed again after the restart");
+                tracing::warn!(
+                    "storing the last outcomes took too long; the next start settles or claims these messages again"
+                );
             }
         }
         for task in &self.tasks {
             task.abort();
         }
-        // Dropped last, so that nobody uses a host that is gone.
+        // Lets the aborted tasks end before the local SMTP servers are dropped with `self`.
         tokio::time::sleep(Duration::ZERO).await;
     }
 }

@@ -72,7 +72,7 @@ impl Drop for LocalSmtp {
 }
 
 fn config(name: &str) -> ServerConfig {
-    let host = DomainName::parse(name).expect("the servers of this crate have names of two labels");
+    let host = DomainName::parse(name).expect("the local servers have valid names");
     ServerConfig {
         extensions: Extensions { dsn: false, ..Extensions::default() },
         limits: ServerLimits {
@@ -101,7 +101,7 @@ async fn accept_all(listener: TcpListener, config: Arc<ServerConfig>, policy: Ar
                     connections.spawn(converse(stream, Arc::clone(&config), Arc::clone(&policy)));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "accepting connections failed; retrying");
+                    tracing::warn!(%error, "inbox or simulator: accepting connections failed; retrying");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -114,7 +114,7 @@ async fn converse(mut stream: TcpStream, config: Arc<ServerConfig>, policy: Arc<
     let mut conversation =
         Conversation { session: ServerSession::new(config), policy, mail_from: None, message: None };
     if let Err(error) = conversation.run(&mut stream).await {
-        tracing::debug!(%error, "a client went away");
+        tracing::debug!(%error, "inbox or simulator: session ended by an error");
     }
 }
 

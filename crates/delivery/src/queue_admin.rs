@@ -122,7 +122,7 @@ impl QueueAdmin {
         let why = self.why(&entry, reader, now);
         let last_failure = self.last_delivery(entry.server_id, id).await?;
         let last_failure = last_failure.filter(|record| record.status == Status::SoftFail);
-        let gates = self.gates_before(&entry).await?;
+        let gates = self.gates_on(&entry).await?;
         Ok(Some(Waiting { entry, why, last_failure, gates }))
     }
 
@@ -136,7 +136,7 @@ impl QueueAdmin {
         Ok(newest.into_iter().next().map(|delivery| delivery.record))
     }
 
-    async fn gates_before(&self, entry: &QueueEntry) -> Result<Vec<Gate>, StoreError> {
+    async fn gates_on(&self, entry: &QueueEntry) -> Result<Vec<Gate>, StoreError> {
         let mut gates = self.store.list_gates().await?;
         if gates.is_empty() {
             return Ok(gates);

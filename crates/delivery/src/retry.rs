@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_follow_the_contract_within_a_tenth() {
+    fn pauses_follow_the_schedule_within_a_tenth() {
         let mut age = Duration::ZERO;
         for (attempts, minutes) in (1..).zip([1.0, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 360.0, 360.0]) {
             let pause = pause_minutes(attempts, true, age).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn age_counts_where_attempts_do_not() {
+    fn the_pause_grows_with_age_if_the_last_attempt_did_not_count() {
         assert!(pause_minutes(0, false, Duration::from_mins(40)).unwrap() > 35.0);
     }
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn after_two_days_it_is_given_up() {
+    fn a_message_is_given_up_after_two_days() {
         assert!(pause_minutes(20, true, Duration::from_hours(47)).is_some());
         assert!(pause_minutes(20, true, Duration::from_hours(48)).is_none());
         assert!(pause_minutes(1, true, Duration::from_hours(48)).is_none());

@@ -43,7 +43,7 @@ struct Job {
 
 #[boxed_futures]
 impl SigningPool {
-    /// Starts the threads; `threads` is at least 1.
+    /// Starts this many threads, at least one.
     pub fn start(threads: usize) -> io::Result<Self> {
         let threads = threads.max(1);
         let mut pool = Self { queue: Arc::default(), threads: Vec::new() };

@@ -17,7 +17,7 @@ fn key(message: i64) -> FlightKey {
     FlightKey { server_id: ServerId(1), message_id: MessageId(message), attempt: 1 }
 }
 
-/// Says each mark after it is made; every third flight gets no answer.
+/// Prints each mark after it is written; every third flight gets no reply.
 fn make_marks_until_killed(folder: &Path) {
     let (journal, _) = Journal::open(folder).unwrap();
     let mut output = std::io::stderr();
@@ -27,7 +27,7 @@ fn make_marks_until_killed(folder: &Path) {
         if message % 3 == 0 {
             continue;
         }
-        let answered = FinalReply {
+        let reply = FinalReply {
             accepted: true,
             at: Timestamp::from_micros(message),
             code: 250,
@@ -45,8 +45,8 @@ fn make_marks_until_killed(folder: &Path) {
             ip_pool: None,
             provider: None,
         };
-        journal.replied(key(message), &answered).unwrap();
-        output.write_all(format!("answered {message}\n").as_bytes()).unwrap();
+        journal.replied(key(message), &reply).unwrap();
+        output.write_all(format!("replied {message}\n").as_bytes()).unwrap();
     }
 }
 
@@ -66,34 +66,38 @@ fn marks_survive_a_kill() {
             .spawn()
             .unwrap();
         let mut output = BufReader::new(victim.stderr.take().unwrap()).lines();
-        let mut said: Vec<String> = output.by_ref().take(marks).map(Result::unwrap).collect();
+        let mut printed: Vec<String> = output.by_ref().take(marks).map(Result::unwrap).collect();
         victim.kill().unwrap();
         victim.wait().unwrap();
         // The rest of its output before it died. The last line may be torn.
-        said.extend(output.map_while(Result::ok).filter(|line| line.contains(' ')));
-        check(folder.path(), &said);
+        printed.extend(output.map_while(Result::ok).filter(|line| line.contains(' ')));
+        check(folder.path(), &printed);
     }
 }
 
-fn check(folder: &Path, said: &[String]) {
+fn check(folder: &Path, printed: &[String]) {
     let (_, left) = Journal::open(folder).unwrap();
     let left: BTreeMap<i64, RecoveredOutcome> =
         left.into_iter().map(|flight| (flight.key.message_id.0, flight.outcome)).collect();
-    let (complete, _) = said.split_at(said.len() - 1);
+    let (complete, _) = printed.split_at(printed.len() - 1);
     for line in complete {
         let (mark, message) = line.split_once(' ').unwrap();
         let message: i64 = message.parse().unwrap();
         match (mark, &left[&message]) {
             ("finishing", _) => {}
-            ("answered", RecoveredOutcome::Replied(answered)) => {
-                assert_eq!(answered.text, format!("queued as {message}"));
+            ("replied", RecoveredOutcome::Replied(reply)) => {
+                assert_eq!(reply.text, format!("queued as {message}"));
             }
             other => panic!("{line}: {other:?}"),
         }
     }
-    // No flight that was not made, and at most one that it had no time to speak of.
-    let flights_said = said.iter().filter(|line| line.starts_with("finishing")).count();
-    assert!((flights_said..=flights_said + 1).contains(&left.len()), "{} of {flights_said}", left.len());
+    // No other flights, except at most one that the process was killed before printing.
+    let flights_printed = printed.iter().filter(|line| line.starts_with("finishing")).count();
+    assert!(
+        (flights_printed..=flights_printed + 1).contains(&left.len()),
+        "{} of {flights_printed}",
+        left.len()
+    );
     for (message, outcome) in &left {
         assert!(message % 3 != 0 || *outcome == RecoveredOutcome::NoReply, "{message}: {outcome:?}");
     }

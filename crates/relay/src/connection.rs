@@ -88,7 +88,7 @@ impl Connections {
             let address = self.client_address(&mut stream).await?;
             // Before TLS: a handshake that never ends takes a permit as well.
             let permit = self.session_limit.take_for(address);
-            let line = match &kind {
+            let socket = match &kind {
                 ListenerKind::Tls(_) if permit.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),
                 ListenerKind::Tls(config) => {
                     let tls = TlsAcceptor::from(Arc::clone(config));
@@ -99,14 +99,14 @@ impl Connections {
                 | ListenerKind::Open
                 | ListenerKind::Returns { .. } => MaybeTlsStream::Plain(stream),
             };
-            io::Result::Ok((address, permit, line))
+            io::Result::Ok((address, permit, socket))
         };
-        let (address, permit, line) = tokio::select! {
+        let (address, permit, socket) = tokio::select! {
             opened = opening => opened?,
-            // Nothing was said yet that would have to be finished.
+            // No message has begun that would have to be finished.
             _ = phase.changed() => return Ok(()),
         };
-        let result = self.converse(&kind, address, line, phase, permit.is_none()).await;
+        let result = self.converse(&kind, address, socket, phase, permit.is_none()).await;
         drop(permit);
         result
     }
@@ -115,7 +115,7 @@ impl Connections {
         &self,
         kind: &ListenerKind,
         address: IpAddr,
-        line: MaybeTlsStream,
+        socket: MaybeTlsStream,
         phase: watch::Receiver<Phase>,
         is_too_many: bool,
     ) -> io::Result<()> {
@@ -160,7 +160,7 @@ impl Connections {
             pace: Pace::new(self.settings.times),
             message: None,
         };
-        conversation.run(line).await
+        conversation.run(socket).await
     }
 
     async fn client_address(&self, stream: &mut TcpStream) -> io::Result<IpAddr> {

@@ -42,7 +42,7 @@ enum Next {
 }
 
 impl Conversation {
-    pub(crate) async fn run(mut self, mut line: MaybeTlsStream) -> io::Result<()> {
+    pub(crate) async fn run(mut self, mut socket: MaybeTlsStream) -> io::Result<()> {
         let mut buffer = Vec::with_capacity(COMMAND_READ_BYTES);
         loop {
             let mut next = self.answer_all().await;
@@ -55,19 +55,19 @@ impl Conversation {
             }
             let output = self.session.take_output();
             if !output.is_empty() {
-                timeout(self.times.write, line.write_all(&output)).await??;
+                timeout(self.times.write, socket.write_all(&output)).await??;
                 self.pace.on_reply();
             }
             match next {
                 Next::Read => {
                     self.fit_buffer(&mut buffer);
-                    if !self.read(&mut line, &mut buffer).await? {
+                    if !self.read(&mut socket, &mut buffer).await? {
                         return Ok(());
                     }
                 }
-                Next::Encrypt => line = self.encrypt(line).await?,
+                Next::Encrypt => socket = self.encrypt(socket).await?,
                 Next::Close => {
-                    line.close().await;
+                    socket.close().await;
                     return Ok(());
                 }
             }
@@ -120,7 +120,7 @@ impl Conversation {
     }
 
     /// Reads one piece of input, or ends the session at its deadline. Returns `false` when the client has gone.
-    async fn read(&mut self, line: &mut MaybeTlsStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    async fn read(&mut self, socket: &mut MaybeTlsStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let deadline = self.pace.deadline(self.session.is_in_transaction());
         tokio::select! {
             // Check the deadline first: a client that never pauses must not outlive it.
@@ -132,7 +132,7 @@ impl Conversation {
             }
             // If the relay was dropped, the session ends.
             changed = self.phase.changed() => Ok(changed.is_ok()),
-            read = line.read(buffer) => {
+            read = socket.read(buffer) => {
                 let count = read?;
                 self.pace.on_read(count);
                 self.session.feed(buffer);
@@ -141,16 +141,16 @@ impl Conversation {
         }
     }
 
-    async fn encrypt(&mut self, line: MaybeTlsStream) -> io::Result<MaybeTlsStream> {
+    async fn encrypt(&mut self, socket: MaybeTlsStream) -> io::Result<MaybeTlsStream> {
         // The session requests it once, outside TLS, and only if there is a certificate.
-        let (MaybeTlsStream::Plain(stream), Some(tls)) = (line, &self.tls) else {
+        let (MaybeTlsStream::Plain(stream), Some(tls)) = (socket, &self.tls) else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let line = MaybeTlsStream::encrypt(stream, tls, self.times.tls_handshake).await?;
+        let socket = MaybeTlsStream::encrypt(stream, tls, self.times.tls_handshake).await?;
         self.peer.encrypted();
         self.session.tls_established();
         self.pace.on_reply();
-        Ok(line)
+        Ok(socket)
     }
 
     /// Empties the buffer and adapts its size to the next read. It is not zeroed: that would cost measurable

@@ -39,7 +39,7 @@ impl Incoming {
         }
         let needed = self.bytes.len() + piece.len() + HEAD_BYTES;
         if needed > self.covered {
-            let wanted = self.next_step(needed);
+            let wanted = self.next_covered(needed);
             if !self.memory.grow(&mut self.share, wanted).await {
                 self.is_dropped = true;
                 self.bytes = Vec::new();
@@ -54,7 +54,8 @@ impl Incoming {
         self.bytes.extend_from_slice(piece);
     }
 
-    fn next_step(&self, needed: usize) -> usize {
+    /// Number of bytes that the share should cover, so that it need not grow with each piece.
+    fn next_covered(&self, needed: usize) -> usize {
         if needed > DOUBLING_BYTES_MAX {
             needed.next_multiple_of(DOUBLING_BYTES_MAX)
         } else {
@@ -101,27 +102,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_message_moves_to_its_place_once() {
+    async fn a_large_message_gets_a_buffer_of_its_announced_or_the_largest_size() {
         for (announced, capacity) in [(Some(1_000_000), 1_000_000), (Some(300_000), 1 << 20), (None, 1 << 20)]
         {
             let mut message = incoming(announced, 4 << 20);
             message.add(&[b'x'; 1_000]).await;
-            assert!(message.bytes.capacity() < 10_000, "an announcement alone holds nothing");
+            assert!(message.bytes.capacity() < 10_000, "an announced size alone allocates nothing");
             for _ in 0..999 {
                 message.add(&[b'x'; 1_000]).await;
             }
-            assert_eq!(message.covered, 1 << 20, "what is here counts, not what may come");
+            assert_eq!(message.covered, 1 << 20, "the share covers received bytes, not announced ones");
             let (_, bytes, _) = message.finish().unwrap();
             assert_eq!((bytes.len(), bytes.capacity()), (1_000_000, capacity + HEAD_BYTES));
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_without_memory_is_let_go() {
+    async fn a_message_without_free_memory_is_dropped() {
         let mut message = incoming(None, 0);
-        let held = Arc::clone(&message.memory);
+        let memory = Arc::clone(&message.memory);
         let mut share = Share::default();
-        assert!(held.grow(&mut share, 64 << 10).await);
+        assert!(memory.grow(&mut share, 64 << 10).await);
         message.add(b"x").await;
         message.add(b"y").await;
         assert!(message.bytes.is_empty());

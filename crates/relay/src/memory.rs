@@ -22,7 +22,7 @@ pub(crate) struct Share {
 }
 
 impl Memory {
-    /// The pool always fits the largest message, including its growth steps.
+    /// The pool of large messages always fits the largest message, including its growth steps.
     pub(crate) fn new(bytes_max: usize, message_bytes_max: usize, wait_max: Duration) -> Self {
         let small = bytes_max / 4;
         let large = (bytes_max - small).max(message_bytes_max + STEP_BYTES_MAX);

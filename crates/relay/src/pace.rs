@@ -51,6 +51,8 @@ impl Pace {
         self.content.is_some()
     }
 
+    /// Earliest of three deadlines: of idling, of the session, of the message. During a transaction, a session may
+    /// last twice as long.
     pub(crate) fn deadline(&self, is_in_transaction: bool) -> Instant {
         let idle = self.last_step + self.times.idle;
         let session =
@@ -84,11 +86,11 @@ mod tests {
         advance(Duration::from_mins(56)).await;
         pace.on_reply();
         assert_eq!(seconds_left(&pace, false), 40);
-        assert_eq!(seconds_left(&pace, true), 300, "a message may be ended");
+        assert_eq!(seconds_left(&pace, true), 300, "a begun message may be finished");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_keeps_its_pace() {
+    async fn a_message_must_arrive_at_the_minimum_rate() {
         let mut pace = Pace::new(TimeLimits::default());
         pace.on_content_begin();
         assert_eq!(seconds_left(&pace, true), 120);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_may_speak_for_itself() {
+    async fn a_header_without_a_client_address_means_the_proxy() {
         for header in [
             &b"PROXY UNKNOWN\r\n"[..],
             b"PROXY UNKNOWN x y\r\n",

@@ -123,7 +123,7 @@ fn refuse_connection(stream: &TcpStream, kind: &ListenerKind) {
         // A fresh socket takes one line; otherwise the client only sees it closed.
         drop(stream.try_write(FULL));
     }
-    tracing::debug!("all SMTP sessions are taken");
+    tracing::debug!("SMTP connection refused: all sessions are in use");
 }
 
 async fn pause_after(error: &io::Error) {

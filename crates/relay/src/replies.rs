@@ -21,7 +21,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Reply {
         }
         // A bug in Postroad must not lose a message: on a temporary error the client keeps it.
         Refusal::Internal(cause) => {
-            tracing::error!(cause, "SMTP: accepting a message failed");
+            tracing::error!(cause, "SMTP: accepting a message failed; replied 451");
             StandardReply::StorageTrouble.into()
         }
         Refusal::IdempotencyInProgress => one_line(451, &format!("4.3.0 {}", refusal.message())),
@@ -91,7 +91,7 @@ pub(crate) fn return_refused(refusal: &ReturnRefusal) -> Reply {
             one_line(554, "5.6.0 The report cannot be read")
         }
         ReturnRefusal::Store(error) => {
-            tracing::warn!(%error, "storing a bounce failed; replied 451");
+            tracing::warn!(%error, "storing returned mail failed; replied 451");
             StandardReply::StorageTrouble.into()
         }
     }

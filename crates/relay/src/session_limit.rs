@@ -19,7 +19,7 @@ pub(crate) struct SessionPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Permit counted against the session's address, if addresses of its kind are counted.
+/// Permit counted against the session's address; `None` inside for loopback addresses, which are not counted.
 #[derive(Debug)]
 pub(crate) struct MaybeAddressPermit {
     _permit: Option<AddressPermit>,
@@ -54,7 +54,7 @@ impl SessionLimit {
 
     /// Waits until no session is left.
     pub(crate) async fn all_free(&self) {
-        let all = u32::try_from(self.all_max).expect("there are no more permits than fit");
+        let all = u32::try_from(self.all_max).expect("`new` limits it to 32 bits");
         // The semaphore is never closed.
         drop(self.all.acquire_many(all).await);
     }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_lines_and_endless_replies_end() {
+    fn lines_and_replies_without_an_end_are_too_long() {
         assert_eq!(read_all(&[b'2'; 5_000]), Err(ReplyError::TooLong));
         assert_eq!(read_all(&b"250-more\r\n".repeat(5_000)), Err(ReplyError::TooLong));
     }

@@ -35,7 +35,7 @@ pub(super) fn no_address_reason(
     }
     debug_assert!(!fitting.iter().any(|address| may_dial(address)), "a usable address was left");
     // Senders read this, so it must not reveal the operator's network; the log has the addresses.
-    tracing::debug!(host, addresses = ?fitting, "only private addresses");
+    tracing::debug!(host, addresses = ?fitting, "the host has only private addresses; not dialled");
     format!(
         "{host} has only private addresses, which are refused unless `delivery.allow_private_destinations` is true"
     )

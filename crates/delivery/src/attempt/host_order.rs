@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::route::RouteHost;
 
-/// Sites whose turn is remembered. A forgotten site begins at a random host again.
+/// Maximum number of sites whose turn is remembered. A forgotten site begins at a random host again.
 const SITES_MAX: usize = 10_000;
 /// After this long without a new dead host, the preferred hosts are tried first again. Longer than the first pauses of
 /// the retry schedule with their jitter.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_dead_means_from_the_start() {
+    async fn after_all_hosts_failed_the_preferred_ones_come_first_again() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[1, 2]);
         order.stopped_before(&order.begin(&site, &hosts), &hosts[1], 0);

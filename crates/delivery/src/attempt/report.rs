@@ -112,8 +112,8 @@ pub(crate) fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> O
             let signal = signal_of(reply, *phase);
             let is_closing = reply.code == 421 && *phase == Phase::MailFrom;
             let is_too_many = signal == Some(Signal::TooManyConnections);
-            let who = if is_too_many { WaitsAgain::TaskEnds } else { WaitsAgain::TaskContinues };
-            is_put_back(signal, was_used, is_closing).then_some(who)
+            let next = if is_too_many { WaitsAgain::TaskEnds } else { WaitsAgain::TaskContinues };
+            is_put_back(signal, was_used, is_closing).then_some(next)
         }
         Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => {
             (was_used && !is_marked).then_some(WaitsAgain::TaskContinues)

@@ -91,7 +91,7 @@ impl Router {
         };
         let base_site = format!("{}:{}", smart_host.host, smart_host.port);
         Route {
-            site: named(&base_site, &security, false),
+            site: secured_site_name(&base_site, &security, false),
             provider: base_site.as_str().into(),
             base_site: base_site.into(),
             rules: self.providers.smart_host(smart_host.connections_max, smart_host.rate),
@@ -167,7 +167,7 @@ impl Router {
         let (dane, dane_valid_for) = self.dane(&plan, &hosts, server).await?;
         let has_dane = dane.iter().any(|dane| !dane.is_nothing());
         Ok(Route {
-            site: named(&base_site, &security, has_dane),
+            site: secured_site_name(&base_site, &security, has_dane),
             provider: provider_name(rules, &base_site),
             base_site: base_site.into(),
             rules: Arc::clone(rules),
@@ -236,7 +236,7 @@ fn provider_name(rules: &Provider, base_site: &str) -> Arc<str> {
 
 /// Site name including the required security: a connection without TLS must not carry mail that needs it. Mail of a
 /// domain secured by DNSSEC must not use a connection made for a domain that is not.
-fn named(base_site: &str, security: &Security, has_dane: bool) -> Arc<str> {
+fn secured_site_name(base_site: &str, security: &Security, has_dane: bool) -> Arc<str> {
     let dane = if has_dane { " with DANE" } else { "" };
     match security {
         Security::Opportunistic | Security::Plain | Security::Implicit => format!("{base_site}{dane}").into(),

@@ -83,6 +83,7 @@ struct Judged {
     /// Whether the remote host decided it, not Postroad.
     is_remote_decision: bool,
     is_dead_address: bool,
+    /// Whether it counts as an attempt: a host was tried.
     counts: bool,
     possible_duplicate: bool,
     /// Whether the next attempt should use the same source address.
@@ -219,10 +220,10 @@ fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
 
 /// The details, with the reason why TLS was not used though the host offers it, and the conclusion about the receiver.
 fn described(judged: &Judged, attempt: &Attempt<'_>) -> String {
-    let comma = if judged.class.is_none() { "" } else { ";" };
+    let separator = if judged.class.is_none() { "" } else { ";" };
     let without_tls = attempt.peer.without_tls.as_ref();
     let without_tls = without_tls
-        .map(|problem| format!("{comma} without TLS, which failed: {problem}"))
+        .map(|problem| format!("{separator} without TLS, which failed: {problem}"))
         .unwrap_or_default();
     let conclusion =
         attempt.conclusion.as_ref().map(|conclusion| format!("; {conclusion}")).unwrap_or_default();
@@ -394,11 +395,11 @@ pub(crate) fn settle(
             keep_claim,
             suppress,
             transcript,
-            // Our source addresses are judged by accepted and refused mail. Simulated mail and our own failures do not
-            // count.
             provider: source
                 .as_ref()
                 .map_or_else(|| OTHER_PROVIDER.into(), |source| Arc::clone(&source.provider)),
+            // Our source addresses are judged by accepted and refused mail. Simulated mail and our own failures do not
+            // count.
             source_id: source_id
                 .filter(|_| !is_simulated)
                 .filter(|_| matches!(kind, EventKind::Delivered | EventKind::Bounced)),
@@ -498,7 +499,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
-    /// A retry of a greylisted message, which came from the second address.
+    /// A retry of a greylisted message: refused from source 2, now sent from source 3.
     fn greylisted_retry() -> Attempt<'static> {
         let first = NOW.minus(Duration::from_secs(61));
         Attempt {

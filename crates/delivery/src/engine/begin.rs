@@ -1,4 +1,4 @@
-//! Tells the store that messages are about to be sent, many in one call.
+//! Marks messages in the store as about to be sent, many in one call.
 
 use std::sync::Arc;
 use std::time::Duration;

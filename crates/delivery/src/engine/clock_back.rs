@@ -18,12 +18,13 @@ impl EngineShared {
     /// Call this when the clock went back by `by`.
     pub(crate) fn clock_went_back(self: &Arc<Self>, by: Duration) {
         tracing::warn!(seconds = by.as_secs(), "the clock went back; correcting due times");
-        let late = self.with(|schedule, now| schedule.clock_went_back(by, now, now));
-        self.correct_queue(late);
+        let due_later = self.with(|schedule, now| schedule.clock_went_back(by, now, now));
+        self.correct_queue(due_later);
     }
 
-    /// Releases the entries `late`, then corrects the stored queue now and several times within the next minute.
-    pub(crate) fn correct_queue(self: &Arc<Self>, mut late: Vec<Entry>) {
+    /// Releases the entries `due_later`, whose due times come from the old clock. Then corrects the stored queue, now and
+    /// several times within the next minute.
+    pub(crate) fn correct_queue(self: &Arc<Self>, mut due_later: Vec<Entry>) {
         self.preparer.forget_domains();
         let shared = Arc::clone(self);
         self.spawn(async move {
@@ -32,13 +33,13 @@ impl EngineShared {
                     () = tokio::time::sleep(pause) => {}
                     () = shared.stopped() => return,
                 }
-                late.extend(shared.with(|schedule, now| {
+                due_later.extend(shared.with(|schedule, now| {
                     schedule.clock_went_back(Duration::ZERO, now.plus(HORIZON + Duration::from_mins(1)), now)
                 }));
-                for entry in late.drain(..) {
+                for entry in due_later.drain(..) {
                     shared.release_later(entry.key());
                 }
-                while let Err(error) = shared.pull_queue_back().await {
+                while let Err(error) = shared.correct_due_times().await {
                     tracing::warn!(%error, "correcting due times after the clock went back failed; retrying");
                     tokio::select! {
                         () = tokio::time::sleep(TRY_AGAIN_AFTER) => {}
@@ -49,7 +50,7 @@ impl EngineShared {
         });
     }
 
-    async fn pull_queue_back(&self) -> Result<(), StoreError> {
+    async fn correct_due_times(&self) -> Result<(), StoreError> {
         self.release_postponed().await?;
         let changed = self.store.pull_queue_back(self.settings.retry.pause_max()).await?;
         if changed > 0 {

@@ -16,8 +16,8 @@ use crate::schedule::Schedule;
 use crate::schedule::warm_up::pause_reason;
 
 const CLAIM_EVERY: Duration = Duration::from_secs(1);
-/// Scheduled messages are claimed up to this late, so that those that become due shortly after each other are claimed
-/// together.
+/// Scheduled messages are claimed at most this much too late, so that those that become due shortly after each other are
+/// claimed together.
 const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
 const CLAIM_AT_ONCE: usize = 1_000;
 /// One claim takes at most a quarter of the room that is left in the schedule.
@@ -26,7 +26,7 @@ const CLAIMS_TO_FILL: usize = 4;
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// Changes of the setup that follow each other this quickly are read together.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
-/// In rounds of `CLAIM_EVERY`: changes by other nodes are seen after this time.
+/// In rounds of `CLAIM_EVERY`, like the other intervals below: changes by other nodes are seen after this time.
 const SETUP_EVERY: u32 = 2;
 /// Everything is read again, whether or not it changed: a database may be replaced by another.
 const WHOLE_SETUP_EVERY: u32 = 60;
@@ -54,14 +54,14 @@ pub(crate) struct Feeder {
 impl Feeder {
     /// Runs as long as the engine does.
     pub(crate) async fn run(mut self) {
-        let mut turn: u32 = 0;
-        let mut next_turn = Instant::now();
-        let mut next_change = next_turn;
+        let mut round: u32 = 0;
+        let mut next_round = Instant::now();
+        let mut next_change = next_round;
         loop {
             let scheduled = self.next_scheduled().await;
             tokio::select! {
-                () = tokio::time::sleep_until(next_turn) => {}
-                () = tokio::time::sleep_until(scheduled.unwrap_or(next_turn)), if scheduled.is_some_and(|at| at < next_turn) => {
+                () = tokio::time::sleep_until(next_round) => {}
+                () = tokio::time::sleep_until(scheduled.unwrap_or(next_round)), if scheduled.is_some_and(|at| at < next_round) => {
                     if let Err(error) = self.read_queue().await {
                         tracing::warn!(%error, "reading the queue failed; retrying");
                     }
@@ -83,11 +83,11 @@ impl Feeder {
                     continue;
                 }
             }
-            if let Err(error) = self.turn(turn).await {
+            if let Err(error) = self.run_round(round).await {
                 tracing::warn!(%error, "reading the queue failed; retrying");
             }
-            turn = turn.wrapping_add(1);
-            next_turn = Instant::now() + CLAIM_EVERY;
+            round = round.wrapping_add(1);
+            next_round = Instant::now() + CLAIM_EVERY;
         }
     }
 
@@ -106,16 +106,16 @@ impl Feeder {
         self.read_queue().await
     }
 
-    async fn turn(&mut self, turn: u32) -> Result<(), StoreError> {
-        if turn.is_multiple_of(WHOLE_SETUP_EVERY) {
+    async fn run_round(&mut self, round: u32) -> Result<(), StoreError> {
+        if round.is_multiple_of(WHOLE_SETUP_EVERY) {
             read_setup(&self.shared).await?;
-        } else if turn.is_multiple_of(SETUP_EVERY) {
+        } else if round.is_multiple_of(SETUP_EVERY) {
             read_setup_changes(&self.shared).await?;
         }
-        if turn.is_multiple_of(REAP_EVERY) {
+        if round.is_multiple_of(REAP_EVERY) {
             self.reap().await?;
         }
-        if turn.is_multiple_of(SWEEP_EVERY) {
+        if round.is_multiple_of(SWEEP_EVERY) {
             self.exchange_notes().await?;
             self.shared.with(Schedule::sweep);
             self.shared.store.purge_gates().await?;

@@ -48,12 +48,12 @@ async fn record_late(shared: &Arc<EngineShared>) {
 impl EngineShared {
     async fn record_late(self: &Arc<Self>, late: Late) {
         let now = self.clock.now();
-        let again = late.block.until.map_or(PAUSE_MIN, |until| until.since(now).max(PAUSE_MIN));
+        let retry_after = late.block.until.map_or(PAUSE_MIN, |until| until.since(now).max(PAUSE_MIN));
         let ending = Ending::Waited {
             cause: late.block.why.to_string(),
             class: late.block.why.bounce_class(),
             is_ours: late.block.why.is_ours(),
         };
-        self.record_unsent(&late.lane, late.entry, ending, Some(again)).await;
+        self.record_unsent(&late.lane, late.entry, ending, Some(retry_after)).await;
     }
 }

@@ -1,5 +1,5 @@
-//! Messages that reach no host: their domain has no route, their receiver accepts nothing, or they expired while
-//! waiting.
+//! Finds the routes of lanes, and settles messages that reach no host: their domain has no route, their receiver accepts
+//! nothing, or they expired while waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::retry::RetryPolicy;
 use crate::route::RouteKind;
 use crate::schedule::{Entry, LaneKey};
 
-/// Retries that are due within this time stay in memory.
+/// Messages that are due within this time are kept in memory.
 pub(crate) const HORIZON: Duration = Duration::from_mins(15);
 /// A look-up that takes longer counts as slow, and no longer delays the next one.
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);
@@ -110,12 +110,11 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
         Err(failure) => {
             let pause = shared.settings.retry.pauses()[0];
             let until = shared.clock.now().plus(pause.min(Duration::from_mins(1)));
-            let goes_on = shared.with(|schedule, now| {
+            let keeps_route = shared.with(|schedule, now| {
                 schedule.unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
             });
-            // The DNS did not answer, which says nothing about the messages: they wait, and `message.delayed` reports
-            // it if it lasts.
-            if goes_on || !failure.is_final {
+            // If the DNS only did not answer, the messages wait, and `message.delayed` reports it if it lasts.
+            if keeps_route || !failure.is_final {
                 return;
             }
             loop {

@@ -26,8 +26,8 @@ impl Settler {
         (sender, Self { settlements })
     }
 
-    /// Runs until the engine has stopped and everything is stored.
-    pub(crate) async fn run(mut self, shared: Arc<EngineShared>, mut until: mpsc::Receiver<()>) {
+    /// Runs until the engine has stopped and everything is stored. `all_tasks` is closed when the last task has ended.
+    pub(crate) async fn run(mut self, shared: Arc<EngineShared>, mut all_tasks: mpsc::Receiver<()>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut is_last_round = false;
         loop {
@@ -40,7 +40,7 @@ impl Settler {
                     store_all(&shared, std::mem::take(&mut batch)).await;
                 }
                 // All tasks that could add more have ended.
-                _ = until.recv(), if !is_last_round => {
+                _ = all_tasks.recv(), if !is_last_round => {
                     is_last_round = true;
                     self.settlements.close();
                 }
@@ -111,7 +111,7 @@ async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, erro
     match finish_when_possible(shared, vec![Arc::clone(&settlement.outcome)]).await {
         Some(Ok(settled)) => conclude(shared, vec![settlement], &settled),
         Some(Err(error)) => {
-            tracing::error!(message.id = %id, %error, "storing an outcome failed for good");
+            tracing::error!(message.id = %id, %error, "storing an outcome failed for good; a sent message is settled at the next start, another is tried again");
             shared.no_longer_being_sent(settlement.outcome.key());
             if settlement.flight.is_none() {
                 shared.release_later(settlement.outcome.key());
@@ -139,7 +139,7 @@ async fn settle_again(
                 lost.clear();
             }
             Err(error) => {
-                tracing::error!(%error, "outcomes of sent messages are not stored yet");
+                tracing::error!(%error, "storing outcomes of sent messages after a lost lease failed; retrying");
                 if shared.is_stopping() {
                     return None;
                 }

@@ -32,7 +32,7 @@ use self::segment::{Segment, segment_path};
 /// Length after which a new segment begins: about 25,000 flights of a third of a kilobyte each.
 const SEGMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// Bytes that `check` writes: about two marks.
+/// Bytes that `check` writes: more than most marks have.
 const CHECK_BYTES: usize = 1_024;
 
 /// The open journal, shared by all connections.

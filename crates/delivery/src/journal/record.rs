@@ -49,7 +49,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(FlightKey, Mark, usize)> {
     let (length, rest) = bytes.split_first_chunk()?;
     let (checksum, rest) = rest.split_first_chunk()?;
     let length = u32::from_le_bytes(*length) as usize;
-    // Blocks of zeros, which file systems may leave after a crash, have a matching checksum but no kind.
+    // Blocks of zeros, which file systems may leave after a crash, would be empty payloads with a matching checksum.
     if !(KEY_BYTES..=PAYLOAD_BYTES_MAX).contains(&length) {
         return None;
     }

@@ -46,13 +46,13 @@ fn open(folder: &TempDir) -> (Journal, Vec<Recovered>) {
     Journal::open(folder.path()).unwrap()
 }
 
-/// Segments of two or three marks.
+/// Opens a journal with segments of up to three marks.
 fn open_small(folder: &TempDir) -> (Journal, Vec<Recovered>) {
     Journal::open_with(folder.path(), 60).unwrap()
 }
 
 #[test]
-fn flights_come_back_with_their_answer_or_without() {
+fn flights_are_recovered_with_their_reply_or_without() {
     let folder = TempDir::new().unwrap();
     let (journal, left) = open(&folder);
     assert_eq!(left, []);
@@ -65,7 +65,7 @@ fn flights_come_back_with_their_answer_or_without() {
     drop(journal);
 
     let (_, left) = open(&folder);
-    // The third is settled, but its mark is still in the file: the store knows better.
+    // The third is settled, but its mark is still in the file. The caller finds its outcome in the store.
     assert_eq!(
         left,
         [recovered(1, None), recovered(2, Some(250)), recovered(3, None), recovered(4, Some(550))]
@@ -86,8 +86,8 @@ fn a_recipient_is_in_no_file() {
         assert!(!bytes.windows(16).any(|window| window == b"jane@example.com"));
     }
     let (_, left) = open(&folder);
-    let RecoveredOutcome::Replied(answered) = &left[0].outcome else { panic!("{left:?}") };
-    assert_eq!(answered.with_recipient(Some("j@x.example")), "5.1.1 <j@x.example> is not j@x.example");
+    let RecoveredOutcome::Replied(recorded) = &left[0].outcome else { panic!("{left:?}") };
+    assert_eq!(recorded.with_recipient(Some("j@x.example")), "5.1.1 <j@x.example> is not j@x.example");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_journal_without_open_flights_is_empty() {
     journal.replied(key(1), &reply(250)).unwrap();
     journal.settled([key(1), key(9)]);
     assert_eq!(files(&folder).iter().map(|path| path.metadata().unwrap().len()).sum::<u64>(), 0);
-    // And goes on from there.
+    // It can be used again.
     journal.finishing(key(2)).unwrap();
     drop(journal);
     assert_eq!(open(&folder).1, [recovered(2, None)]);
@@ -166,13 +166,13 @@ fn segments_go_away_oldest_first() {
 }
 
 #[test]
-fn an_answer_is_remembered_as_long_as_its_dot() {
+fn a_reply_is_kept_as_long_as_its_first_mark() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open_small(&folder);
     for message in 1..=3 {
         journal.finishing(key(message)).unwrap();
     }
-    // The answers of 1 and 2 are in later segments, which nothing else needs.
+    // The replies to 1 and 2 are in later segments, which nothing else needs.
     journal.replied(key(1), &reply(250)).unwrap();
     journal.replied(key(2), &reply(250)).unwrap();
     journal.finishing(key(4)).unwrap();
@@ -217,7 +217,7 @@ fn a_file_torn_at_any_byte_gives_the_marks_before_it() {
         let whole = ends.iter().filter(|end| **end <= length).count();
         let (journal, left) = open(&folder);
         assert_eq!(left, after_marks(whole), "torn at {length}");
-        // New marks are not hidden by what is torn.
+        // The torn mark does not hide new ones.
         journal.finishing(key(7)).unwrap();
         drop(journal);
         let expected: Vec<Recovered> = after_marks(whole).into_iter().chain([recovered(7, None)]).collect();
@@ -256,7 +256,7 @@ fn a_damaged_segment_hides_none_of_the_others() {
 }
 
 #[test]
-fn answers_are_bounded() {
+fn replies_are_bounded() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
     let long = FinalReply {
@@ -268,19 +268,19 @@ fn answers_are_bounded() {
     journal.finishing(key(1)).unwrap();
     journal.replied(key(1), &long).unwrap();
     let (_, left) = open(&folder);
-    let RecoveredOutcome::Replied(kept) = &left[0].outcome else { panic!("the answer is lost") };
+    let RecoveredOutcome::Replied(kept) = &left[0].outcome else { panic!("the reply is lost") };
     assert_eq!((kept.text.len(), kept.mx.len()), (511, 255));
 }
 
 #[test]
 fn a_mark_that_cannot_be_written_is_an_error_and_no_flight() {
     let folder = TempDir::new().unwrap();
-    let place = folder.path().join("journal");
-    let (journal, _) = Journal::open(&place).unwrap();
-    std::fs::remove_dir(&place).unwrap();
+    let path = folder.path().join("journal");
+    let (journal, _) = Journal::open(&path).unwrap();
+    std::fs::remove_dir(&path).unwrap();
     assert!(journal.finishing(key(1)).is_err());
     assert_eq!(journal.open_flights(), 0);
-    std::fs::create_dir(&place).unwrap();
+    std::fs::create_dir(&path).unwrap();
     journal.finishing(key(1)).unwrap();
     assert_eq!(journal.open_flights(), 1);
 }

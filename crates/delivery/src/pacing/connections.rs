@@ -57,9 +57,9 @@ impl ConnectionEstimate {
             self.try_at = Some(now.plus(TRY_AFTER));
             return;
         }
-        let is_again =
+        let is_trial_refused =
             self.limit.is_some_and(|limit| open >= limit) && self.try_at.is_some_and(|at| at <= now);
-        if is_again {
+        if is_trial_refused {
             self.try_after = (self.try_after * 2).clamp(TRY_AFTER, TRY_AFTER_MAX);
         } else if self.limit.is_none_or(|limit| open < limit) {
             self.try_after = TRY_AFTER;

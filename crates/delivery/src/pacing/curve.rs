@@ -1,21 +1,25 @@
-//! How the rate rises again after a refusal: fast at first, slowly near the refused rate and a little beyond it, then
+//! How the rate rises again after a refusal: fast at first, slowly near the reached rate and a little beyond it, then
 //! fast if nothing is refused.
+//!
+//! The reached rate is the one at which the receiver took messages until it refused; the tried rate is the one that was
+//! allowed then.
 
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
 const PER_MINUTE_MIN: f64 = 4.0;
-/// The rise back to the refused rate takes as long as this many messages need, within the seconds below.
+/// The rise back to the reached rate takes as long as this many messages need at that rate, but within `RISE_SECS`
+/// (shortest, longest).
 const MESSAGES_PER_RISE: f64 = 320.0;
 const RISE_SECS: (f64, f64) = (45.0, 150.0);
 const RISE_SECS_ROUGH: (f64, f64) = (10.0, 25.0);
-/// Beyond the known rate, this share is added in the time below; after that the rate doubles every `DOUBLING_SECS`.
+/// Beyond the reached rate, this share is added within `BEYOND_SECS`; after that the rate doubles every `DOUBLING_SECS`.
 const BEYOND_SHARE: f64 = 0.05;
 const BEYOND_SECS: f64 = 50.0;
 const BEYOND_SECS_ROUGH: f64 = 15.0;
-/// If the refused rate was this much higher than the rate reached, the limit is searched between them. The rise to the
-/// rate reached takes at most the first time below, and from there to the refused rate the second.
+/// If the tried rate was more than this many times the reached one, the limit is searched between them: the rise to the
+/// reached rate takes at most `RISE_SECS_AFTER_OVERSHOOT`, from there to the tried rate `BETWEEN_SECS`.
 const OVERSHOOT: f64 = 1.2;
 const RISE_SECS_AFTER_OVERSHOOT: f64 = 45.0;
 const BETWEEN_SECS: f64 = 90.0;
@@ -41,9 +45,9 @@ pub(super) struct Curve {
     /// Rate at the beginning, in messages a minute.
     base: f64,
     /// The rate that was reached when the receiver refused.
-    pub(super) goal: f64,
-    /// The rate that was tried then, if it was much higher than `goal`.
-    overshoot: Option<f64>,
+    pub(super) reached: f64,
+    /// The rate that was tried then, if it was much higher than `reached`.
+    tried: Option<f64>,
     pub(super) since: Timestamp,
     /// Time since then during which the rate was fully used: an unused rate proves nothing.
     used: Duration,
@@ -51,25 +55,25 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    pub(super) fn new(goal: f64, knowledge: Knowledge, now: Timestamp) -> Self {
-        let goal = goal.max(PER_MINUTE_MIN);
-        Self { base: goal, goal, overshoot: None, since: now, used: Duration::ZERO, knowledge }
+    pub(super) fn new(reached: f64, knowledge: Knowledge, now: Timestamp) -> Self {
+        let reached = reached.max(PER_MINUTE_MIN);
+        Self { base: reached, reached, tried: None, since: now, used: Duration::ZERO, knowledge }
     }
 
     /// Remembers the rate that was tried when the receiver refused.
-    pub(super) fn refused_at(mut self, rate: f64) -> Self {
+    pub(super) fn after_trying(mut self, rate: f64) -> Self {
         let is_measured = self.knowledge == Knowledge::Measured;
-        self.overshoot = Some(rate).filter(|rate| is_measured && *rate > self.goal * OVERSHOOT);
+        self.tried = Some(rate).filter(|rate| is_measured && *rate > self.reached * OVERSHOOT);
         self
     }
 
     pub(super) fn is_after_overshoot(&self) -> bool {
-        self.overshoot.is_some()
+        self.tried.is_some()
     }
 
-    /// Starts again from this share of the goal.
+    /// Starts again from this share of the reached rate.
     pub(super) fn begin(&mut self, share: f64, now: Timestamp) {
-        (self.base, self.since, self.used) = (self.goal * share, now, Duration::ZERO);
+        (self.base, self.since, self.used) = (self.reached * share, now, Duration::ZERO);
     }
 
     /// Records that messages were sent at this rate for this time.
@@ -86,21 +90,21 @@ impl Curve {
             Knowledge::Measured => (RISE_SECS, BEYOND_SECS, DOUBLING_SECS),
         };
         let longest = if self.is_after_overshoot() { RISE_SECS_AFTER_OVERSHOOT } else { f64::INFINITY };
-        let rise = (MESSAGES_PER_RISE * 60.0 / self.goal).clamp(rise.0, rise.1).min(longest);
+        let rise = (MESSAGES_PER_RISE * 60.0 / self.reached).clamp(rise.0, rise.1).min(longest);
         if used < rise {
             let left = 1.0 - used / rise;
-            return self.goal - (self.goal - self.base) * left.powi(3);
+            return self.reached - (self.reached - self.base) * left.powi(3);
         }
         let used = used - rise;
-        if let Some(refused) = self.overshoot {
+        if let Some(tried) = self.tried {
             let way = (used / BETWEEN_SECS).min(1.0);
             let doublings = (used - BETWEEN_SECS).max(0.0) / doubling;
-            return (self.goal + (refused - self.goal) * way) * 2_f64.powf(doublings.min(64.0));
+            return (self.reached + (tried - self.reached) * way) * 2_f64.powf(doublings.min(64.0));
         }
         if used < beyond {
-            return self.goal * (1.0 + BEYOND_SHARE * used / beyond);
+            return self.reached * (1.0 + BEYOND_SHARE * used / beyond);
         }
         let doublings = (used - beyond) / doubling;
-        self.goal * (1.0 + BEYOND_SHARE) * 2_f64.powf(doublings.min(64.0))
+        self.reached * (1.0 + BEYOND_SHARE) * 2_f64.powf(doublings.min(64.0))
     }
 }

@@ -6,7 +6,7 @@ use crate::retry::sums;
 
 /// Times that operators usually configure.
 const USUAL_SECS: [u64; 8] = [60, 120, 180, 300, 600, 900, 1_800, 3_600];
-/// One retry in this many tests whether a shorter wait is enough.
+/// After this many retries, one tests whether a shorter wait is enough.
 const TRY_LESS_IN: u32 = 20;
 /// A stored estimate does not say which waits were too short: this share of it is assumed to be.
 const TOO_SHORT_SHARE: f64 = 0.4;
@@ -39,13 +39,13 @@ impl GreylistTime {
     }
 
     /// A message was accepted after this wait.
-    pub fn taken_after(&mut self, waited: Duration) {
+    pub fn accepted_after(&mut self, waited: Duration) {
         self.enough = Some(self.enough.map_or(waited, |enough| enough.min(waited)));
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);
     }
 
-    /// The estimate: the longest usual time that fits the replies, or the shortest wait that was enough. Never later than
-    /// the next retry of the schedule that was not too early.
+    /// The longest usual time that fits the replies, or else the shortest wait that was enough. At most the time of the
+    /// first retry of the schedule that is not known to be too early.
     pub fn estimate(&self, pauses: &[Duration]) -> Option<Duration> {
         let enough = self.enough?;
         let lasts = self.candidates(enough).next().unwrap_or(enough);

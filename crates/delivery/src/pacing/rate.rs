@@ -1,5 +1,5 @@
 //! Estimate of the messages per minute that a receiver accepts from one source address. After a refusal sending pauses
-//! and continues below the rate reached; `curve.rs` raises the rate again.
+//! and continues below the reached rate; `curve.rs` raises the rate again.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use super::probe::Probe;
 use super::reason::Reason;
 use super::recent::Recent;
 
-/// Shares of the refused rate to continue with: after one refusal (`LESS`), after another soon after it, and after the
-/// receiver accepted nothing for a while.
-const LESS: f64 = 0.9;
-const BIT_LESS: f64 = 0.75;
-const MUCH_LESS: f64 = 0.5;
+/// Shares of the reached rate to continue with: after one refusal, after another soon after it, and after the receiver
+/// accepted nothing for more than `LONG_PAUSE`.
+const SHARE_AFTER_REFUSAL: f64 = 0.9;
+const SHARE_AFTER_CLOSE_REFUSALS: f64 = 0.75;
+const SHARE_AFTER_LONG_PAUSE: f64 = 0.5;
 const LONG_PAUSE: Duration = Duration::from_secs(15);
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 const PAUSE_FIRST_MAX: Duration = Duration::from_secs(12);
 const PAUSE_MAX: Duration = Duration::from_secs(25);
 /// For refusals closer together than this, the rate is computed from the messages accepted between them.
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
-/// A refusal this long after the previous one is a signal of its own.
-const RATE_IS_OWN: Duration = Duration::from_secs(45);
+/// A refusal this long after the previous one is about the rate tried since then.
+const ABOUT_TRIED_RATE_AFTER: Duration = Duration::from_secs(45);
 /// Limits above this rate are dropped.
 const FREE_PER_MINUTE: f64 = 60_000.0;
 /// A limit expires after this time without a refusal.
@@ -41,10 +41,13 @@ pub struct RateEstimate {
     paused_since: Option<Timestamp>,
     /// Whether the last signal came soon after the previous one.
     was_close: bool,
+    /// Time from which the rate allows the next message.
     next_at: Option<Timestamp>,
+    /// Time of the last message.
     taken_at: Option<Timestamp>,
     recent: Recent,
     signal_at: Option<Timestamp>,
+    /// Time of the last signal that made a new curve.
     estimated_at: Option<Timestamp>,
     accepted_since_signal: u32,
     /// Time since which messages were accepted without a gap.
@@ -57,7 +60,7 @@ impl RateEstimate {
     /// Restores an estimate of another process, or an older one of this process.
     pub fn restored(per_minute: f64, reason: Reason, now: Timestamp) -> Self {
         let mut curve = Curve::new(per_minute, Knowledge::Measured, now);
-        curve.begin(LESS, now);
+        curve.begin(SHARE_AFTER_REFUSAL, now);
         Self { curve: Some(curve), reason: Some(reason), ..Self::default() }
     }
 
@@ -73,10 +76,10 @@ impl RateEstimate {
         Some(rate)
     }
 
-    /// The last refused rate, and the receiver's reply.
+    /// The rate that was reached at the last refusal, and the receiver's reply.
     pub fn known(&self) -> Option<(f64, Reason)> {
         let curve = self.curve.filter(|curve| curve.knowledge != Knowledge::Search)?;
-        Some((curve.goal, self.reason()))
+        Some((curve.reached, self.reason()))
     }
 
     /// When the receiver last replied that sending is too fast, in this process.
@@ -98,19 +101,20 @@ impl RateEstimate {
         self.reason = Some(reason.clone());
         let since_signal = self.signal_at.map_or(Duration::MAX, |at| now.since(at));
         if !self.pause.is_open() || self.is_minute_full(since_signal, now) {
-            // The probe was refused, or a message soon after it.
+            // The probe was refused, or the receiver's minute is still full: pause for longer.
             self.was_close |= self.pause.is_open();
             self.paused_since.get_or_insert(now);
             self.last_pause = self.last_pause.mul_f64(2.4).min(PAUSE_MAX);
         } else {
-            let refused = self.per_minute(now).filter(|_| since_signal >= RATE_IS_OWN).unwrap_or_default();
-            let (goal, knowledge) = self.refused_rate(now);
-            let curve = Curve::new(goal, knowledge, now).refused_at(refused);
+            let tried =
+                self.per_minute(now).filter(|_| since_signal >= ABOUT_TRIED_RATE_AFTER).unwrap_or_default();
+            let (reached, knowledge) = self.reached_rate(now);
+            let curve = Curve::new(reached, knowledge, now).after_trying(tried);
             self.curve = Some(curve);
             self.estimated_at = Some(now);
             self.was_close = since_signal < CLOSE_TOGETHER;
             self.paused_since = Some(now);
-            let pause_secs = if knowledge == Knowledge::Search { 0.0 } else { 150.0 / curve.goal };
+            let pause_secs = if knowledge == Knowledge::Search { 0.0 } else { 150.0 / curve.reached };
             self.last_pause = Duration::from_secs_f64(pause_secs).clamp(PAUSE_MIN, PAUSE_FIRST_MAX);
         }
         self.pause.close_until(now.plus(self.last_pause));
@@ -118,8 +122,8 @@ impl RateEstimate {
         self.accepted_since_signal = 0;
     }
 
-    /// Whether messages accepted before the last refusal may still count in the receiver's minute: once, and for a
-    /// minute after a rate that was much too high.
+    /// Whether the receiver's minute may still be full of messages accepted before the last refusal. Assumed once, for a
+    /// refusal soon after another, and for a minute after a rate that was much too high.
     fn is_minute_full(&self, since_signal: Duration, now: Timestamp) -> bool {
         let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
             return false;
@@ -129,8 +133,8 @@ impl RateEstimate {
         is_first_close || (curve.is_after_overshoot() && is_recent)
     }
 
-    /// The rate actually reached.
-    fn refused_rate(&mut self, now: Timestamp) -> (f64, Knowledge) {
+    /// The rate that was reached until now, and the confidence in it.
+    fn reached_rate(&mut self, now: Timestamp) -> (f64, Knowledge) {
         let in_last_minute = f64::from(self.recent.sum(now));
         let active_for = self.active_since.map_or(Duration::ZERO, |since| now.since(since));
         let rate = self.per_minute(now);
@@ -156,8 +160,8 @@ impl RateEstimate {
             return (rate.min(reached), Knowledge::Measured);
         }
         let trust = taken / (taken + 10.0);
-        let goal = rate * 0.8 * (1.0 - trust) + measured * trust;
-        (rate.min(goal), if taken >= 30.0 { Knowledge::Measured } else { Knowledge::Rough })
+        let reached = rate * 0.8 * (1.0 - trust) + measured * trust;
+        (rate.min(reached), if taken >= 30.0 { Knowledge::Measured } else { Knowledge::Rough })
     }
 
     /// A message was accepted.
@@ -185,16 +189,17 @@ impl RateEstimate {
                 // The receiver counts by the minute: the messages it accepted before are its limit.
                 curve.knowledge = Knowledge::Measured;
             }
-            curve.begin(MUCH_LESS, now);
+            curve.begin(SHARE_AFTER_LONG_PAUSE, now);
         } else {
-            curve.begin(if self.was_close { BIT_LESS } else { LESS }, now);
+            let share = if self.was_close { SHARE_AFTER_CLOSE_REFUSALS } else { SHARE_AFTER_REFUSAL };
+            curve.begin(share, now);
         }
     }
 
     /// The receiver accepts messages again after it accepted none: start slowly.
     pub fn begin_slowly(&mut self, now: Timestamp) {
         match &mut self.curve {
-            Some(curve) => curve.begin(MUCH_LESS, now),
+            Some(curve) => curve.begin(SHARE_AFTER_LONG_PAUSE, now),
             None => self.curve = Some(Curve::new(AFTER_STANDSTILL_PER_MINUTE, Knowledge::Search, now)),
         }
     }

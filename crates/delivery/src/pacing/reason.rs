@@ -6,7 +6,7 @@ use std::sync::Arc;
 use postroad_model::ServerId;
 use postroad_smtp::EnhancedCode;
 
-/// Reader of a text.
+/// Whoever reads the text of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     Operator,

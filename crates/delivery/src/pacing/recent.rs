@@ -1,4 +1,4 @@
-//! Messages accepted in the last seconds, counted per second.
+//! Messages accepted in the last minute, counted per second.
 
 use std::time::Duration;
 

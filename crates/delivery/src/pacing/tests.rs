@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn words() -> Reason {
+fn refusal() -> Reason {
     Reason::of_connection("421 4.7.28 slow down")
 }
 
@@ -15,7 +15,8 @@ fn at(seconds: f64) -> Timestamp {
     Timestamp::from_micros(1_794_711_600_000_000).plus(Duration::from_secs_f64(seconds))
 }
 
-/// Sends as fast as it may, to a receiver that takes one message in `interval`; returns the moment after `length`.
+/// Sends as fast as it may for `length` seconds, to a receiver that accepts one message per `interval`, and about 20 at
+/// once after a pause. Returns how many were accepted and refused.
 fn play(rate: &mut RateEstimate, from: f64, length: f64, interval: f64) -> (u32, u32) {
     let (mut now, mut free_at, mut taken, mut refused) = (from, from, 0, 0);
     while now < from + length {
@@ -26,7 +27,7 @@ fn play(rate: &mut RateEstimate, from: f64, length: f64, interval: f64) -> (u32,
                 rate.accepted(at(now));
                 taken += 1;
             } else {
-                rate.signal(&words(), at(now));
+                rate.signal(&refusal(), at(now));
                 refused += 1;
             }
         }
@@ -57,26 +58,26 @@ fn a_rate_is_found_and_kept_with_few_refusals() {
 }
 
 #[test]
-fn refusals_of_what_was_under_way_count_once() {
+fn refusals_of_messages_already_under_way_count_once() {
     let mut rate = RateEstimate::default();
     for message in 0..600 {
         rate.accepted(at(f64::from(message) * 0.1));
     }
-    rate.signal(&words(), at(60.0));
+    rate.signal(&refusal(), at(60.0));
     let before = rate.known().unwrap().0;
     for message in 0..20 {
-        rate.signal(&words(), at(60.0 + f64::from(message) * 0.05));
+        rate.signal(&refusal(), at(60.0 + f64::from(message) * 0.05));
     }
     let (after, reason) = rate.known().unwrap();
     assert!((after - before).abs() < 1e-9, "{before} {after}");
-    assert_eq!(reason, words());
+    assert_eq!(reason, refusal());
 }
 
 #[test]
 fn after_a_pause_one_message_decides() {
     let mut rate = RateEstimate::default();
     rate.accepted(at(0.0));
-    rate.signal(&words(), at(1.0));
+    rate.signal(&refusal(), at(1.0));
     let until = rate.blocked_until(at(1.0)).unwrap();
     assert!(rate.blocked_until(until).is_none());
     rate.take(until);
@@ -125,16 +126,16 @@ fn a_receiver_of_one_connection_is_asked_for_a_second_one_ever_more_rarely() {
 #[test]
 fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() {
     let mut standstill = Standstill::default();
-    assert!(!standstill.refused(3, &words(), at(0.0)));
-    assert!(!standstill.refused(3, &words(), at(1.0)));
+    assert!(!standstill.refused(3, &refusal(), at(0.0)));
+    assert!(!standstill.refused(3, &refusal(), at(1.0)));
     standstill.end();
-    assert!(!standstill.refused(3, &words(), at(2.0)));
-    assert!(!standstill.refused(3, &words(), at(3.0)));
-    assert!(standstill.refused(3, &words(), at(4.0)));
+    assert!(!standstill.refused(3, &refusal(), at(2.0)));
+    assert!(!standstill.refused(3, &refusal(), at(3.0)));
+    assert!(standstill.refused(3, &refusal(), at(4.0)));
     let mut now = standstill.blocked_until(at(4.0)).unwrap();
     for _ in 0..20 {
         standstill.take(now);
-        standstill.refused(3, &words(), now);
+        standstill.refused(3, &refusal(), now);
         let next = standstill.blocked_until(now).unwrap();
         assert!(next.since(now) <= Duration::from_mins(1));
         now = next;
@@ -150,9 +151,9 @@ fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
     let mut greylist = GreylistTime::default();
     assert_eq!(greylist.pause(&pauses), None);
     greylist.refused_after(Duration::from_secs(62));
-    greylist.taken_after(Duration::from_secs(366));
+    greylist.accepted_after(Duration::from_secs(366));
     assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(5)));
-    greylist.taken_after(Duration::from_secs(302));
+    greylist.accepted_after(Duration::from_secs(302));
     let pauses: Vec<_> =
         (0..40).filter_map(|_| greylist.pause(&pauses)).map(|pause| pause.as_secs()).collect();
     assert_eq!(pauses.iter().filter(|secs| **secs == 180).count(), 1, "{pauses:?}");
@@ -165,7 +166,7 @@ fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
 fn a_learned_greylist_time_is_never_longer_than_the_retry_schedule() {
     let pauses = [1, 5, 10].map(Duration::from_mins);
     let mut greylist = GreylistTime::default();
-    greylist.taken_after(Duration::from_hours(2));
+    greylist.accepted_after(Duration::from_hours(2));
     assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(1)), "a minute may be enough");
     greylist.refused_after(Duration::from_secs(64));
     assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(6)));
@@ -173,7 +174,7 @@ fn a_learned_greylist_time_is_never_longer_than_the_retry_schedule() {
 }
 
 #[test]
-fn evidence_counts_parts_and_senders_and_grows_old() {
+fn evidence_counts_parts_and_servers_and_expires() {
     let mut evidence = Evidence::default();
     for part in 0..3 {
         evidence.add(part, ServerId(1), at(0.0));
@@ -193,7 +194,7 @@ proptest! {
         for (step, wait) in steps {
             now += wait;
             match step {
-                0 => rate.signal(&words(), at(now)),
+                0 => rate.signal(&refusal(), at(now)),
                 1 => rate.accepted(at(now)),
                 _ if rate.blocked_until(at(now)).is_none() => rate.take(at(now)),
                 _ => {}

@@ -72,8 +72,8 @@ impl HeadSigner {
             Some(own) if is_by_installation => own.iter().chain(installation.iter()).cloned().collect(),
             Some(own) => own,
         };
-        // RFC 9477 3.1: at a subdomain of the signing From domain, or at the domain of the installation's signature.
-        // Without either, receivers would ignore the header.
+        // RFC 9477 3.1: the address for complaints is at a subdomain of the signing From domain, or at the domain of the
+        // installation's signature. Without either, receivers would ignore the header.
         let aligned = own.as_ref().filter(|own| !own.signers.is_empty());
         let aligned = aligned.and_then(|own| own.return_domain.as_ref());
         let complaints_at = aligned.or(is_by_installation.then_some(host));
@@ -83,28 +83,28 @@ impl HeadSigner {
         Ok(SignedHead { bytes: head.into(), keys: Some(key_names(&signers)) })
     }
 
-    /// Google: a message may have only one `Feedback-ID`, so the sender's own is kept; the same applies to
-    /// `CFBL-Address`.
+    /// Headers for feedback loops that the sender has not set. Google allows only one `Feedback-ID`, so the sender's own is
+    /// kept; the same applies to `CFBL-Address`.
     async fn feedback_headers(
         &self,
         info: &SendInfo,
         body: &[u8],
         complaints_at: Option<&DomainName>,
     ) -> Result<String, PrepareError> {
-        let own = OwnFeedbackHeaders::of(body);
-        let complaints_at = complaints_at.filter(|_| !own.cfbl_address);
+        let existing = OwnFeedbackHeaders::of(body);
+        let complaints_at = complaints_at.filter(|_| !existing.cfbl_address);
         let mut headers = String::new();
-        if own.feedback_id && complaints_at.is_none() {
+        if existing.feedback_id && complaints_at.is_none() {
             return Ok(headers);
         }
         let (tag, server_id) = (info.tag.as_deref(), info.server_id);
         let account_id = self.accounts.find(&self.store, server_id).await?;
-        if !own.feedback_id {
+        if !existing.feedback_id {
             headers.push_str(&self.installation_id.feedback_id(tag, server_id, account_id));
         }
         if let Some(domain) = complaints_at {
             headers.push_str(&cfbl_address(&format!("fbl@{domain}")));
-            if !own.cfbl_feedback_id {
+            if !existing.cfbl_feedback_id {
                 headers.push_str(&self.installation_id.cfbl_feedback_id(tag, server_id, account_id));
             }
         }

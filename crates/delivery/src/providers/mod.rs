@@ -19,7 +19,7 @@ const BUILT_IN: &str = include_str!("../../rules/providers.toml");
 pub struct Provider {
     /// Name in pacing states, gates and metrics.
     pub name: String,
-    /// Receivers that count together in a warm-up: a provider with its own rules, or all others.
+    /// Receiver group, which warm-ups count by: a provider with its own rules, or all others together.
     pub group: Arc<str>,
     /// Ends of MX host names, in lower case; empty for the default entry.
     pub mx_suffixes: Vec<String>,
@@ -78,8 +78,8 @@ impl Providers {
     }
 
     fn assemble(mut entries: Vec<(String, Entry)>) -> Result<Self, ProviderProblem> {
-        let place = entries.iter().position(|(name, _)| name == DEFAULT_NAME);
-        let (_, default_entry) = entries.remove(place.expect("the built-in table has a default"));
+        let index = entries.iter().position(|(name, _)| name == DEFAULT_NAME);
+        let (_, default_entry) = entries.remove(index.expect("the built-in table has a default"));
         let default = default_entry.clone().into_provider(DEFAULT_NAME)?;
         let mut known: Vec<Arc<Provider>> = Vec::with_capacity(entries.len());
         let mut by_suffix: HashMap<String, usize> = HashMap::new();
@@ -115,7 +115,7 @@ impl Providers {
         }
     }
 
-    /// An entry without limits, for hosts in this process.
+    /// An entry for hosts in this process: no limits of rate or of messages per connection.
     pub(crate) fn in_process(&self) -> Arc<Provider> {
         Arc::new(Provider {
             name: "local".to_owned(),

@@ -1,6 +1,8 @@
-//! Connection attempts (not delivery attempts), from the start of the connection task until the site has proved that it
-//! answers: a site that answered lately when the connection accepts messages, other sites when they reply to their first
-//! message. An attempt that waits too long for its host counts as silent. It is aborted if the share of silent sites is
+//! Connection attempts (not delivery attempts). An attempt lasts from the start of the connection task until its site has
+//! proved that it answers. A site that answered lately has proved it when the connection accepts messages, another site
+//! when it replies to its first message.
+//!
+//! An attempt that waits too long for its host counts as silent. It is aborted if the share of silent sites is
 //! used up, or if its site already has such an attempt.
 
 use std::time::Duration;

@@ -174,7 +174,7 @@ impl Block {
     }
 }
 
-/// For anyone.
+/// The sentence for anyone.
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text(Reader::Anyone))

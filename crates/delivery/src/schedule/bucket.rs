@@ -15,7 +15,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// `count` is at least 1.
+    /// `count` messages in each `period`; at least one.
     pub(crate) fn new(count: u32, period: Duration) -> Self {
         Self::per_minute(f64::from(count.max(1)) * 60.0 / period.as_secs_f64())
     }

@@ -18,11 +18,11 @@ impl Schedule {
             self.wakes.clear();
             self.wake_again(now);
         }
-        let late = self.timeline.take_after(horizon);
-        for (lane, entry) in &late {
+        let due_later = self.timeline.take_after(horizon);
+        for (lane, entry) in &due_later {
             self.count_out(*lane, entry.server_id);
         }
-        late.into_iter().map(|(_, entry)| entry).collect()
+        due_later.into_iter().map(|(_, entry)| entry).collect()
     }
 
     fn shift_back(&mut self, by: Duration) {
@@ -48,11 +48,11 @@ impl Schedule {
             lane.trouble.shift_back(by);
             lane.accepted_from = lane.accepted_from.map(|(source, at)| (source, at.minus(by)));
         }
-        for pace in self.paces.values_mut() {
-            pace.rate.shift_back(by);
-            pace.standstill.shift_back(by);
-            pace.taken_at = pace.taken_at.map(|at| at.minus(by));
-            for bucket in [&mut pace.limit, &mut pace.openings].into_iter().flatten() {
+        for source_provider in self.source_providers.values_mut() {
+            source_provider.rate.shift_back(by);
+            source_provider.standstill.shift_back(by);
+            source_provider.taken_at = source_provider.taken_at.map(|at| at.minus(by));
+            for bucket in [&mut source_provider.limit, &mut source_provider.openings].into_iter().flatten() {
                 bucket.shift_back(by);
             }
         }
@@ -127,8 +127,8 @@ mod tests {
         schedule.unresolved(lane, ahead.plus(Duration::from_mins(1)), "no answer".into(), false, ahead);
         schedule.add(domain("later.example"), false, entry(2, ahead.plus(Duration::from_mins(5))), ahead);
 
-        let late = schedule.clock_went_back(DAY, RIGHT, RIGHT);
-        assert_eq!(late.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
+        let due_later = schedule.clock_went_back(DAY, RIGHT, RIGHT);
+        assert_eq!(due_later.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
         assert_eq!(schedule.entries(), 1, "released entries are not counted any more");
         assert_eq!(resolves(&mut schedule), 0);
         schedule.tick(RIGHT.plus(Duration::from_secs(61)));

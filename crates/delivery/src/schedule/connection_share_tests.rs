@@ -17,13 +17,14 @@ const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 struct World {
     schedule: Schedule,
     now: Timestamp,
-    /// Attempts without an answer, with their paths, and connections that carry a message, by path.
+    /// Attempts without an answer: path and job.
     dialling: BTreeMap<u64, (usize, Job)>,
+    /// Connections that carry a message: path and job.
     busy: Vec<(usize, Job)>,
     opened: HashSet<String>,
     /// Sites whose hosts do not greet now.
     hanging: HashSet<String>,
-    broken_off: usize,
+    aborted: usize,
     next_message: i64,
 }
 
@@ -34,7 +35,7 @@ impl World {
             Schedule::new(pauses, "mx.test".to_owned(), WarmUpPlan::default(), connections_max, 1_000_000);
         let (dialling, busy, opened) = (BTreeMap::new(), Vec::new(), HashSet::new());
         let hanging = HashSet::new();
-        Self { schedule, now: START, dialling, busy, opened, hanging, broken_off: 0, next_message: 0 }
+        Self { schedule, now: START, dialling, busy, opened, hanging, aborted: 0, next_message: 0 }
     }
 
     fn add(&mut self, server: i64, domain: &str) {
@@ -106,18 +107,22 @@ impl World {
 
     fn abort_attempt(&mut self, attempt: u64) {
         let Some((path, job)) = self.dialling.remove(&attempt) else { return };
-        self.broken_off += 1;
+        self.aborted += 1;
         self.schedule.attempt_ended(path, attempt, self.now);
         self.schedule.put_back(job.lane, job.entry, self.now);
         self.schedule.closed(path, EndedWhile::Working, false, self.now);
     }
 
-    /// Its timeout has passed, or something else ended it.
-    fn fail(&mut self, attempt: u64, is_time_out: bool) {
+    /// The attempt's timeout passes.
+    fn time_out(&mut self, attempt: u64) {
+        let (path, _) = self.dialling[&attempt];
+        self.schedule.note_silence(path, self.now);
+        self.refuse(attempt);
+    }
+
+    /// The host refuses the connection.
+    fn refuse(&mut self, attempt: u64) {
         let (path, _) = self.dialling.remove(&attempt).unwrap();
-        if is_time_out {
-            self.schedule.note_silence(path, self.now);
-        }
         self.schedule.connect_failed(path, "no connection".to_owned(), self.now);
         self.schedule.attempt_ended(path, attempt, self.now);
         self.schedule.closed(path, EndedWhile::Working, false, self.now);
@@ -199,7 +204,7 @@ fn sites_that_do_not_answer_hold_a_fifth_of_the_connections() {
 }
 
 #[test]
-fn a_silent_site_that_gives_up_lets_the_next_one_try() {
+fn a_silent_site_that_times_out_lets_the_next_one_try() {
     let mut world = World::new(10);
     for n in 0..6 {
         world.add(1, &format!("silent-{n}.example"));
@@ -208,7 +213,7 @@ fn a_silent_site_that_gives_up_lets_the_next_one_try() {
     let before: HashSet<u64> = world.dialling.keys().copied().collect();
     assert_eq!(before.len(), 2);
     for attempt in &before {
-        world.fail(*attempt, true);
+        world.time_out(*attempt);
     }
     assert_eq!(world.dialling.len(), 2);
     let after: HashSet<u64> = world.dialling.keys().copied().collect();
@@ -218,7 +223,7 @@ fn a_silent_site_that_gives_up_lets_the_next_one_try() {
 }
 
 #[test]
-fn an_hour_of_attempts_leaves_no_wake_ups_behind() {
+fn thousands_of_attempts_leave_no_wake_ups_behind() {
     let mut world = World::new(100);
     world.add(1, "silent-0.example");
     for n in 0..3_000 {
@@ -267,7 +272,7 @@ fn one_host_that_hangs_does_not_stop_a_site_that_replies() {
         world.send_one();
     }
     assert!(world.dialling.contains_key(&first), "one attempt waits for that host");
-    assert_eq!(world.broken_off, 6, "the others are aborted, each after a second");
+    assert_eq!(world.aborted, 6, "the others are aborted, each after a second");
     world.hanging.clear();
     world.pass(Duration::from_secs(1));
     assert_eq!(world.busy.len(), 9, "the site gets connections to its other hosts");
@@ -293,13 +298,13 @@ fn hosts_that_are_known_to_greet_late_are_waited_for() {
 }
 
 #[test]
-fn a_slow_greeting_is_not_broken_off_while_there_is_room() {
+fn a_slow_greeting_is_not_aborted_while_there_is_room() {
     let mut world = World::new(100);
     for n in 0..20 {
         world.add(1, &format!("silent-{n}.example"));
     }
     world.pass(Duration::from_secs(20));
-    assert_eq!((world.dialling.len(), world.broken_off), (20, 0));
+    assert_eq!((world.dialling.len(), world.aborted), (20, 0));
 }
 
 #[test]
@@ -312,7 +317,7 @@ fn sites_that_refuse_connections_do_not_count_as_silent() {
     world.hanging.insert("refuses.example".to_owned());
     world.add(1, "refuses.example");
     let attempt = *world.dialling.keys().last().unwrap();
-    world.fail(attempt, false);
+    world.refuse(attempt);
     world.pass(Duration::from_mins(2));
     world.add(1, "refuses.example");
     let sites: Vec<&str> = world.dialling.values().map(|(_, job)| &*job.route.site).collect();
@@ -395,7 +400,8 @@ fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
     for n in 0..30 {
         world.add(1, &format!("hangs-{n}.example"));
     }
-    // Each is aborted in the middle of its message, as its host says nothing. Those that are known for it keep waiting.
+    // Each is aborted in the middle of its message, as its host says nothing. Messages to sites known as silent keep
+    // waiting.
     while let Some(at) = world.busy.iter().position(|(_, job)| !job.is_site_silent) {
         let begun = world.now;
         world.pass(Duration::from_millis(100));

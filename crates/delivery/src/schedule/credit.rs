@@ -6,7 +6,7 @@ use postroad_model::{SourceId, Timestamp};
 
 use super::block::{Block, Why};
 use super::bucket::Bucket;
-use super::{Pace, Schedule};
+use super::{Schedule, SourceProvider};
 use crate::pacing::{Evidence, RateEstimate, Standstill};
 use crate::route::Route;
 
@@ -28,7 +28,7 @@ impl Schedule {
     /// Whether all connection limits leave room for one more.
     fn has_room(&self, path_id: usize, now: Timestamp) -> bool {
         self.has_room_at_site(path_id, now)
-            && self.connections_to_provider(path_id) < self.connections_max(path_id)
+            && self.connections_to_provider(path_id) < self.provider_connections_max(path_id)
             && self.connections < self.connections_max
             && self.has_share(path_id, now)
     }
@@ -42,7 +42,7 @@ impl Schedule {
     fn connections_max_at_site(&self, path_id: usize, now: Timestamp) -> u32 {
         let path = &self.paths[path_id];
         let limit = self.source_sites[path.source_site].connection_limit.limit(now).unwrap_or(u32::MAX);
-        self.connections_max(path_id).min(limit).min(path.ramp)
+        self.provider_connections_max(path_id).min(limit).min(path.ramp)
     }
 
     /// Whether only connections of others are in the way: to the same provider, of the whole node, or of other silent
@@ -50,7 +50,7 @@ impl Schedule {
     pub(super) fn lacks_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         let is_full = self.connections >= self.connections_max
-            || self.connections_to_provider(path_id) >= self.connections_max(path_id)
+            || self.connections_to_provider(path_id) >= self.provider_connections_max(path_id)
             || self.line_for_share(path_id, now).is_some();
         !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
     }
@@ -63,7 +63,11 @@ impl Schedule {
         let at_site = self.source_sites[path.source_site].connections;
         let limits = [
             (Some(&route.base_site), at_site, self.connections_max_at_site(path_id, now)),
-            (Some(&route.provider), self.connections_to_provider(path_id), self.connections_max(path_id)),
+            (
+                Some(&route.provider),
+                self.connections_to_provider(path_id),
+                self.provider_connections_max(path_id),
+            ),
             (None, self.connections, self.connections_max),
         ];
         let reached = limits.into_iter().find(|(_, in_use, limit)| in_use >= limit);
@@ -99,49 +103,53 @@ impl Schedule {
         let provider = &self.queues[path.queue].route.provider;
         self.connection_shares.first_in_line().take(EXAMINED_MAX).any(|other| {
             let queue = self.queues.get(other).filter(|_| other != path.queue);
-            queue.is_some_and(|queue| queue.route.provider == *provider && queue.waiting.waiting() > 0)
+            queue.is_some_and(|queue| queue.route.provider == *provider && queue.waiting.count() > 0)
         })
     }
 
     fn connections_to_provider(&self, path_id: usize) -> u32 {
         let path = &self.paths[path_id];
         let key = (path.source, Arc::clone(&self.queues[path.queue].route.provider));
-        self.paces.get(&key).map_or(0, |pace| pace.connections)
+        self.source_providers.get(&key).map_or(0, |source_provider| source_provider.connections)
     }
 
     /// When another connection may be opened, if not now.
     pub(super) fn opening_block(&self, path_id: usize, now: Timestamp) -> Option<Timestamp> {
         let path = &self.paths[path_id];
         let key = (path.source, Arc::clone(&self.queues[path.queue].route.provider));
-        self.paces.get(&key)?.openings?.blocked_until(now)
+        self.source_providers.get(&key)?.openings?.blocked_until(now)
     }
 
+    /// Whether messages leave this path one at a time: a rate, a standstill or a gate limits them.
     pub(super) fn is_paced(&self, path_id: usize) -> bool {
         let path = &self.paths[path_id];
         let source_site = &self.source_sites[path.source_site];
         let provider = &self.queues[path.queue].route.provider;
-        let is_limited =
-            |pace: &Pace| pace.limit.is_some() || pace.rate.is_limiting() || pace.standstill.is_stopped();
+        let is_limited = |source_provider: &SourceProvider| {
+            source_provider.limit.is_some()
+                || source_provider.rate.is_limiting()
+                || source_provider.standstill.is_stopped()
+        };
         source_site.rate.is_limiting()
             || source_site.standstill.is_stopped()
-            || self.paces.get(&(path.source, Arc::clone(provider))).is_some_and(is_limited)
+            || self.source_providers.get(&(path.source, Arc::clone(provider))).is_some_and(is_limited)
             || self.gates.is_paced(&path.scopes)
     }
 
-    /// Maximum number of connections of a path by the provider's rules.
-    pub(super) fn connections_max(&self, path_id: usize) -> u32 {
+    /// Maximum number of connections of a path to its provider, by the provider's rules.
+    fn provider_connections_max(&self, path_id: usize) -> u32 {
         self.queues[self.paths[path_id].queue].route.rules.connections_max
     }
 
-    pub(super) fn pace(&mut self, source: SourceId, route: &Route) -> &mut Pace {
-        self.paces.entry((source, Arc::clone(&route.provider))).or_insert_with(|| {
+    pub(super) fn source_provider(&mut self, source: SourceId, route: &Route) -> &mut SourceProvider {
+        self.source_providers.entry((source, Arc::clone(&route.provider))).or_insert_with(|| {
             let address = self.sources.scope_address(source);
             let note = self.pacing_notes.of_provider(address, &route.provider);
-            let mut pace = new_pace(route);
-            if let Some(note) = note.filter(|_| pace.has_several_sites) {
-                pace.adopt(note);
+            let mut new = new_source_provider(route);
+            if let Some(note) = note.filter(|_| new.has_several_sites) {
+                new.adopt(note);
             }
-            pace
+            new
         })
     }
 
@@ -188,22 +196,22 @@ impl Schedule {
     /// An obstacle at all sites of the provider, caused by replies or by the provider's rules.
     fn provider_block(&mut self, source: SourceId, route: &Route, now: Timestamp) -> Option<Block> {
         let provider = || route.provider.to_string();
-        let pace = self.pace(source, route);
-        if pace.has_several_sites {
-            let block = standstill_block(&pace.standstill, provider, now)
-                .or_else(|| rate_block(&mut pace.rate, provider, now));
+        let source_provider = self.source_provider(source, route);
+        if source_provider.has_several_sites {
+            let block = standstill_block(&source_provider.standstill, provider, now)
+                .or_else(|| rate_block(&mut source_provider.rate, provider, now));
             if block.is_some() {
                 return block;
             }
         }
-        let until = pace.limit.as_ref()?.blocked_until(now)?;
+        let until = source_provider.limit.as_ref()?.blocked_until(now)?;
         Some(Block { until: Some(until), why: Why::ProviderRate { provider: provider() } })
     }
 
     /// Whether there are more connections than a limit that has shrunk. The limit estimated from the receiver's replies
     /// does not count: the receiver has accepted the open connections.
     pub(super) fn is_superfluous(&self, path_id: usize) -> bool {
-        let limit = self.connections_max(path_id).max(1);
+        let limit = self.provider_connections_max(path_id).max(1);
         let path = &self.paths[path_id];
         path.retired
             || self.source_sites[path.source_site].connections > limit
@@ -226,8 +234,8 @@ fn rate_block(rate: &mut RateEstimate, receiver: impl Fn() -> String, now: Times
 }
 
 /// The state of a source at a provider that it has not sent to lately.
-fn new_pace(route: &Route) -> Pace {
-    Pace {
+fn new_source_provider(route: &Route) -> SourceProvider {
+    SourceProvider {
         has_several_sites: route.provider != route.base_site,
         limit: route.rules.messages_per_minute.map(Bucket::per_minute),
         connections: 0,

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server_that_is_refused_stops_itself_only_and_a_second_one_all() {
+    fn refusals_of_one_server_stop_only_its_mail_and_of_two_all_mail() {
         let (spammer, other, third) = (ServerId(1), ServerId(2), ServerId(3));
         let now = Timestamp::from_micros(1_794_711_600_000_000);
         let mut trouble = DomainTrouble::default();
@@ -87,7 +87,10 @@ mod tests {
         }
         assert!(trouble.is_stopped(spammer) && !trouble.is_stopped(other));
         assert_eq!(trouble.blocked_until(other, now), None);
-        assert!(!trouble.end(other) && trouble.is_stopped(spammer), "it does not help the refused one");
+        assert!(
+            !trouble.end(other) && trouble.is_stopped(spammer),
+            "its acceptance does not end the standstill of the refused one"
+        );
 
         trouble.refused(other, 3, &refusal(other), now);
         assert!(trouble.is_stopped(third));

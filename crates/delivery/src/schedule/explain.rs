@@ -36,7 +36,7 @@ pub struct PathTotals {
 }
 
 impl Schedule {
-    /// Domains with at least `entries_max` messages in memory.
+    /// Domains of lanes with at least `entries_max` messages in memory.
     pub(crate) fn full_domains(&self, entries_max: usize) -> Vec<DomainName> {
         let full = self.lanes.iter().filter(|(_, lane)| lane.entries >= entries_max);
         full.map(|(_, lane)| lane.key.domain.clone()).collect()
@@ -49,7 +49,7 @@ impl Schedule {
             let blocked = self.path_block(id, now).map(|block| block.text(Reader::Operator));
             let path = &self.paths[id];
             let queue = &self.queues[path.queue];
-            let waiting = queue.waiting.waiting() + path.kept.waiting();
+            let waiting = queue.waiting.count() + path.kept.count();
             if path.connections == 0 && waiting == 0 && blocked.is_none() {
                 continue;
             }
@@ -151,7 +151,7 @@ impl Schedule {
         let learned =
             learned.map_or_else(String::new, |learned| format!(" Estimates about this receiver: {learned}."));
         let busy = busy.map_or_else(String::new, |busy| format!("{}; ", busy.text(reader)));
-        let count = count_for(reader, queue.waiting.waiting(), queue.waiting.waiting_of(server));
+        let count = count_for(reader, queue.waiting.count(), queue.waiting.count_of(server));
         format!("It waits for its turn at {}: {busy}{count}.{learned}", queue.route.base_site)
     }
 
@@ -203,7 +203,7 @@ impl Schedule {
             let why = block.text(reader);
             return format!("It waits for {address}, which its last attempt came from, because {why}.");
         }
-        let count = count_for(reader, path.kept.waiting(), path.kept.waiting_of(server));
+        let count = count_for(reader, path.kept.count(), path.kept.count_of(server));
         format!("It waits for its turn at {site} from {address}, which its last attempt came from: {count}.")
     }
 }

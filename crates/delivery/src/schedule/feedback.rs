@@ -69,19 +69,25 @@ impl Schedule {
         }
     }
 
-    /// The outcome of a message that this path carried is stored.
+    /// The outcome of a message from this source is stored, or the message was not sent after all.
     pub(crate) fn settled(&mut self, source: &CountedSource, sent: bool) {
         self.sources.settled(source, sent);
     }
 
     /// A connection task has ended.
-    pub(crate) fn closed(&mut self, path_id: usize, left: EndedWhile, was_connected: bool, now: Timestamp) {
+    pub(crate) fn closed(
+        &mut self,
+        path_id: usize,
+        ended_while: EndedWhile,
+        was_connected: bool,
+        now: Timestamp,
+    ) {
         let path = &mut self.paths[path_id];
         let coming = path.coming();
         self.source_sites[path.source_site].open -= u32::from(was_connected);
         path.connections -= 1;
-        path.idle -= u32::from(left != EndedWhile::Working);
-        path.notified -= u32::from(left == EndedWhile::Woken).min(path.notified);
+        path.idle -= u32::from(ended_while != EndedWhile::Working);
+        path.notified -= u32::from(ended_while == EndedWhile::Woken).min(path.notified);
         path.notified = path.notified.min(path.idle);
         let change = i64::from(path.coming()) - i64::from(coming);
         self.shares.change_coming(path.source, change);
@@ -89,7 +95,7 @@ impl Schedule {
         self.connections -= 1;
         let (queue, source) = (path.queue, path.source);
         let route = Arc::clone(&self.queues[queue].route);
-        self.pace(source, &route).connections -= 1;
+        self.source_provider(source, &route).connections -= 1;
         self.count_closing(path_id);
         // First the others at the same site, then those who wait longest: this queue has just had its connection.
         for other in self.source_sites[self.paths[path_id].source_site].paths.clone() {

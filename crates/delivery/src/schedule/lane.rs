@@ -189,10 +189,11 @@ impl Schedule {
                 self.queues[queue].waiting.push(lane_id, entry);
             }
         }
-        self.line_up(lane_id, queue, until, now);
+        self.enter_queue(lane_id, queue, until, now);
     }
 
-    fn line_up(&mut self, lane_id: usize, queue: usize, until: Timestamp, now: Timestamp) {
+    /// Makes `queue` the lane's route until `until`, and moves entries without a route there.
+    fn enter_queue(&mut self, lane_id: usize, queue: usize, until: Timestamp, now: Timestamp) {
         let lane = &mut self.lanes[lane_id];
         lane.route = LaneRoute::Known { queue, until };
         if !lane.unrouted.is_empty() {
@@ -220,7 +221,7 @@ impl Schedule {
         let Some(lane) = self.lanes.get_mut(lane_id) else { return true };
         match lane.queue() {
             Some(before) if !is_final => {
-                self.line_up(lane_id, before, until, now);
+                self.enter_queue(lane_id, before, until, now);
                 return true;
             }
             Some(before) => {

@@ -48,7 +48,7 @@ impl Schedule {
     fn take_late_of_sites(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, bound: LateBound) {
         let now = bound.now;
         let of_servers = self.server_rates(now);
-        let has_work = |queue: &super::Queue| queue.waiting.waiting() > 0 && !queue.route.is_exempt;
+        let has_work = |queue: &super::Queue| queue.waiting.count() > 0 && !queue.route.is_exempt;
         let queues = self.queues.iter().filter(|(_, queue)| has_work(queue)).map(|(id, _)| id);
         for queue in in_turn(queues.collect(), self.last_late.0) {
             if late.len() >= limit {
@@ -90,7 +90,7 @@ impl Schedule {
         late: &mut Vec<Late>,
         bound: LateBound,
     ) {
-        let has_kept = |path: &super::Path| path.kept.waiting() > 0;
+        let has_kept = |path: &super::Path| path.kept.count() > 0;
         let paths: Vec<usize> =
             self.paths.iter().filter(|(_, path)| has_kept(path)).map(|(id, _)| id).collect();
         for path in paths {

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_did_not_move_has_room_when_the_others_are_gone() {
+    fn a_full_server_has_room_when_the_messages_of_others_are_gone() {
         let mut room = MemoryLimit::new(100);
         take_while_open(&mut room, GREEDY);
         while room.intake.has_room(MODEST) {

@@ -88,7 +88,7 @@ const NEXT_TURN_AFTER: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// The first pauses of the retry schedule: paths back off along them.
+    /// Pauses of the retry schedule; paths back off along them.
     pauses: Vec<Duration>,
     timeline: Timeline,
     lanes: Slab<Lane>,
@@ -100,7 +100,8 @@ pub(crate) struct Schedule {
     /// State of each (source, site), whatever its TLS requirements.
     source_sites: Slab<SourceSite>,
     source_site_ids: HashMap<(SourceId, Arc<str>), usize>,
-    paces: HashMap<(SourceId, Arc<str>), Pace>,
+    /// State of each (source, provider).
+    source_providers: HashMap<(SourceId, Arc<str>), SourceProvider>,
     /// Lanes with a refusal since their last acceptance.
     troubled_lanes: usize,
     pacing_notes: pacing_notes::PacingNotes,
@@ -175,7 +176,7 @@ struct SourceSite {
 
 /// One source at one provider, over all of its sites.
 #[derive(Debug)]
-struct Pace {
+struct SourceProvider {
     /// Whether the provider has several sites. Then evidence from several of them applies to all.
     has_several_sites: bool,
     /// Rate of messages by the provider's rules.
@@ -238,7 +239,7 @@ impl Schedule {
             path_ids: HashMap::new(),
             source_sites: Slab::new(),
             source_site_ids: HashMap::new(),
-            paces: HashMap::new(),
+            source_providers: HashMap::new(),
             troubled_lanes: 0,
             pacing_notes: pacing_notes::PacingNotes::default(),
             servers: HashMap::new(),
@@ -381,11 +382,11 @@ impl Schedule {
         let used: HashSet<usize> = self.lanes.iter().filter_map(|(_, lane)| lane.queue()).collect();
         let idle = |queue: usize, state: &Queue, paths: &Slab<Path>| {
             !used.contains(&queue)
-                && state.waiting.waiting() == 0
+                && state.waiting.count() == 0
                 && state
                     .paths
                     .iter()
-                    .all(|path| paths[*path].connections == 0 && paths[*path].kept.waiting() == 0)
+                    .all(|path| paths[*path].connections == 0 && paths[*path].kept.count() == 0)
         };
         let gone: Vec<usize> = self
             .queues
@@ -400,10 +401,12 @@ impl Schedule {
                 self.remove_path(path, &queue.route.base_site);
             }
         }
-        // Small sites are their own providers, so there are as many as sites.
+        // Small sites are their own providers, so there are as many of these as sites.
         let known: HashSet<Arc<str>> =
             self.queues.iter().map(|(_, queue)| Arc::clone(&queue.route.provider)).collect();
-        self.paces.retain(|(_, provider), pace| known.contains(provider) || pace.standstill.is_stopped());
+        self.source_providers.retain(|(_, provider), source_provider| {
+            known.contains(provider) || source_provider.standstill.is_stopped()
+        });
     }
 
     fn remove_path(&mut self, id: usize, base_site: &Arc<str>) {
@@ -455,9 +458,9 @@ impl Schedule {
         }
         let queue = &self.queues[id];
         // A pool that lost its last address cannot send either, so its entries move too.
-        let is_empty = self.sources.of_pool(queue.pool).next().is_none();
+        let is_pool_empty = self.sources.of_pool(queue.pool).next().is_none();
         let overflow = self.sources.overflow_of(queue.pool, &queue.route.rules.group);
-        if queue.waiting.waiting() == 0 || (overflow.is_none() && !is_empty) {
+        if queue.waiting.count() == 0 || (overflow.is_none() && !is_pool_empty) {
             return;
         }
         for (lane, entry) in self.queues[id].waiting.drain() {

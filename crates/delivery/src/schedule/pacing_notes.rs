@@ -9,7 +9,7 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 use postroad_store::PacingNote;
 
-use super::{Pace, Schedule, SourceSite, sources};
+use super::{Schedule, SourceProvider, SourceSite, sources};
 use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate, Reader, Reason};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
@@ -164,10 +164,10 @@ impl Schedule {
                 self.source_sites[*id].adopt(note);
             }
         }
-        for ((source, provider), pace) in &mut self.paces {
+        for ((source, provider), state) in &mut self.source_providers {
             let key = (self.sources.scope_address(*source), provider_key(provider));
             if let Some(note) = self.pacing_notes.by_receiver.get(&key).filter(|_| keys.contains(&key)) {
-                pace.adopt(note);
+                state.adopt(note);
             }
         }
     }
@@ -196,14 +196,14 @@ impl Schedule {
                 per_minute: estimates.per_minute,
                 connections: estimates.connections,
                 greylist_secs: estimates.greylist_secs,
-                // Words of a reply would outlive the message that they may quote.
+                // Only the codes: the text may quote a message, and would outlive it.
                 reason: source_site.rate.reason().codes().to_owned(),
                 learned_at,
             });
         }
-        for ((source, provider), pace) in &mut self.paces {
+        for ((source, provider), state) in &mut self.source_providers {
             let source = self.sources.scope_address(*source);
-            notes.extend(pace.take_note(source, provider, now));
+            notes.extend(state.take_note(source, provider, now));
         }
         self.remember(notes.clone(), now);
         notes
@@ -223,7 +223,7 @@ impl PacingNotes {
     }
 }
 
-impl Pace {
+impl SourceProvider {
     /// Takes over the rate of another process or node, if this one has none of its own.
     pub(super) fn adopt(&mut self, note: &PacingNote) {
         let is_known = self.noted.is_some_and(|(_, at)| at >= note.learned_at);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_grows_old_unless_an_answer_confirms_it() {
+    fn an_estimate_expires_unless_a_reply_confirms_it() {
         let learned_at = Timestamp::from_micros(1_794_700_800_000_000);
         let note = PacingNote {
             source: sources::ANY_ADDRESS,

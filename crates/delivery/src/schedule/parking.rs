@@ -7,7 +7,7 @@ use postroad_model::Timestamp;
 use super::Schedule;
 use super::connection_shares::Line;
 
-/// Limit of parked connections, as a share of the node's connections.
+/// One in this many of the node's connections may be parked.
 pub(crate) const PARKED_SHARE: u32 = 2;
 
 impl Schedule {

@@ -30,7 +30,7 @@ const PROBE_PAUSE: Duration = Duration::from_secs(45);
 const PROBED_FOR: Duration = Duration::from_mins(30);
 
 impl BackOff {
-    /// Counts a failure and begins a pause. `steps` are the first pauses of the retry schedule; `reached_at` is when a
+    /// Counts a failure and begins a pause. `steps` are the pauses of the retry schedule; `reached_at` is when a
     /// connection was last open. Returns whether the site is probed: one connection at a time tries soon.
     pub(super) fn failed(
         &mut self,
@@ -132,7 +132,7 @@ impl Path {
 
     /// Tasks of `coming` that will take messages of the queue, not of `kept`.
     pub(super) fn coming_for_others(&self) -> u32 {
-        self.coming().saturating_sub(self.kept.waiting() as u32)
+        self.coming().saturating_sub(self.kept.count() as u32)
     }
 
     /// When the path counts as stuck, so that other paths of the pool do not wait for it: its connections are busy and

@@ -77,8 +77,8 @@ impl Schedule {
         loop {
             let queue = &self.queues[queue_id];
             let coming: u32 = queue.paths.iter().map(|path| self.paths[*path].coming_for_others()).sum();
-            if !queue.waiting.has_turns() || coming as usize >= queue.waiting.waiting() {
-                if queue.waiting.waiting() == 0 {
+            if !queue.waiting.has_turns() || coming as usize >= queue.waiting.count() {
+                if queue.waiting.count() == 0 {
                     self.clear_lack_of_room(queue_id);
                 }
                 return;
@@ -134,7 +134,7 @@ impl Schedule {
             return;
         }
         let (source, route) = (path.source, Arc::clone(&self.queues[path.queue].route));
-        if let Some(openings) = &mut self.pace(source, &route).openings {
+        if let Some(openings) = &mut self.source_provider(source, &route).openings {
             openings.take(now);
         }
         let path = &mut self.paths[path_id];
@@ -143,7 +143,7 @@ impl Schedule {
         path.connections += 1;
         self.connections += 1;
         self.source_sites[path.source_site].connections += 1;
-        self.pace(source, &route).connections += 1;
+        self.source_provider(source, &route).connections += 1;
         let attempt = self.count_opening(path_id, now);
         self.actions.push(Action::Open { path: path_id, attempt });
     }
@@ -170,7 +170,7 @@ impl Schedule {
             }
             return if is_short { self.wait(path_id) } else { Next::Close };
         }
-        if self.paths[path_id].kept.waiting() == 0 && self.is_ahead(path_id, now) {
+        if self.paths[path_id].kept.count() == 0 && self.is_ahead(path_id, now) {
             return self.wait(path_id);
         }
         let Some(job) = self.pop(path_id, now) else { return self.wait(path_id) };
@@ -252,13 +252,13 @@ impl Schedule {
                 accounts: &mut self.accounts,
                 lanes: &mut self.lanes,
                 gates: &self.gates,
-                woken: Vec::new(),
+                wakes: Vec::new(),
                 queue: queue_id,
                 is_exempt,
                 now,
             };
             let popped = self.queues[queue_id].waiting.pop(&mut admission);
-            for (at, wake) in admission.woken {
+            for (at, wake) in admission.wakes {
                 self.wake_at(at, wake);
             }
             let Some((lane, entry)) = popped else { break None };
@@ -310,13 +310,13 @@ impl Schedule {
         source_site.connection_limit.take(now);
         source_site.standstill.take(now);
         source_site.rate.take(now);
-        let pace = self.pace(source, &route);
-        pace.taken_at = Some(now);
-        if pace.has_several_sites {
-            pace.standstill.take(now);
-            pace.rate.take(now);
+        let source_provider = self.source_provider(source, &route);
+        source_provider.taken_at = Some(now);
+        if source_provider.has_several_sites {
+            source_provider.standstill.take(now);
+            source_provider.rate.take(now);
         }
-        if let Some(limit) = &mut pace.limit {
+        if let Some(limit) = &mut source_provider.limit {
             limit.take(now);
         }
         let counted = CountedSource { id: source, provider: Arc::clone(&route.rules.group) };
@@ -333,7 +333,7 @@ struct SendAdmission<'a> {
     accounts: &'a mut AccountPaces,
     lanes: &'a mut Slab<Lane>,
     gates: &'a GateBoard,
-    woken: Vec<(Timestamp, Wake)>,
+    wakes: Vec<(Timestamp, Wake)>,
     queue: usize,
     is_exempt: bool,
     now: Timestamp,
@@ -355,7 +355,7 @@ impl Admission for SendAdmission<'_> {
         server_gate.parked_in.insert(self.queue);
         if let Some(until) = block.until.filter(|until| server_gate.wake_at.is_none_or(|at| *until < at)) {
             server_gate.wake_at = Some(until);
-            self.woken.push((until, Wake::Server(server)));
+            self.wakes.push((until, Wake::Server(server)));
         }
         server_gate.last_block = Some(SeenBlock::new(block.why, self.now));
         false
@@ -373,7 +373,7 @@ impl Admission for SendAdmission<'_> {
         state.parked_in.insert((self.queue, server));
         if let Some(until) = until.filter(|until| state.wake_at.is_none_or(|at| *until < at)) {
             state.wake_at = Some(until);
-            self.woken.push((until, Wake::Lane(lane)));
+            self.wakes.push((until, Wake::Lane(lane)));
         }
         false
     }

@@ -80,14 +80,14 @@ impl Schedule {
         if was_stopped {
             source_site.rate.begin_slowly(now);
         }
-        let pace = self.pace(source, &route);
+        let source_provider = self.source_provider(source, &route);
         let mut provider_was_stopped = false;
-        if pace.has_several_sites {
-            provider_was_stopped = pace.standstill.end() || pace.rate.is_paused();
-            pace.rate.accepted(now);
-            pace.too_fast_sites.clear();
-            pace.refusing_sites.clear();
-            pace.refusing_domains.clear();
+        if source_provider.has_several_sites {
+            provider_was_stopped = source_provider.standstill.end() || source_provider.rate.is_paused();
+            source_provider.rate.accepted(now);
+            source_provider.too_fast_sites.clear();
+            source_provider.refusing_sites.clear();
+            source_provider.refusing_domains.clear();
         }
         self.clear_trouble(lane, server, now);
         if self.queues[queue].paths.len() > 1
@@ -157,7 +157,7 @@ impl Schedule {
         Reaction { retry_after, conclusion }
     }
 
-    /// A message was refused. Unless it was too fast, the reply may end a pause or standstill of the whole provider.
+    /// A message was refused. Unless the reply is "too fast", it may end a pause or standstill of the whole provider.
     /// Returns whether it did.
     fn provider_replied(
         &mut self,
@@ -166,15 +166,15 @@ impl Schedule {
         signal: Option<Signal>,
         now: Timestamp,
     ) -> bool {
-        let pace = self.pace(self.paths[path_id].source, route);
-        if !pace.has_several_sites || signal == Some(Signal::TooFast) {
+        let source_provider = self.source_provider(self.paths[path_id].source, route);
+        if !source_provider.has_several_sites || signal == Some(Signal::TooFast) {
             return false;
         }
-        let was_paused = pace.rate.is_paused();
-        pace.rate.passed(now);
+        let was_paused = source_provider.rate.is_paused();
+        source_provider.rate.passed(now);
         let is_neutral = matches!(signal, Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None);
-        let was_stopped = is_neutral && pace.standstill.end();
-        was_stopped || (was_paused && !pace.rate.is_paused())
+        let was_stopped = is_neutral && source_provider.standstill.end();
+        was_stopped || (was_paused && !source_provider.rate.is_paused())
     }
 
     /// Whether "too fast" is about the recipient's domain, as far as one reply can say. Before RCPT it is about our
@@ -224,10 +224,10 @@ impl Schedule {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        let slowed = match reply.signal? {
+        let stopped = match reply.signal? {
             Signal::TooFast if !is_about_domain => {
                 let of_site = source_site.rate.per_minute(now);
-                let pace = self.pace(source, &route);
+                let pace = self.source_provider(source, &route);
                 let of_provider = pace.rate.per_minute(now).filter(|_| pace.has_several_sites);
                 let (receiver, per_minute) = match of_provider {
                     Some(per_minute) => (&route.provider, per_minute),
@@ -249,8 +249,8 @@ impl Schedule {
             }
             Signal::TooFast | Signal::Reputation | Signal::Content | Signal::RecipientPolicy => {
                 let of_site = source_site.standstill.is_stopped().then(|| route.base_site.to_string());
-                let pace = self.pace(source, &route);
-                let of_provider = pace.standstill.is_stopped().then(|| route.provider.to_string());
+                let source_provider = self.source_provider(source, &route);
+                let of_provider = source_provider.standstill.is_stopped().then(|| route.provider.to_string());
                 let lane = self.lane_ids.get(reply.lane).map(|lane| &self.lanes[*lane]);
                 let of_domain = lane.filter(|lane| lane.trouble.is_stopped(reply.server));
                 of_provider
@@ -260,7 +260,7 @@ impl Schedule {
             }
             Signal::ConnectionUsedUp => return None,
         };
-        Some(format!("mail to {slowed} is stopped, and one message at a time tries again"))
+        Some(format!("mail to {stopped} is stopped, and one message at a time tries again"))
     }
 
     /// A greylisted message was accepted. Other messages that would wait longer than necessary become due earlier.
@@ -272,7 +272,7 @@ impl Schedule {
         source_site.evidence_at = Some(now);
         let greylist = &mut source_site.greylist;
         let before = greylist.estimate(&self.pauses);
-        greylist.taken_after(wait);
+        greylist.accepted_after(wait);
         let after = greylist.estimate(&self.pauses);
         let Some(lasts) = after.filter(|lasts| before.is_none_or(|before| *lasts < before)) else {
             return;
@@ -321,12 +321,12 @@ impl Schedule {
         self.source_sites[source_site].rate.signal(reply.reason, now);
         self.source_sites[source_site].evidence_at = Some(now);
         self.source_sites[source_site].standstill.end();
-        let pace = self.pace(source, &route);
-        if pace.has_several_sites {
-            pace.too_fast_sites.add(hash_of(&route.base_site), reply.server, now);
-            if applies_to_provider(&pace.too_fast_sites) {
-                pace.rate.signal(reply.reason, now);
-                pace.too_fast_sites.clear();
+        let source_provider = self.source_provider(source, &route);
+        if source_provider.has_several_sites {
+            source_provider.too_fast_sites.add(hash_of(&route.base_site), reply.server, now);
+            if applies_to_provider(&source_provider.too_fast_sites) {
+                source_provider.rate.signal(reply.reason, now);
+                source_provider.too_fast_sites.clear();
             }
         }
     }
@@ -350,7 +350,7 @@ impl Schedule {
             && domains.parts() >= SITE_DOMAINS_OF_ONE_SERVER
             && !source_site.paths.iter().any(|path| {
                 let queue = &self.queues[self.paths[*path].queue];
-                queue.waiting.waiting() > queue.waiting.waiting_of(reply.server)
+                queue.waiting.count() > queue.waiting.count_of(reply.server)
             });
         let is_stopped = source_site.standstill.is_stopped() && !is_address;
         if (by_several || by_one || is_stopped) && source_site.standstill.refused(1, reply.reason, now) {
@@ -370,8 +370,8 @@ impl Schedule {
             return false;
         }
         let paths = &self.queues[path.queue].paths;
-        let is_its = |path: &usize| self.paths[*path].source == other && !self.paths[*path].retired;
-        let found = paths.iter().copied().find(is_its);
+        let is_of_other = |path: &usize| self.paths[*path].source == other && !self.paths[*path].retired;
+        let found = paths.iter().copied().find(is_of_other);
         found.is_some_and(|other| {
             let block = self.path_block(other, now);
             block.is_none_or(|block| matches!(block.why, Why::TooFast { .. } | Why::ProviderRate { .. }))
@@ -384,34 +384,34 @@ impl Schedule {
     fn provider_refused_by_policy(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        let pace = self.pace(source, &route);
-        if !pace.has_several_sites {
+        let source_provider = self.source_provider(source, &route);
+        if !source_provider.has_several_sites {
             return;
         }
-        let domains = &mut pace.refusing_domains;
+        let domains = &mut source_provider.refusing_domains;
         domains.add(hash_of(&reply.lane.domain), reply.server, now);
         let by_several = domains.parts() >= PROVIDER_DOMAINS && domains.servers() >= SITE_SERVERS;
         let by_one = domains.parts() >= PROVIDER_DOMAINS_OF_ONE_SERVER;
-        let is_stopped = pace.standstill.is_stopped();
+        let is_stopped = source_provider.standstill.is_stopped();
         if by_several || is_stopped || (by_one && self.is_alone_at(&route.provider, reply.server)) {
-            self.pace(source, &route).standstill.refused(1, reply.reason, now);
+            self.source_provider(source, &route).standstill.refused(1, reply.reason, now);
         }
     }
 
     /// Whether no other server has mail waiting for the provider.
     fn is_alone_at(&self, provider: &str, server: ServerId) -> bool {
         let mut of_provider = self.queues.iter().filter(|(_, queue)| *queue.route.provider == *provider);
-        of_provider.all(|(_, queue)| queue.waiting.waiting() == queue.waiting.waiting_of(server))
+        of_provider.all(|(_, queue)| queue.waiting.count() == queue.waiting.count_of(server))
     }
 
     fn note_stopped_site(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        let pace = self.pace(source, &route);
-        if pace.has_several_sites {
-            pace.refusing_sites.add(hash_of(&route.base_site), reply.server, now);
-            if applies_to_provider(&pace.refusing_sites) {
-                pace.standstill.refused(1, reply.reason, now);
+        let source_provider = self.source_provider(source, &route);
+        if source_provider.has_several_sites {
+            source_provider.refusing_sites.add(hash_of(&route.base_site), reply.server, now);
+            if applies_to_provider(&source_provider.refusing_sites) {
+                source_provider.standstill.refused(1, reply.reason, now);
             }
         }
     }

@@ -17,6 +17,7 @@ pub(super) struct ServerGate {
     pub(super) scope: [GateScope; 1],
     suspended_reason: Option<String>,
     pub(super) chosen_pool: Option<postroad_model::PoolId>,
+    /// Send rate, number of nodes that share it, and the pace of this node.
     rate: Option<(SendRate, u32, Bucket)>,
     /// Its account, if that has a send rate.
     pub(super) paced_account: Option<AccountId>,

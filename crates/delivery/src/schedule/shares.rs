@@ -11,7 +11,7 @@ use postroad_model::{SourceId, Timestamp};
 
 use super::Schedule;
 
-/// Maximum number of messages that an address can be owed; it catches up soon.
+/// Maximum number of messages that an address can be owed, so that it does not take all of them for long.
 const OWED_MAX: f64 = 32.0;
 /// If an address is owed more messages than this, others wait for it at sites where it had fewer messages than they.
 const OWED_SLACK: f64 = 4.0;
@@ -92,7 +92,10 @@ impl Schedule {
     fn stuck_at(&self, path_id: usize) -> Option<Timestamp> {
         let path = &self.paths[path_id];
         let provider = Arc::clone(&self.queues[path.queue].route.provider);
-        let taken_at = self.paces.get(&(path.source, provider)).and_then(|pace| pace.taken_at);
+        let taken_at = self
+            .source_providers
+            .get(&(path.source, provider))
+            .and_then(|source_provider| source_provider.taken_at);
         path.stuck_at(taken_at)
     }
 

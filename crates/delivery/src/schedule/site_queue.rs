@@ -52,11 +52,12 @@ pub(super) trait Admission {
 }
 
 impl SiteQueue {
-    pub(super) fn waiting(&self) -> usize {
+    /// Number of waiting messages.
+    pub(super) fn count(&self) -> usize {
         self.waiting
     }
 
-    pub(super) fn waiting_of(&self, server: ServerId) -> usize {
+    pub(super) fn count_of(&self, server: ServerId) -> usize {
         self.servers.get(&server).map_or(0, |server_queue| server_queue.waiting)
     }
 
@@ -98,12 +99,12 @@ impl SiteQueue {
         self.put(lane, entry, EntryQueue::push_front);
     }
 
-    fn put(&mut self, lane: usize, entry: Entry, at: fn(&mut EntryQueue, Entry)) {
+    fn put(&mut self, lane: usize, entry: Entry, push: fn(&mut EntryQueue, Entry)) {
         let server = entry.server_id;
         let server_queue = self.servers.entry(server).or_default();
         let queue = server_queue.lanes.entry(lane).or_default();
         let is_new_lane = queue.entries.is_empty();
-        at(&mut queue.entries, entry);
+        push(&mut queue.entries, entry);
         if is_new_lane {
             queue.in_ring = true;
             server_queue.ring.push_back(lane);
@@ -239,8 +240,8 @@ impl SiteQueue {
     pub(super) fn drain(&mut self) -> Vec<(usize, Entry)> {
         self.ring.clear();
         self.waiting = 0;
-        let turns = self.servers.drain().flat_map(|(_, server_queue)| server_queue.lanes);
-        turns.flat_map(|(lane, queue)| queue.entries.into_iter().map(move |entry| (lane, entry))).collect()
+        let lanes = self.servers.drain().flat_map(|(_, server_queue)| server_queue.lanes);
+        lanes.flat_map(|(lane, queue)| queue.entries.into_iter().map(move |entry| (lane, entry))).collect()
     }
 }
 
@@ -276,12 +277,12 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct SendAdmission {
+    struct TestAdmission {
         closed_servers: HashSet<ServerId>,
         closed_lanes: HashSet<usize>,
     }
 
-    impl Admission for SendAdmission {
+    impl Admission for TestAdmission {
         fn admits_server(&mut self, server: ServerId) -> bool {
             !self.closed_servers.contains(&server)
         }
@@ -309,7 +310,7 @@ mod tests {
         }
     }
 
-    fn popped(queue: &mut SiteQueue, admission: &mut SendAdmission) -> Vec<(i64, i64)> {
+    fn popped(queue: &mut SiteQueue, admission: &mut TestAdmission) -> Vec<(i64, i64)> {
         std::iter::from_fn(|| queue.pop(admission)).map(|(_, e)| (e.server_id.0, e.message_id.0)).collect()
     }
 
@@ -318,22 +319,22 @@ mod tests {
         let mut queue = SiteQueue::default();
         (0..100_000).for_each(|id| queue.push(0, entry(1, id)));
         queue.push(0, entry(2, 100_000));
-        let mut admission = SendAdmission::default();
+        let mut admission = TestAdmission::default();
         let is_of_small_server = |_: &usize| queue.pop(&mut admission).unwrap().1.server_id == ServerId(2);
         let turns = (1..100_002).find(is_of_small_server).unwrap();
         assert!(turns <= 2, "{turns} turns");
     }
 
     #[test]
-    fn a_senders_own_order_is_kept_in_each_lane() {
+    fn the_order_of_a_server_is_kept_in_each_lane() {
         let mut queue = SiteQueue::default();
         (0..10).for_each(|id| queue.push((id % 2) as usize, entry(1, id)));
         let order: Vec<_> =
-            popped(&mut queue, &mut SendAdmission::default()).into_iter().map(|(_, id)| id).collect();
+            popped(&mut queue, &mut TestAdmission::default()).into_iter().map(|(_, id)| id).collect();
         let lane = |parity| order.iter().copied().filter(|id| id % 2 == parity).collect::<Vec<_>>();
         assert_eq!(lane(0), [0, 2, 4, 6, 8]);
         assert_eq!(lane(1), [1, 3, 5, 7, 9]);
-        assert_eq!(queue.waiting(), 0);
+        assert_eq!(queue.count(), 0);
     }
 
     #[test]
@@ -343,11 +344,11 @@ mod tests {
             queue.push(0, entry(1, id));
             queue.push(1, entry(2, 10 + id));
         }
-        let mut admission = SendAdmission::default();
+        let mut admission = TestAdmission::default();
         admission.closed_servers.insert(ServerId(1));
         assert_eq!(popped(&mut queue, &mut admission), [(2, 10), (2, 11), (2, 12)]);
         assert!(!queue.has_turns());
-        // New mail of a server that is kept back does not bring it back.
+        // New mail of a blocked server does not return it to the ring.
         queue.push(0, entry(1, 3));
         assert!(!queue.has_turns());
         admission.closed_servers.clear();
@@ -356,17 +357,17 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_is_kept_back_does_not_stop_its_servers_other_lanes() {
+    fn a_blocked_lane_does_not_stop_other_lanes_of_its_server() {
         let mut queue = SiteQueue::default();
         queue.push(0, entry(1, 1));
         queue.push(1, entry(1, 2));
-        let mut admission = SendAdmission::default();
+        let mut admission = TestAdmission::default();
         admission.closed_lanes.insert(0);
         assert_eq!(popped(&mut queue, &mut admission), [(1, 2)]);
         queue.push(1, entry(1, 3));
         assert_eq!(popped(&mut queue, &mut admission), [(1, 3)]);
         queue.push(1, entry(1, 4));
-        assert_eq!(queue.waiting(), 2);
+        assert_eq!(queue.count(), 2);
         admission.closed_lanes.clear();
         queue.readmit_lane(0, ServerId(1));
         let mut rest = popped(&mut queue, &mut admission);
@@ -381,7 +382,7 @@ mod tests {
             queue.push(0, entry(1, id));
             queue.push(0, entry(2, 100 + id));
         }
-        let mut admission = SendAdmission::default();
+        let mut admission = TestAdmission::default();
         let first = queue.pop(&mut admission).unwrap().1.server_id;
         queue.charge(first, 5);
         let next: Vec<_> = (0..5).map(|_| queue.pop(&mut admission).unwrap().1.server_id).collect();
@@ -389,13 +390,13 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_can_be_taken_out() {
+    fn a_removed_lane_leaves_the_others() {
         let mut queue = SiteQueue::default();
         queue.push(0, entry(1, 1));
         queue.push(1, entry(1, 2));
         queue.push(0, entry(2, 3));
         assert_eq!(queue.remove_lane(0).len(), 2);
-        assert_eq!(queue.waiting(), 1);
-        assert_eq!(popped(&mut queue, &mut SendAdmission::default()), [(1, 2)]);
+        assert_eq!(queue.count(), 1);
+        assert_eq!(popped(&mut queue, &mut TestAdmission::default()), [(1, 2)]);
     }
 }

@@ -114,7 +114,7 @@ impl Sources {
             let by_provider = source.today_by_provider.iter();
             let sent = by_provider.map(|(provider, counts)| (provider.as_str().into(), counts.sent as i64));
             self.sent.insert(source.id, sent.collect());
-            let shown = Source {
+            let configured = Source {
                 id: source.id,
                 address: Some(source.address),
                 helo: source.helo.as_str().to_owned(),
@@ -123,7 +123,7 @@ impl Sources {
                 quota: self.plan.quota(source, now),
                 paused_reason: source.warmup_paused_reason.clone(),
             };
-            self.by_id.insert(source.id, Arc::new(shown));
+            self.by_id.insert(source.id, Arc::new(configured));
             if let Some(pool) = self.pools.get_mut(&source.pool_id) {
                 pool.sources.push(source.id);
             }

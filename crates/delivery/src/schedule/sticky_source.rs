@@ -91,7 +91,7 @@ impl Schedule {
     /// Wakes or opens connections for the retries that keep their paths' addresses.
     pub(super) fn pump_kept(&mut self, queue_id: usize, now: Timestamp) {
         for path_id in self.queues[queue_id].paths.clone() {
-            if self.paths[path_id].kept.waiting() == 0 || self.return_kept_if_unhealthy(path_id, now) {
+            if self.paths[path_id].kept.count() == 0 || self.return_kept_if_unhealthy(path_id, now) {
                 continue;
             }
             if let Some(block) = self.path_block(path_id, now) {
@@ -101,7 +101,7 @@ impl Schedule {
                 self.paths[path_id].last_block = Some(SeenBlock::new(block.why, now));
                 continue;
             }
-            while (self.paths[path_id].coming() as usize) < self.paths[path_id].kept.waiting()
+            while (self.paths[path_id].coming() as usize) < self.paths[path_id].kept.count()
                 && self.can_take_more(path_id, now)
             {
                 self.wake_or_open(path_id, now);
@@ -118,7 +118,7 @@ impl Schedule {
     /// Moves the entries that an unhealthy path keeps back to the queue; returns whether it did. They still use its
     /// address if it is healthy again at their turn.
     pub(super) fn return_kept_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
-        if self.paths[path_id].kept.waiting() == 0 || self.is_healthy(path_id, now) {
+        if self.paths[path_id].kept.count() == 0 || self.is_healthy(path_id, now) {
             return false;
         }
         let queue = self.paths[path_id].queue;

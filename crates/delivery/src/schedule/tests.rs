@@ -26,12 +26,12 @@ const LATE_AFTER: Duration = Duration::from_mins(5);
 /// How long a message takes on the wire.
 const ON_THE_WIRE: Duration = Duration::from_millis(20);
 
-/// A whole world around a schedule.
+/// A simulated engine around a schedule.
 struct World {
     schedule: Schedule,
     now: Timestamp,
     rng: StdRng,
-    /// Connections by id: their path, and the source they send from.
+    /// Connections by id.
     connections: HashMap<usize, Connection>,
     next_connection: usize,
     /// Future events and their times.
@@ -40,10 +40,10 @@ struct World {
     /// Sent messages, in order.
     sent: Vec<Sent>,
     most_connections: usize,
-    /// Sites that nothing answers at.
+    /// Sites whose hosts refuse connections.
     dead: Vec<String>,
     rules: crate::providers::Provider,
-    /// Takes a message when it comes from the same source for the second time.
+    /// Whether receivers accept a message only when it comes from the same source for the second time.
     greylists: bool,
     /// Messages with the sources they came from, as a greylisting receiver remembers them.
     greylisted: HashSet<(i64, i64)>,
@@ -163,7 +163,7 @@ impl World {
         }
     }
 
-    /// Until nothing happens any more, or that time is over.
+    /// Runs for this long, in simulated time.
     fn run(&mut self, duration: Duration) {
         let end = self.now.plus(duration);
         loop {
@@ -271,9 +271,9 @@ impl World {
         }
     }
 
-    fn close(&mut self, id: usize, left: EndedWhile) {
+    fn close(&mut self, id: usize, ended_while: EndedWhile) {
         let connection = self.connections.remove(&id).unwrap();
-        self.schedule.closed(connection.path, left, connection.was_connected, self.now);
+        self.schedule.closed(connection.path, ended_while, connection.was_connected, self.now);
     }
 
     /// Every domain has a site of its own.
@@ -377,12 +377,12 @@ fn nothing_goes_out_before_it_is_due_or_after_it_expired() {
     let mut world = World::new();
     let due = START.plus(Duration::from_mins(3));
     world.add_due(1, 1, "one.example", due);
-    let late = Entry { expires_at: Some(START.plus(Duration::from_secs(5))), ..entry(1, 2, START) };
+    let expiring = Entry { expires_at: Some(START.plus(Duration::from_secs(5))), ..entry(1, 2, START) };
     world.configure(|setup| {
         let end = Some(START.plus(Duration::from_secs(10)));
         setup.gates.push(gate(GateScope::Everything, GateAction::Suspend, end));
     });
-    world.schedule.add(DomainName::parse("one.example").unwrap(), false, late, START);
+    world.schedule.add(DomainName::parse("one.example").unwrap(), false, expiring, START);
     world.run(Duration::from_mins(2));
     assert!(world.sent.is_empty());
     let expired = world.schedule.take_expired();
@@ -469,7 +469,7 @@ fn wake_ups_do_not_multiply_while_an_address_warms_up() {
 }
 
 #[test]
-fn a_slow_gate_lets_so_many_a_minute_through() {
+fn a_slow_down_gate_limits_the_messages_a_minute() {
     let mut world = World::new();
     let slow = GateAction::Slow { per_minute: 30 };
     world.configure(|setup| setup.gates.push(gate(GateScope::Server(ServerId(1)), slow, None)));
@@ -572,7 +572,7 @@ fn rates_are_shared_with_new_nodes_also_of_servers_that_did_not_change() {
     }
 }
 
-/// Of a message of the first server.
+/// Why a message of the first server waits.
 fn why_waiting(world: &mut World, message: i64, domain: &str) -> String {
     let domain = DomainName::parse(domain).unwrap();
     let server = ServerId(1);
@@ -595,7 +595,7 @@ fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
 }
 
 #[test]
-fn messages_behind_a_dead_host_are_not_tried_and_reported_after_five_minutes() {
+fn messages_behind_a_dead_host_are_reported_after_five_minutes_without_an_attempt() {
     let mut world = World::new();
     world.dead.push("mx.one.example".into());
     (0..100).for_each(|id| world.add(1, id, "one.example"));
@@ -750,7 +750,8 @@ fn cause_of_a_wait_is_that_of_the_messages_own_pool() {
     assert!(why(19).starts_with("It waits for its turn"), "{}", why(19));
 }
 
-/// Refuses the mail of these servers at three sites of a provider as too fast; whether the whole provider is slowed.
+/// Refuses the mail of these servers at three sites of a provider as too fast. Returns whether the whole provider is
+/// slowed.
 fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
     let mut world = World::new();
     for (id, domain) in (0..).zip(["one.example", "two.example", "three.example"]) {
@@ -777,18 +778,18 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
         }
         world.schedule.refused(paths[at], reply, now);
     }
-    world.schedule.paces.values().any(|pace| pace.rate.is_paused())
+    world.schedule.source_providers.values().any(|source_provider| source_provider.rate.is_paused())
 }
 
 #[test]
-fn a_provider_is_slowed_when_several_of_its_sites_are_too_slow_for_several_senders() {
+fn a_provider_is_slowed_when_several_of_its_sites_refuse_several_servers_as_too_fast() {
     assert!(provider_is_slowed([1, 2, 1], false));
     assert!(!provider_is_slowed([1, 1, 1], false), "one server is no evidence against all");
     assert!(!provider_is_slowed([1, 2, 1], true), "it takes mail");
 }
 
 #[test]
-fn refusal_of_one_recipient_ends_the_test_of_a_whole_provider() {
+fn refusal_of_one_recipient_ends_the_standstill_of_a_provider() {
     for ends_by in [None, Some(postroad_mail::Signal::Greylisted)] {
         let mut world = World::new();
         world.add(1, 0, "one.example");
@@ -796,9 +797,9 @@ fn refusal_of_one_recipient_ends_the_test_of_a_whole_provider() {
         let (path, _) = world.schedule.paths.iter().next().unwrap();
         let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
         let reason = &Reason::of_message("550 5.1.1 user unknown", ServerId(1));
-        let pace = world.schedule.paces.values_mut().next().unwrap();
-        assert!(pace.has_several_sites);
-        assert!(pace.standstill.refused(1, reason, world.now));
+        let source_provider = world.schedule.source_providers.values_mut().next().unwrap();
+        assert!(source_provider.has_several_sites);
+        assert!(source_provider.standstill.refused(1, reason, world.now));
         let phase = ReplyPhase::Recipient;
         let reply = RefusalReply {
             lane: &lane,
@@ -809,12 +810,19 @@ fn refusal_of_one_recipient_ends_the_test_of_a_whole_provider() {
             reason,
         };
         world.schedule.refused(path, reply, world.now);
-        assert!(world.schedule.paces.values().all(|pace| !pace.standstill.is_stopped()), "{ends_by:?}");
+        assert!(
+            world
+                .schedule
+                .source_providers
+                .values()
+                .all(|source_provider| !source_provider.standstill.is_stopped()),
+            "{ends_by:?}"
+        );
     }
 }
 
 /// Whether refusals for reputation at this many domains stop the whole provider; one server sends all.
-fn one_sender_stops_provider(domains: i64, other_waits: bool) -> bool {
+fn one_server_stops_provider(domains: i64, other_waits: bool) -> bool {
     let mut world = World::new();
     (0..domains).for_each(|id| world.add(1, id, &format!("domain{id}.example")));
     world.run(Duration::from_secs(1));
@@ -834,14 +842,14 @@ fn one_sender_stops_provider(domains: i64, other_waits: bool) -> bool {
         let reply = RefusalReply { lane, server, greylisted: None, phase, signal, reason };
         world.schedule.refused(path, reply, world.now);
     }
-    world.schedule.paces.values().any(|pace| pace.standstill.is_stopped())
+    world.schedule.source_providers.values().any(|source_provider| source_provider.standstill.is_stopped())
 }
 
 #[test]
-fn a_provider_is_stopped_for_one_sender_only_by_many_domains_and_if_it_is_alone() {
-    assert!(!one_sender_stops_provider(11, false));
-    assert!(one_sender_stops_provider(12, false));
-    assert!(!one_sender_stops_provider(12, true), "others could tell whether it takes mail");
+fn one_server_stops_a_provider_only_by_many_domains_and_if_no_other_server_waits() {
+    assert!(!one_server_stops_provider(11, false));
+    assert!(one_server_stops_provider(12, false));
+    assert!(!one_server_stops_provider(12, true), "others could tell whether it takes mail");
 }
 
 #[test]
@@ -911,7 +919,7 @@ fn a_providers_rate_is_known_to_the_next_process() {
     next.schedule.remember(notes, next.now);
     next.add(1, 9, "four.example");
     next.run(Duration::from_millis(100));
-    let limited = next.schedule.paces.values().filter(|pace| pace.rate.is_limiting()).count();
+    let limited = next.schedule.source_providers.values().filter(|state| state.rate.is_limiting()).count();
     assert_eq!(limited, 1, "the new site is sent to at the provider's rate");
 }
 
@@ -1073,8 +1081,8 @@ fn a_retry_keeps_its_source_address_while_it_is_healthy() {
     (100..130).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_mins(5));
     assert_eq!(world.sent.len(), 130);
-    let again: Vec<_> = world.sent.iter().filter(|sent| sent.attempts != 2).collect();
-    assert!(again.is_empty(), "{again:?}");
+    let others: Vec<_> = world.sent.iter().filter(|sent| sent.attempts != 2).collect();
+    assert!(others.is_empty(), "all need two attempts: {others:?}");
     let counts = by_source(&world, 4);
     assert!(counts.iter().all(|count| (25..=40).contains(count)), "{counts:?}");
     assert_eq!(world.schedule.entries(), 0);
@@ -1100,7 +1108,7 @@ fn a_retry_leaves_its_source_address_when_that_is_blocked() {
     assert!((40..=60).contains(&kept), "those of the other two need no third attempt: {kept}");
 }
 
-/// Retries that come due together, each of which keeps one of four addresses.
+/// Adds retries that are due now; each keeps one of four addresses.
 fn add_retries(world: &mut World, server: i64, count: i64) {
     for id in 0..count {
         let entry = Entry { source: Some(SourceId(1 + id % 4)), attempts: 1, ..entry(server, id, world.now) };
@@ -1115,7 +1123,7 @@ fn assert_sources_kept(world: &World, count: usize) {
     assert!(moved.is_empty(), "{moved:?}");
 }
 
-/// With these servers and gates, and four addresses.
+/// Sets up four addresses, with these servers and gates.
 fn configure_four(world: &mut World, servers: Vec<ServerDelivery>, gates: Vec<Gate>) {
     world.configure(|setup| {
         setup.pools = vec![pool(1, true)];
@@ -1125,7 +1133,7 @@ fn configure_four(world: &mut World, servers: Vec<ServerDelivery>, gates: Vec<Ga
 }
 
 #[test]
-fn retries_that_wait_for_their_addresses_say_so() {
+fn the_reason_of_a_wait_names_the_address_that_a_retry_keeps() {
     let mut world = World::new();
     world.rules.messages_per_minute = Some(8.0);
     configure_four(&mut world, vec![server(1, None)], Vec::new());
@@ -1304,7 +1312,7 @@ fn a_warm_up_counts_each_group_of_receivers_by_itself() {
 }
 
 #[test]
-fn without_a_shared_pool_what_is_beyond_the_warm_up_waits_and_says_for_whom() {
+fn without_a_shared_pool_messages_beyond_the_warm_up_quota_wait() {
     let mut world = World::new();
     let warming = Source { warmup_started_at: Some(START), ..source(1, 1, 1) };
     world.configure(|setup| {
@@ -1321,7 +1329,7 @@ fn without_a_shared_pool_what_is_beyond_the_warm_up_waits_and_says_for_whom() {
 }
 
 #[test]
-fn whatever_happens_in_between_everything_goes_out_once() {
+fn every_message_is_sent_once_whatever_changes_meanwhile() {
     for seed in 0..40 {
         let mut world = World::new();
         let mut rng = StdRng::seed_from_u64(seed);

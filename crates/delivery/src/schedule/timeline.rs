@@ -55,10 +55,10 @@ impl Timeline {
 
     /// Removes entries that are due later than `moment`.
     pub(super) fn take_after(&mut self, moment: Timestamp) -> Vec<(usize, Entry)> {
-        let (late, kept): (Vec<_>, Vec<_>) =
+        let (later, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.heap).into_iter().partition(|waiting| waiting.entry.due_at > moment);
         self.heap = kept.into();
-        late.into_iter().map(|waiting| (waiting.lane, waiting.entry)).collect()
+        later.into_iter().map(|waiting| (waiting.lane, waiting.entry)).collect()
     }
 
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Entry> {

@@ -72,7 +72,7 @@ impl Schedule {
         let queue = &self.queues[queue_id];
         let of_server = self.servers.get(&entry.server_id).and_then(|gate| gate.last_block.as_ref());
         let of_keeper = keeper.and_then(|path| self.paths[path].last_block.as_ref());
-        // Of two blocks that end together the last one counts.
+        // Of two blocks that end together, the later one in this list counts.
         let blocks = [of_keeper, queue.last_block.as_ref(), self.lanes[lane].last_block.as_ref(), of_server];
         let last = blocks.into_iter().flatten().filter(|block| block.at >= entry.due_at);
         let seconds = waited.as_millis() as f64 / 1_000.0;

@@ -6,8 +6,8 @@ use super::visit::Visit;
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Longest scheme, host and port in front of the mark.
 const BASE_BYTES_MAX: usize = 300;
-/// Shortest token: it contains the link's target.
-const TOKEN_BYTES_MIN: usize = 20;
+/// Lengths of our tokens; shorter and longer texts are not ours.
+const TOKEN_BYTES_MIN: usize = 21;
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 /// The first pixel or tracked link, as `visit` says, in the HTML or else in the plain text.
@@ -28,7 +28,7 @@ fn find_in(text: &str, mark: &str) -> Option<String> {
     text.match_indices(mark).find_map(|(at, _)| {
         let token = &bytes[at + mark.len()..];
         let token_bytes = token.iter().position(|byte| !is_token(*byte)).unwrap_or(token.len());
-        if !(TOKEN_BYTES_MIN + 1..=TOKEN_BYTES_MAX).contains(&token_bytes) {
+        if !(TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token_bytes) {
             return None;
         }
         let window = &bytes[at.saturating_sub(BASE_BYTES_MAX)..at];

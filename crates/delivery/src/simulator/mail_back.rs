@@ -82,7 +82,7 @@ async fn mail(to: SocketAddr, name: &DomainName, message: &OutgoingMessage) {
     for number in 1..=TRIES {
         match timeout(EXCHANGE_MAX, exchange(to, name, message.clone())).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => tracing::warn!(%error, number, "simulator: bounce was refused"),
+            Ok(Err(error)) => tracing::warn!(%error, number, "simulator: sending a bounce failed"),
             Err(_) => tracing::warn!(number, "simulator: bounce timed out"),
         }
         sleep(DELAY).await;

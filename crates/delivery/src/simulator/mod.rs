@@ -94,9 +94,9 @@ impl Policy for Simulator {
             Behaviour::Silent => RcptReply::Silence,
             Behaviour::SayFirst { times, reply } => {
                 // The return path is unique to the message, so it distinguishes the attempts of different messages.
-                let attempt = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
+                let key = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
                 let mut repeats = self.repeats.lock();
-                let is_early = repeats.count(attempt) <= times;
+                let is_early = repeats.count(key) <= times;
                 RcptReply::Say(if is_early { reply } else { StandardReply::RecipientOk.into() })
             }
         }

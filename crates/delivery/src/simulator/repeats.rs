@@ -12,9 +12,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Number of attempts, including this one.
-    pub(super) fn count(&mut self, attempt: String) -> u32 {
-        if let Some(count) = self.counts.get_mut(&attempt) {
+    /// Counts an attempt of the message `key`, and returns the number of attempts so far.
+    pub(super) fn count(&mut self, key: String) -> u32 {
+        if let Some(count) = self.counts.get_mut(&key) {
             *count = count.saturating_add(1);
             return *count;
         }
@@ -23,8 +23,8 @@ impl Repeats {
         {
             self.counts.remove(&oldest);
         }
-        self.order.push_back(attempt.clone());
-        self.counts.insert(attempt, 1);
+        self.order.push_back(key.clone());
+        self.counts.insert(key, 1);
         1
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Original<'a> {
 impl Original<'_> {
     pub(super) fn bounce(&self) -> String {
         let (host, recipient) = (self.host, self.recipient);
-        let words = format!(
+        let text = format!(
             "This is the mail system at host {host}.\r\n\r\nYour message could not be delivered to one recipient.\r\n\
              \r\n<{recipient}>: 550 5.1.1 User unknown in virtual mailbox table\r\n"
         );
@@ -33,13 +33,13 @@ impl Original<'_> {
         self.report(
             "Undelivered Mail Returned to Sender",
             "delivery-status",
-            &words,
+            &text,
             ("message/delivery-status", &fields),
         )
     }
 
     pub(super) fn complaint(&self) -> String {
-        let words = "This is an email abuse report for a message that one of our users called spam.\r\n";
+        let text = "This is an email abuse report for a message that one of our users called spam.\r\n";
         let fields = format!(
             "Feedback-Type: abuse\r\nUser-Agent: Postroad-Simulator/1.0\r\nVersion: 1\r\n\
              Original-Mail-From: <{return_path}>\r\nOriginal-Rcpt-To: <{recipient}>\r\nArrival-Date: {date}\r\n\
@@ -49,18 +49,18 @@ impl Original<'_> {
             date = self.now.to_rfc2822(),
             host = self.host,
         );
-        self.report("Abuse report", "feedback-report", words, ("message/feedback-report", &fields))
+        self.report("Abuse report", "feedback-report", text, ("message/feedback-report", &fields))
     }
 
     /// RFC 6522: a text for people, fields for programs, the original's headers.
-    fn report(&self, subject: &str, kind: &str, words: &str, (part, fields): (&str, &str)) -> String {
+    fn report(&self, subject: &str, kind: &str, text: &str, (part, fields): (&str, &str)) -> String {
         let id = random_text(&mut rand::rng(), 24);
         let boundary = format!("report-{id}");
         format!(
             "From: Mail Delivery System <MAILER-DAEMON@{host}>\r\nTo: <{to}>\r\nSubject: {subject}\r\nDate: {date}\r\n\
              Message-ID: <{id}@{host}>\r\nAuto-Submitted: auto-replied\r\nMIME-Version: 1.0\r\n\
              Content-Type: multipart/report; report-type={kind};\r\n\tboundary=\"{boundary}\"\r\n\r\n\
-             --{boundary}\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n{words}\r\n\
+             --{boundary}\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n{text}\r\n\
              --{boundary}\r\nContent-Type: {part}\r\n\r\n{fields}\r\n\
              --{boundary}\r\nContent-Type: text/rfc822-headers\r\n\r\n{headers}\r\n--{boundary}--\r\n",
             host = self.host,
@@ -73,8 +73,8 @@ impl Original<'_> {
     /// Whole lines of ASCII: a customer's raw message may contain anything, and returned mail should be plain.
     fn headers(&self) -> String {
         let cut = &self.bytes[..self.bytes.len().min(ORIGINAL_BYTES_MAX)];
-        let text = String::from_utf8_lossy(cut);
-        let head = text.split("\r\n\r\n").next().unwrap_or_default();
+        let original = String::from_utf8_lossy(cut);
+        let head = original.split("\r\n\r\n").next().unwrap_or_default();
         let lines = head.split("\r\n").map(|line| {
             line.chars().filter(|c| c.is_ascii_graphic() || matches!(c, ' ' | '\t')).collect::<String>()
                 + "\r\n"
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_are_understood_as_what_they_are() {
+    fn the_bounce_and_the_complaint_are_recognised() {
         let return_path = EmailAddress::parse("token-mac@rp.example.test").unwrap();
         let recipient = EmailAddress::parse("bounce-later@sim.postroad.test").unwrap();
         let original = Original {
@@ -102,10 +102,10 @@ mod tests {
             now: Timestamp::from_micros(0),
         };
         let bounce = read(original.bounce().as_bytes());
-        let said = &bounce.recipients[0];
-        assert_eq!((bounce.kind, said.class), (ReturnedKind::Bounce, Some(BounceClass::BadMailbox)));
-        assert!(said.permanent && said.hard);
-        assert_eq!(said.recipient.as_deref(), Some(recipient.as_str()));
+        let reported = &bounce.recipients[0];
+        assert_eq!((bounce.kind, reported.class), (ReturnedKind::Bounce, Some(BounceClass::BadMailbox)));
+        assert!(reported.permanent && reported.hard);
+        assert_eq!(reported.recipient.as_deref(), Some(recipient.as_str()));
         assert_eq!(bounce.original_message_id.as_deref(), Some("one@example.test"));
         let complaint = read(original.complaint().as_bytes());
         assert_eq!(complaint.kind, ReturnedKind::Complaint);

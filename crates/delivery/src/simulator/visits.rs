@@ -62,9 +62,9 @@ impl Visits {
         let (due, queue, searches) = (Instant::now() + DELAY, self.queue.clone(), Arc::clone(&self.searches));
         tokio::spawn(async move {
             // The semaphore is never closed.
-            let Ok(turn) = searches.acquire_owned().await else { return };
+            let Ok(permit) = searches.acquire_owned().await else { return };
             let searching = tokio::task::spawn_blocking(move || {
-                let _held = (turn, share);
+                let _held = (permit, share);
                 find_link(visit, &message)
             });
             if let Ok(Some(url)) = searching.await

@@ -54,7 +54,7 @@ async fn long_lines_are_caught_as_they_are() {
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_message_that_was_meant() {
+async fn waiting_ends_with_the_matching_message() {
     let inbox = inbox();
     let (_server, address) = InboxServer::start(inbox.clone()).await.unwrap();
     let waiting = {

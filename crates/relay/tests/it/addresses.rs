@@ -40,9 +40,9 @@ async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
     let live = postroad_model::ServerMode::Live;
     service.app.create_server("other".into(), "dev", live, None).await.unwrap();
     service
-        .new_key(|key| (key.server, key.address) = ("other".into(), vec!["192.0.2.0/24".parse().unwrap()]))
+        .create_key(|key| (key.server, key.address) = ("other".into(), vec!["192.0.2.0/24".parse().unwrap()]))
         .await;
-    let narrow = service.new_key(|key| key.address = vec!["192.0.2.7/32".parse().unwrap()]).await;
+    let narrow = service.create_key(|key| key.address = vec!["192.0.2.7/32".parse().unwrap()]).await;
     assert_eq!((&narrow["scope"], narrow.get("api_key")), (&"address".into(), None));
     let mut replies = Vec::new();
     for revoke in [false, true] {
@@ -66,7 +66,9 @@ async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
 async fn both_versions_of_the_proxy_protocol_name_the_client() {
     let service = Service::start_with(behind_proxy(), 0).await;
     service
-        .new_key(|key| key.address = vec!["2001:db8::/32".parse().unwrap(), "192.0.2.1/32".parse().unwrap()])
+        .create_key(|key| {
+            key.address = vec!["2001:db8::/32".parse().unwrap(), "192.0.2.1/32".parse().unwrap()]
+        })
         .await;
     let v2 =
         [&b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"[..], &[192, 0, 2, 1, 127, 0, 0, 1, 1, 1, 0, 25]].concat();
@@ -78,14 +80,14 @@ async fn both_versions_of_the_proxy_protocol_name_the_client() {
         assert!(client.deliver(FROM, &TO, &text("")).await.starts_with("250 "));
     }
     // A listed proxy must send the header.
-    let mut silent = SmtpClient::dial_with(service.plain, b"EHLO client.").await;
-    assert_eq!(silent.reply().await, "");
+    let mut without_header = SmtpClient::dial_with(service.plain, b"EHLO client.").await;
+    assert_eq!(without_header.reply().await, "");
 }
 
 #[tokio::test]
-async fn nobody_else_can_claim_an_address() {
+async fn a_proxy_header_of_an_unlisted_peer_is_refused() {
     let service = Service::start().await;
-    service.new_key(|key| key.address = vec!["192.0.2.1/32".parse().unwrap()]).await;
+    service.create_key(|key| key.address = vec!["192.0.2.1/32".parse().unwrap()]).await;
     let mut client = SmtpClient::dial_with(service.plain, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 25\r\n").await;
     assert!(client.reply().await.starts_with("220 "));
     assert_eq!(client.reply().await, "500 5.5.1 Command not recognised");

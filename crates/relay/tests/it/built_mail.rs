@@ -21,7 +21,7 @@ async fn a_mail_loop_is_refused() {
 }
 
 #[tokio::test]
-async fn headers_beyond_ascii_are_encoded_when_they_come() {
+async fn non_ascii_headers_are_encoded_on_acceptance() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let reply = client.deliver(FROM, &TO, &text("X-Note: Grüße\r\n")).await;

@@ -14,11 +14,11 @@ async fn plain_and_login_with_and_without_an_initial_response() {
     let service = Service::start().await;
     let (key, secret) = (encode(&service.key), encode(&service.secret));
     let plain = encode(&format!("\0{}\0{}", service.key, service.secret));
-    let acting = encode(&format!("{0}\0{0}\0{1}", service.key, service.secret));
+    let with_authorization_id = encode(&format!("{0}\0{0}\0{1}", service.key, service.secret));
     for lines in [
         vec![format!("AUTH PLAIN {plain}")],
         vec!["AUTH PLAIN".to_owned(), plain],
-        vec![format!("auth plain {acting}")],
+        vec![format!("auth plain {with_authorization_id}")],
         vec!["AUTH LOGIN".to_owned(), key.clone(), secret.clone()],
         vec![format!("AUTH LOGIN {key}"), secret],
     ] {
@@ -63,14 +63,14 @@ async fn nothing_is_taken_before_tls_and_auth() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_are_all_the_same() {
+async fn wrong_credentials_all_get_the_same_reply() {
     let service = Service::start().await;
-    let expired = service.new_key(|key| key.name = "later revoked".into()).await;
+    let revoked = service.create_key(|key| key.name = "later revoked".into()).await;
     let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap().to_owned();
-    let (revoked_key, revoked_secret) = (text(&expired, "api_key"), text(&expired, "api_secret"));
-    let id = CredentialId(expired["id"].as_i64().unwrap());
+    let (revoked_key, revoked_secret) = (text(&revoked, "api_key"), text(&revoked, "api_secret"));
+    let id = CredentialId(revoked["id"].as_i64().unwrap());
     service.app.revoke_key(id).await.unwrap();
-    let elsewhere = service.new_key(|key| key.allow = vec!["192.0.2.0/24".parse().unwrap()]).await;
+    let elsewhere = service.create_key(|key| key.allow = vec!["192.0.2.0/24".parse().unwrap()]).await;
     let (elsewhere_key, elsewhere_secret) = (text(&elsewhere, "api_key"), text(&elsewhere, "api_secret"));
     for (key, secret) in [
         (service.key.as_str(), "wrong"),
@@ -88,13 +88,13 @@ async fn wrong_credentials_are_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_key_for_looking_up_may_not_send() {
+async fn a_key_with_the_read_scope_may_not_send() {
     let service = Service::start().await;
-    let made = service.new_key(|key| key.scope = Scope::Read).await;
+    let made = service.create_key(|key| key.scope = Scope::Read).await;
     let auth = auth_plain(made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
     let mut client = SmtpClient::connect_tls(service.tls).await;
     assert_eq!(client.say(&auth).await, "535 5.7.8 The key has the scope read and may not send");
-    let made = service.new_key(|key| key.scope = Scope::Send).await;
+    let made = service.create_key(|key| key.scope = Scope::Send).await;
     let auth = auth_plain(made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
     assert!(client.say(&auth).await.starts_with("235 "));
 }
@@ -116,7 +116,7 @@ async fn a_suspension_and_a_revocation_reach_sessions_that_are_open() {
 }
 
 #[tokio::test]
-async fn maintenance_closes_this_listener_too() {
+async fn maintenance_refuses_mail_by_smtp_too() {
     let service = Service::start().await;
     let mut client = service.client().await;
     service.app.set_maintenance(true).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_client_that_guesses_secrets_is_disconnected_and_good_keys_keep_workin
     assert_eq!(client.say(&wrong).await, BAD);
     assert_eq!(client.reply().await, "421 4.7.0 Too many failed authentications, closing the connection");
     assert_eq!(client.reply().await, "");
-    // Failures of the address of any kind, without the delays that later ones cause.
+    // More failures of this address; called directly, because the relay delays its replies to them.
     let peer = postroad_app::Peer { address: [127, 0, 0, 1].into(), tls: true };
     for _ in 0..200 {
         assert!(service.app.log_in(&service.key, "wrong", peer).await.is_err());
@@ -151,7 +151,7 @@ async fn a_client_that_guesses_secrets_is_disconnected_and_good_keys_keep_workin
 #[tokio::test]
 async fn a_key_with_a_login_logs_in_by_it() {
     let service = Service::start().await;
-    let made = service.new_key(|key| key.login = Some("Shop@Example.com".into())).await;
+    let made = service.create_key(|key| key.login = Some("Shop@Example.com".into())).await;
     assert_eq!(made["login"], "shop@example.com");
     let (key, secret) = (made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
     let log_in = async |user: &str, password: &str| {
@@ -182,5 +182,5 @@ async fn a_key_with_a_login_logs_in_by_it() {
     let new_id = rotated["id"].as_i64().unwrap();
     service.app.revoke_key(CredentialId(new_id)).await.unwrap();
     assert_eq!(log_in("shop@example.com", new_secret).await, BAD);
-    service.new_key(|key| key.login = Some("shop@example.com".into())).await;
+    service.create_key(|key| key.login = Some("shop@example.com".into())).await;
 }

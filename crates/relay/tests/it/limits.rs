@@ -16,7 +16,7 @@ fn with_times(change: impl FnOnce(&mut TimeLimits)) -> Settings {
 }
 
 #[tokio::test]
-async fn a_message_may_be_so_large_and_no_larger() {
+async fn messages_over_the_size_limit_are_refused() {
     let service = Service::start_with(Settings { message_bytes_max: 100_000, ..settings() }, 0).await;
     let mut client = service.client().await;
     let too_large = "552 5.3.4 The message is too large";
@@ -140,7 +140,7 @@ async fn sessions_are_counted_in_all_and_per_address() {
 }
 
 #[tokio::test]
-async fn messages_wait_for_memory_and_then_hear_452() {
+async fn messages_that_wait_too_long_for_memory_get_452() {
     let settings = Settings {
         in_flight_bytes_max: 1 << 20,
         message_bytes_max: 1 << 20,

@@ -32,7 +32,7 @@ async fn a_message_is_kept_for_each_recipient_of_the_envelope() {
 }
 
 #[tokio::test]
-async fn every_listener_takes_a_message() {
+async fn the_starttls_listener_accepts_a_message() {
     let service = Service::start().await;
     let mut client = postroad_testkit::SmtpClient::connect_starttls(service.starttls).await;
     client.say(&crate::service::auth_plain(&service.key, &service.secret)).await;
@@ -80,7 +80,7 @@ async fn every_from_address_must_belong_to_the_server() {
 }
 
 #[tokio::test]
-async fn messages_that_nobody_could_read_safely_are_refused() {
+async fn malformed_messages_are_refused() {
     let service = Service::start().await;
     let mut client = service.client().await;
     for (message, refusal) in [

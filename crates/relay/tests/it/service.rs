@@ -72,7 +72,7 @@ impl Service {
         }
     }
 
-    /// Client inside TLS, logged in.
+    /// Connects inside TLS and logs in.
     pub(crate) async fn client(&self) -> SmtpClient {
         let mut client = SmtpClient::connect_tls(self.tls).await;
         let reply = client.say(&auth_plain(&self.key, &self.secret)).await;
@@ -94,7 +94,7 @@ impl Service {
         }
     }
 
-    pub(crate) async fn new_key(&self, change: impl FnOnce(&mut NewKey)) -> Value {
+    pub(crate) async fn create_key(&self, change: impl FnOnce(&mut NewKey)) -> Value {
         let mut new = Self::plain_key();
         change(&mut new);
         self.app.create_key(new).await.unwrap()
@@ -102,7 +102,7 @@ impl Service {
 
     /// Binds a credential to the loopback address.
     pub(crate) async fn bind_loopback(&self) {
-        self.new_key(|key| key.address = vec![IpAddr::from([127, 0, 0, 1]).into()]).await;
+        self.create_key(|key| key.address = vec![IpAddr::from([127, 0, 0, 1]).into()]).await;
     }
 
     /// Messages stored since the last call that wait for delivery, by recipient.

@@ -35,7 +35,7 @@ async fn test_mode_by_header_and_by_key_queues_nothing() {
         let reply = client.deliver(FROM, &TO, &text(&format!("X-Test-Mode: {word}\r\n"))).await;
         assert!(reply.starts_with("250 2.0.0 OK queued as "), "{word}: {reply}");
     }
-    let made = service.new_key(|key| key.test = true).await;
+    let made = service.create_key(|key| key.test = true).await;
     let mut client = postroad_testkit::SmtpClient::connect_tls(service.tls).await;
     let auth =
         crate::service::auth_plain(made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
@@ -43,7 +43,7 @@ async fn test_mode_by_header_and_by_key_queues_nothing() {
     assert!(client.deliver(FROM, &TO, &text("")).await.starts_with("250 "));
     assert!(service.stored().await.is_empty());
     let refused = client.deliver(FROM, &TO, "From: a@bank.example\r\n\r\n").await;
-    assert!(refused.starts_with("550 5.7.1 "), "all is checked as for real: {refused}");
+    assert!(refused.starts_with("550 5.7.1 "), "test mode skips no check: {refused}");
 }
 
 #[tokio::test]
@@ -83,15 +83,15 @@ async fn a_repetition_with_the_same_key_is_answered_and_not_stored() {
 }
 
 #[tokio::test]
-async fn a_key_that_holds_holds_here_too() {
+async fn messages_of_a_holding_key_are_held() {
     let service = Service::start().await;
-    let made = service.new_key(|key| key.hold = true).await;
+    let made = service.create_key(|key| key.hold = true).await;
     let mut client = postroad_testkit::SmtpClient::connect_tls(service.tls).await;
     let auth =
         crate::service::auth_plain(made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
     client.say(&auth).await;
     assert!(client.deliver(FROM, &TO, &text("")).await.starts_with("250 "));
-    assert!(service.stored().await.is_empty(), "what is held waits for nobody");
+    assert!(service.stored().await.is_empty(), "held messages are not queued");
     service.client().await.deliver(FROM, &TO, &text("")).await;
     assert_eq!(service.stored_one().await.message.status, Status::Pending);
 }

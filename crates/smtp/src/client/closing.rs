@@ -69,7 +69,7 @@ impl ClientSession {
 
     pub(super) fn protocol_error_in(&mut self, phase: Phase, error: ProtocolError) {
         self.transcript.note(&error.to_string());
-        // The outcome includes the phase, and its reply is no longer awaited.
+        // Here, not in `close`: the reply is no longer awaited, so `self.phase()` may be a later phase by now.
         self.decide(Verdict::Interrupted, phase);
         self.close(Closed::Protocol { phase, error });
     }

@@ -19,7 +19,7 @@ pub struct ClientConfig {
     pub chunking: bool,
     /// Messages up to this size are sent together with their envelope if PIPELINING and CHUNKING are offered.
     /// For larger ones, a refused recipient would waste more than the round trip saves.
-    pub single_flight_bytes_max: u64,
+    pub with_envelope_bytes_max: u64,
     /// Largest chunk of one BDAT.
     pub chunk_bytes_max: u64,
     pub transcript_bytes_max: usize,
@@ -33,7 +33,7 @@ impl ClientConfig {
             credentials: None,
             pipelining: true,
             chunking: true,
-            single_flight_bytes_max: 64 << 10,
+            with_envelope_bytes_max: 64 << 10,
             chunk_bytes_max: 1 << 20,
             transcript_bytes_max: 4 << 10,
         }
@@ -42,7 +42,7 @@ impl ClientConfig {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Do not use TLS even if offered: for the second try after a failed handshake.
+    /// Do not use TLS even if offered, for example at the second try after a failed handshake.
     Never,
     /// Use TLS if offered; continue without it if STARTTLS is refused.
     Opportunistic,

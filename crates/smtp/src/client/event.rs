@@ -72,7 +72,7 @@ pub enum Closed {
         phase: Phase,
         error: ProtocolError,
     },
-    /// Ended by the driver.
+    /// The driver called `connection_ended`.
     Ended {
         phase: Phase,
         cause: EndCause,

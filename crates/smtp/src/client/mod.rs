@@ -96,7 +96,7 @@ impl ClientSession {
     pub fn feed(&mut self, mut input: &[u8]) {
         while !input.is_empty() && self.link != Link::Closed {
             if self.link == Link::TlsHandshake {
-                // RFC 3207 4.2: discard everything received before the handshake (CVE-2011-0411).
+                // RFC 3207 4.2: bytes between the reply to STARTTLS and the handshake may be injected (CVE-2011-0411).
                 self.events.retain(|event| *event != Event::StartTls);
                 return self.protocol_error(ProtocolError::BytesAfterStartTls);
             }
@@ -198,7 +198,7 @@ impl ClientSession {
             Awaited::Data => self.on_data(reply),
             Awaited::Chunk { .. } => self.on_chunk(awaited, reply),
             Awaited::Final => self.on_final(reply),
-            Awaited::LoneDot => self.settle(false),
+            Awaited::LoneDot => self.ready(),
             Awaited::Rset => self.on_rset(reply),
             Awaited::Quit => self.on_quit(),
         }

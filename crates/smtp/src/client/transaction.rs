@@ -69,7 +69,7 @@ impl ClientSession {
             self.say(Segment::line(&rcpt, Awaited::RcptTo));
             if !is_chunked {
                 self.say(Segment::line("DATA", Awaited::Data)); // RFC 2920 3.1: last of its group
-            } else if self.goes_in_single_flight(size) {
+            } else if self.goes_with_envelope(size) {
                 self.say_chunk(); // RFC 3030 4.2: BDAT may be pipelined too
             }
         }
@@ -87,8 +87,8 @@ impl ClientSession {
     }
 
     /// Whether the message is sent together with its envelope, in one chunk of known and bounded size.
-    fn goes_in_single_flight(&self, size: u64) -> bool {
-        size <= self.config.single_flight_bytes_max && size <= self.config.chunk_bytes_max
+    fn goes_with_envelope(&self, size: u64) -> bool {
+        size <= self.config.with_envelope_bytes_max && size <= self.config.chunk_bytes_max
     }
 
     pub(super) fn on_mail_from(&mut self, reply: Reply) {
@@ -101,7 +101,7 @@ impl ClientSession {
             _ => {
                 self.decide(Verdict::Refused(reply), Phase::MailFrom);
                 if !is_pipelined {
-                    self.settle(false);
+                    self.ready();
                 }
             }
         }
@@ -114,11 +114,11 @@ impl ClientSession {
             _ => self.decide(Verdict::Refused(reply), Phase::RcptTo),
         }
         let Some(transaction) = &self.transaction else { return };
-        let is_more_under_way = !self.awaited.is_empty() || !self.output.is_empty();
-        if is_more_under_way {
-            // A reply to the rest of a pipelined group.
+        let has_more_under_way = !self.awaited.is_empty() || !self.output.is_empty();
+        if has_more_under_way {
+            // The replies to the rest of the pipelined group come first.
         } else if transaction.is_decided {
-            self.settle(true);
+            self.reset();
         } else if transaction.is_chunked {
             self.say_chunk();
         } else {
@@ -138,11 +138,11 @@ impl ClientSession {
             }
             // RFC 2920 3.1: DATA was accepted although the recipient was refused; an empty message ends it.
             (ReplyClass::Intermediate, true) => self.say(Segment::terminator(b".\r\n", Awaited::LoneDot)),
-            (_, true) => self.settle(true),
+            (_, true) => self.reset(),
             (ReplyClass::Positive, false) => self.unexpected(Phase::Data, &reply),
             (_, false) => {
                 self.decide(Verdict::Refused(reply), Phase::Data);
-                self.settle(true);
+                self.reset();
             }
         }
     }
@@ -168,16 +168,16 @@ impl ClientSession {
         let is_decided = self.transaction.as_ref().is_none_or(|transaction| transaction.is_decided);
         let is_last = awaited == Awaited::Chunk { is_last: true };
         match reply.class() {
-            ReplyClass::Positive if is_decided => self.settle(false),
+            ReplyClass::Positive if is_decided => self.ready(),
             ReplyClass::Positive if is_last => {
                 self.decide(Verdict::Accepted(reply), Phase::Final);
-                self.settle(false);
+                self.ready();
             }
             ReplyClass::Positive => self.say_chunk(),
             ReplyClass::Intermediate => self.unexpected(awaited.phase(), &reply),
             _ => {
                 self.decide(Verdict::Refused(reply), awaited.phase());
-                self.settle(true); // RFC 3030 2: what is left of the transaction is indeterminate
+                self.reset(); // RFC 3030 2: what is left of the transaction is indeterminate
             }
         }
     }
@@ -188,26 +188,23 @@ impl ClientSession {
             ReplyClass::Intermediate => return self.unexpected(Phase::Final, &reply),
             _ => self.decide(Verdict::Refused(reply), Phase::Final),
         }
-        self.settle(false); // RFC 5321 4.1.1.4: the end of data clears the buffers, whatever the reply
+        self.ready(); // RFC 5321 4.1.1.4: the end of data clears the buffers, whatever the reply
     }
 
     pub(super) fn on_rset(&mut self, reply: Reply) {
         if reply.is_positive() {
-            self.settle(false);
+            self.ready();
         } else {
             self.close_politely(Closed::Refused { phase: Phase::Rset, reply });
         }
     }
 
-    /// Ends the message. RSET precedes the next one if the server may still hold an envelope.
-    pub(super) fn settle(&mut self, needs_reset: bool) {
-        if needs_reset {
-            self.say(Segment::line("RSET", Awaited::Rset));
-        } else {
-            self.ready();
-        }
+    /// Sends RSET before the next message: the server may still hold an envelope.
+    fn reset(&mut self) {
+        self.say(Segment::line("RSET", Awaited::Rset));
     }
 
+    /// Ends the opening or the message: the next message may be sent.
     pub(super) fn ready(&mut self) {
         self.transaction = None;
         self.events.push_back(Event::Ready);

@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quick_look_finds_what_a_close_one_does(
+        fn the_fast_check_finds_the_same_as_the_close_one(
             words in prop::collection::vec(prop::sample::select(vec!["a", "aa", "\r\n", "\r", "\n", "\0", "."]), 0..12),
             cuts in prop::collection::vec(0_usize..30, 0..4),
             nul_refused in any::<bool>(),

@@ -140,7 +140,7 @@ impl ServerSession {
         let State::Deciding(question) = mem::replace(&mut self.state, State::Command) else { return };
         let reply = reply.into();
         self.say(&reply);
-        self.settle(question, reply.class());
+        self.on_decided(question, reply.class());
         if reply.is_closing() {
             self.end(Closed::ByDriver);
         }
@@ -232,7 +232,7 @@ impl ServerSession {
         }
     }
 
-    fn settle(&mut self, question: Question, class: ReplyClass) {
+    fn on_decided(&mut self, question: Question, class: ReplyClass) {
         let is_accepted = class == ReplyClass::Positive;
         match question {
             Question::Auth => self.on_auth_decided(class),

@@ -19,8 +19,9 @@ pub(super) fn take_mail(mail: &mut MailFrom, text: &str, offered: Extensions) ->
             ("ENVID", Some(value)) if offered.dsn => mail.envid = Some(decode_xtext(value, ENVID_BYTES_MAX)?),
             // RFC 4954 5: the identity that the client claims to speak for is ignored.
             ("AUTH", Some(_)) => {}
+            // A value is missing or not allowed.
             ("SIZE" | "BODY" | "SMTPUTF8" | "RET" | "ENVID" | "AUTH", _)
-                if is_misused(&parameter, offered) =>
+                if is_offered(&parameter.name, offered) =>
             {
                 return Err(StandardReply::BadArguments);
             }
@@ -42,9 +43,9 @@ pub(super) fn take_rcpt(rcpt: &mut RcptTo, text: &str, offered: Extensions) -> R
     Ok(())
 }
 
-/// Whether a value is missing or not allowed; otherwise the parameter was not offered.
-fn is_misused(parameter: &Parameter<'_>, offered: Extensions) -> bool {
-    match parameter.name.as_str() {
+/// Whether the extension of this parameter of MAIL is offered. AUTH is accepted in any case.
+fn is_offered(name: &str, offered: Extensions) -> bool {
+    match name {
         "SIZE" => offered.size,
         "BODY" => offered.eight_bit_mime,
         "SMTPUTF8" => offered.smtputf8,

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn senders_may_be_hosts_of_their_own_network() {
+    fn senders_may_have_a_single_label_or_an_address_literal() {
         assert_eq!(parse_sender(""), Ok(ReversePath::Null));
         assert!(matches!(parse_sender("a@example.org"), Ok(ReversePath::Address(_))));
         for local in ["root@localhost", "a@[192.0.2.1]", "a@[IPv6:2001:db8::1]", "\"a b\"@web-1"] {

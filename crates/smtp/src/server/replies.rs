@@ -1,4 +1,4 @@
-//! Table of all replies that a server session or its driver sends (docs/smtp.md).
+//! Table of the standard replies of server sessions and their drivers (docs/smtp.md).
 
 use crate::reply::Reply;
 

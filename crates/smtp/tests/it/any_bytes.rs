@@ -1,4 +1,4 @@
-//! The client session behaves the same however the server's bytes are cut, and stays sane on any bytes.
+//! The client session behaves the same however the server's bytes are cut, and ends properly on any bytes.
 
 use postroad_smtp::{ClientConfig, ClientSession, Closed, EndCause, Event, Phase, TlsMode};
 use proptest::prelude::*;
@@ -47,8 +47,8 @@ impl Play {
     }
 }
 
-/// Server replies, turn by turn; each turn answers everything sent before it.
-const TURNS: &[&[&str]] = &[
+/// Dialogues: the server's replies, turn by turn. Each turn answers everything sent before it.
+const DIALOGUES: &[&[&str]] = &[
     &[
         "220 mx\r\n",
         "250 mx\r\n",
@@ -109,14 +109,14 @@ fn play(turns: &[&str], cuts: &[usize]) -> (String, Vec<Event>, String) {
 
 #[test]
 fn byte_by_byte_is_the_same_as_all_at_once() {
-    for turns in TURNS {
+    for turns in DIALOGUES {
         assert_eq!(play(turns, &[1]), play(turns, &[usize::MAX]), "{turns:?}");
     }
 }
 
 #[test]
-fn dialogues_come_to_their_end() {
-    for turns in &TURNS[..3] {
+fn complete_dialogues_end_with_two_outcomes_and_quit() {
+    for turns in &DIALOGUES[..3] {
         let (_, events, transcript) = play(turns, &[3]);
         assert_eq!(events.last(), Some(&Event::Closed(Closed::Quit)), "{transcript}");
         assert_eq!(events.iter().filter(|event| matches!(event, Event::Outcome(_))).count(), 2);
@@ -147,20 +147,20 @@ fn garbage() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_cut_of_any_dialogue_is_the_same(at in 0..TURNS.len(), cuts in prop::collection::vec(1usize..20, 1..5)) {
-        prop_assert_eq!(play(TURNS[at], &cuts), play(TURNS[at], &[usize::MAX]));
+    fn every_cut_gives_the_same_output_and_events(at in 0..DIALOGUES.len(), cuts in prop::collection::vec(1usize..20, 1..5)) {
+        prop_assert_eq!(play(DIALOGUES[at], &cuts), play(DIALOGUES[at], &[usize::MAX]));
     }
 
     #[test]
-    fn no_server_can_upset_a_session(
+    fn every_session_closes_once_with_an_outcome_per_message(
         pieces in prop::collection::vec(garbage(), 0..30),
         tls in prop::sample::select(vec![TlsMode::Never, TlsMode::Opportunistic, TlsMode::Required]),
-        eager in any::<bool>(),
+        reacts_to_each_piece in any::<bool>(),
     ) {
         let mut play = Play::new(ClientConfig { tls, ..config() });
         for piece in &pieces {
             play.session.feed(piece);
-            if eager {
+            if reacts_to_each_piece {
                 play.react();
             }
         }

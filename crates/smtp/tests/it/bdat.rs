@@ -4,11 +4,12 @@ use postroad_smtp::{ClientConfig, Phase};
 
 use super::dialogue::{config, opened, play};
 
-fn single_flight(rest: &str) {
+/// Plays `rest` with a server that offers pipelining and chunks.
+fn with_chunking(rest: &str) {
     play(config(), &format!("{}{rest}", opened("PIPELINING, CHUNKING")));
 }
 
-const FLIGHT: &str = "
+const ENVELOPE_AND_MESSAGE: &str = "
     > send .hi|
     C: MAIL FROM:<a@rp.example.org>
     C: RCPT TO:<bob@example.net>
@@ -18,22 +19,22 @@ const FLIGHT: &str = "
 ";
 
 #[test]
-fn small_message_is_one_flight() {
-    single_flight(&format!(
-        "{FLIGHT}
+fn small_message_goes_with_its_envelope() {
+    with_chunking(&format!(
+        "{ENVELOPE_AND_MESSAGE}
          S: 250 ok
          S: 250 ok
          S: 250 queued
          E: accepted: 250 queued (final, after the end)
          E: ready
-         {FLIGHT}"
+         {ENVELOPE_AND_MESSAGE}"
     ));
 }
 
 #[test]
 fn refused_recipient_is_the_outcome_whatever_bdat_answers() {
-    single_flight(&format!(
-        "{FLIGHT}
+    with_chunking(&format!(
+        "{ENVELOPE_AND_MESSAGE}
          S: 250 ok
          S: 550 5.1.1 no such user
          E: refused: 550 5.1.1 no such user (rcpt_to, after the end)
@@ -41,7 +42,7 @@ fn refused_recipient_is_the_outcome_whatever_bdat_answers() {
          C: RSET
          S: 250 ok
          E: ready
-         {FLIGHT}
+         {ENVELOPE_AND_MESSAGE}
          S: 250 ok
          S: 450 4.2.1 busy
          S: 250 took it for nobody
@@ -51,9 +52,9 @@ fn refused_recipient_is_the_outcome_whatever_bdat_answers() {
 }
 
 #[test]
-fn refused_sender_in_a_single_flight_needs_rset() {
-    single_flight(&format!(
-        "{FLIGHT}
+fn refused_sender_of_a_message_sent_with_its_envelope_needs_rset() {
+    with_chunking(&format!(
+        "{ENVELOPE_AND_MESSAGE}
          S: 451 4.7.1 later
          S: 503 need MAIL
          S: 503 need MAIL
@@ -65,9 +66,9 @@ fn refused_sender_in_a_single_flight_needs_rset() {
 }
 
 #[test]
-fn refused_message_in_a_single_flight_needs_rset() {
-    single_flight(&format!(
-        "{FLIGHT}
+fn refused_message_sent_with_its_envelope_needs_rset() {
+    with_chunking(&format!(
+        "{ENVELOPE_AND_MESSAGE}
          S: 250 ok
          S: 250 ok
          S: 554 5.7.1 spam
@@ -105,7 +106,7 @@ fn without_pipelining_everything_waits() {
 }
 
 fn in_chunks(rest: &str) {
-    let config = ClientConfig { single_flight_bytes_max: 4, chunk_bytes_max: 6, ..config() };
+    let config = ClientConfig { with_envelope_bytes_max: 4, chunk_bytes_max: 6, ..config() };
     play(config, &format!("{}{rest}", opened("PIPELINING, CHUNKING")));
 }
 

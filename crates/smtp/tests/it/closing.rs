@@ -4,7 +4,7 @@ use postroad_smtp::{ClientSession, EndCause, Event, Outcome, Phase, SendError, V
 
 use super::dialogue::{config, drain, message, opened, play};
 
-const UP_TO_354: &str = "
+const UP_TO_FINISHING: &str = "
     > send hi|
     C: MAIL FROM:<a@rp.example.org>
     S: 250 ok
@@ -19,12 +19,12 @@ const UP_TO_354: &str = "
 
 /// Lock-step dialogue up to and including the given client line.
 fn up_to(line: &str) -> String {
-    let end = UP_TO_354.find(line).unwrap() + line.len();
-    format!("{}{}\n", opened(""), &UP_TO_354[..end])
+    let end = UP_TO_FINISHING.find(line).unwrap() + line.len();
+    format!("{}{}\n", opened(""), &UP_TO_FINISHING[..end])
 }
 
 #[test]
-fn quit_is_answered_or_not() {
+fn quit_closes_whether_it_is_answered_or_not() {
     for answer in ["S: 221 bye", "S: 421 bye", "> drop", "> timeout"] {
         let dialogue = format!("{}> quit\nC: QUIT\n{answer}\nE: closed: quit", opened(""));
         play(config(), &dialogue);
@@ -32,7 +32,7 @@ fn quit_is_answered_or_not() {
 }
 
 #[test]
-fn connection_lost_at_every_phase_says_whether_the_end_was_out() {
+fn connection_lost_at_every_phase_says_whether_the_end_was_sent() {
     for (line, phase) in
         [("MAIL FROM:<a@rp.example.org>", "mail_from"), ("net>", "rcpt_to"), ("DATA", "data")]
     {
@@ -42,7 +42,7 @@ fn connection_lost_at_every_phase_says_whether_the_end_was_out() {
         }
     }
     let end = "> drop\nE: interrupted (final, after the end)\nE: closed: EndOfStream (final)";
-    play(config(), &format!("{}{UP_TO_354}{end}", opened("")));
+    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opened("")));
 }
 
 #[test]
@@ -59,14 +59,14 @@ fn closing_reply_is_understood_at_every_phase() {
     }
     let end =
         "S: 421 later\nE: refused: 421 later (final, after the end)\nE: closed by server: 421 later (final)";
-    play(config(), &format!("{}{UP_TO_354}{end}", opened("")));
+    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opened("")));
     let end = "S: 421 idle too long\nE: closed by server: 421 idle too long (ready)";
     play(config(), &format!("{}{end}", opened("")));
 }
 
 #[test]
-fn flight_that_meets_a_closing_server_gets_its_outcome() {
-    let flight = "> send hi|
+fn message_sent_with_its_envelope_to_a_closing_server_gets_its_outcome() {
+    let message = "> send hi|
          C: MAIL FROM:<a@rp.example.org>
          C: RCPT TO:<bob@example.net>
          C: BDAT 4 LAST
@@ -74,9 +74,9 @@ fn flight_that_meets_a_closing_server_gets_its_outcome() {
          E: finishing";
     let open = opened("PIPELINING, CHUNKING");
     let end = "S: 421 idle\nE: refused: 421 idle (mail_from, after the end)\nE: closed by server: 421 idle (mail_from)";
-    play(config(), &format!("{open}{flight}\n{end}"));
+    play(config(), &format!("{open}{message}\n{end}"));
     let end = "S: 250 ok\n> drop\nE: interrupted (rcpt_to, after the end)\nE: closed: EndOfStream (rcpt_to)";
-    play(config(), &format!("{open}{flight}\n{end}"));
+    play(config(), &format!("{open}{message}\n{end}"));
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn nonsense_in_a_transaction_interrupts_it() {
         play(config(), &format!("{}{end}", up_to(line)));
     }
     let end = "S: 354 more?\nE: interrupted (final, after the end)\nE: closed: 354 is not a valid reply to the command (final)";
-    play(config(), &format!("{}{UP_TO_354}{end}", opened("")));
+    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opened("")));
 }
 
 #[test]
-fn unasked_reply_at_rest_closes() {
+fn unexpected_reply_between_messages_closes() {
     let end = "S: 250 hello?\nE: closed: the server sent 250 without a command (ready)";
     play(config(), &format!("{}{end}", opened("")));
 }
@@ -146,7 +146,7 @@ fn refusal_in_the_middle_of_the_body_is_kept_and_no_dot_follows() {
 }
 
 #[test]
-fn last_bytes_wait_until_the_driver_knows() {
+fn last_bytes_wait_until_the_driver_takes_the_event() {
     let mut session = in_the_body();
     let mut out = Vec::new();
     session.fill_output(&mut out, 100_000);

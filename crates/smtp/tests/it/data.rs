@@ -34,7 +34,7 @@ fn lock_step_message_waits_for_every_reply() {
 }
 
 #[test]
-fn pipelined_envelope_is_one_flight_and_the_body_waits_for_354() {
+fn pipelined_envelope_is_one_group_and_the_body_waits_for_354() {
     pipelined(
         "> send hi|
          C: MAIL FROM:<a@rp.example.org> SIZE=4
@@ -103,7 +103,7 @@ fn refusals_in_lock_step_leave_a_clean_session() {
 }
 
 #[test]
-fn refused_recipient_in_a_flight_with_data_refused_needs_rset() {
+fn refused_recipient_and_data_in_a_pipelined_group_need_rset() {
     pipelined(
         "> send hi|
          C: MAIL FROM:<a@rp.example.org> SIZE=4
@@ -120,7 +120,7 @@ fn refused_recipient_in_a_flight_with_data_refused_needs_rset() {
 }
 
 #[test]
-fn refused_recipient_in_a_flight_with_354_is_closed_by_a_lone_dot() {
+fn refused_recipient_in_a_pipelined_group_with_354_is_ended_by_a_lone_dot() {
     // RFC 2920 3.1: the recipient's refusal is the outcome, whatever the server replies to the empty message.
     for last in ["554 no valid recipients", "250 took nothing"] {
         pipelined(&format!(
@@ -140,7 +140,7 @@ fn refused_recipient_in_a_flight_with_354_is_closed_by_a_lone_dot() {
 }
 
 #[test]
-fn refused_sender_in_a_flight_is_the_outcome_of_all() {
+fn refused_sender_of_a_pipelined_group_is_the_outcome() {
     pipelined(
         "> send hi|
          C: MAIL FROM:<a@rp.example.org> SIZE=4
@@ -200,7 +200,7 @@ fn message_without_a_last_newline_gets_one_and_an_empty_one_is_a_dot() {
 }
 
 #[test]
-fn limits_of_the_server_are_kept() {
+fn mailmax_of_the_server_is_kept() {
     let mut session = play(
         ClientConfig { pipelining: false, ..config() },
         &format!(

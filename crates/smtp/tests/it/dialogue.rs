@@ -108,13 +108,8 @@ impl Stage {
         let (output, events) = drain(&mut self.session);
         let output: Vec<&str> = output.split_terminator("\r\n").collect();
         let events: Vec<String> = events.iter().map(describe).collect();
-        assert_eq!(output, std::mem::take(&mut self.client), "what the client says, after:\n{}", self.played);
-        assert_eq!(
-            events,
-            std::mem::take(&mut self.events),
-            "what the session tells, after:\n{}",
-            self.played
-        );
+        assert_eq!(output, std::mem::take(&mut self.client), "output of the client after:\n{}", self.played);
+        assert_eq!(events, std::mem::take(&mut self.events), "events of the session after:\n{}", self.played);
     }
 }
 

@@ -41,7 +41,7 @@ fn server_without_extensions_is_greeted_with_helo() {
 }
 
 #[test]
-fn refused_openings_close_with_a_quit() {
+fn refused_openings_close() {
     let cases = [
         "S: 554 5.7.1 go away
          C: QUIT

@@ -175,7 +175,7 @@ async fn drop_after_the_end_is_a_possible_duplicate_and_before_it_is_not() {
 }
 
 #[tokio::test]
-async fn break_at_any_byte_never_loses_track() {
+async fn message_received_before_a_break_is_accepted_or_a_possible_duplicate() {
     for extensions in [&[] as &[&str], &["PIPELINING"], EVERYTHING] {
         for bytes in 1..180 {
             for is_sent in [false, true] {
@@ -197,7 +197,7 @@ async fn break_at_any_byte_never_loses_track() {
 }
 
 #[tokio::test]
-async fn refusal_in_the_middle_of_a_large_message_is_heard() {
+async fn refusal_in_the_middle_of_a_large_message_is_its_outcome() {
     let text = format!("{}|", "x".repeat(70)).repeat(40_000);
     let refusal = Answer::reply("354 go ahead\n552 5.3.4 too big").then_close();
     let peer = SmtpPeer::start(Script::new().on(Stage::Data, refusal));

@@ -20,6 +20,7 @@ use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
 use crate::schedule::{EndedWhile, Entry, Greylisted, Job, Next, WorkRequest};
 
+/// Suppressed messages are held for this long.
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// Pause after the store failed to return a message.
 pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
@@ -31,12 +32,12 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
     let mut guard = ConnectionGuard {
         shared: Arc::clone(&shared),
         path,
-        left: EndedWhile::Working,
+        ended_while: EndedWhile::Working,
         was_connected: Arc::clone(&was_connected),
     };
     let connecting = Some(Connecting::requested(&shared, path, attempt));
     let mut worker = Worker { shared, path, connecting, open: None, was_connected };
-    guard.left = worker.run().await;
+    guard.ended_while = worker.run().await;
     if let Some(open) = worker.open.take() {
         open.connection.quit().await;
     }
@@ -46,14 +47,14 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
 struct ConnectionGuard {
     shared: Arc<EngineShared>,
     path: usize,
-    left: EndedWhile,
+    ended_while: EndedWhile,
     was_connected: Arc<AtomicBool>,
 }
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let was_connected = self.was_connected.load(Ordering::Relaxed);
-        self.shared.with(|schedule, now| schedule.closed(self.path, self.left, was_connected, now));
+        self.shared.with(|schedule, now| schedule.closed(self.path, self.ended_while, was_connected, now));
     }
 }
 
@@ -190,7 +191,7 @@ impl Worker {
         self.shared.settle(settlement).await;
     }
 
-    /// Tells the store that the message is about to be sent, and reads it if necessary.
+    /// Marks the message in the store as about to be sent, and reads it if necessary. `None` if it is not to be sent now.
     async fn load(&mut self, mut job: Job) -> Option<(Job, Arc<Work>)> {
         let shared = Arc::clone(&self.shared);
         if !job.entry.begun {
@@ -279,7 +280,7 @@ impl Worker {
         }
     }
 
-    /// Tells the store that a message waits again, so that it can be cancelled or expire meanwhile. `None` if the store
+    /// Marks a message in the store as waiting again, so that it can be cancelled or expire meanwhile. `None` if the store
     /// cannot be reached: then the claim is released as soon as possible.
     async fn unbegin(&self, mut entry: Entry) -> Option<Entry> {
         let (server_id, message_id) = entry.key();
@@ -381,7 +382,7 @@ async fn within<T>(time_left: Option<Duration>, work: impl Future<Output = T>) -
 
 /// Whether the message requires TLS and its route does not: the requirement was not known before the message was read.
 fn needs_another_route(job: &Job, work: &Work) -> bool {
-    let leaves = matches!(job.route.kind, RouteKind::Mx | RouteKind::SmartHost);
-    let is_demanded = matches!(job.route.security, Security::Verified { .. } | Security::Implicit);
-    leaves && work.send.info.options.require_tls && !is_demanded
+    let leaves_machine = matches!(job.route.kind, RouteKind::Mx | RouteKind::SmartHost);
+    let is_tls_required = matches!(job.route.security, Security::Verified { .. } | Security::Implicit);
+    leaves_machine && work.send.info.options.require_tls && !is_tls_required
 }

@@ -76,9 +76,9 @@ impl Worker {
         }
         let time_left = self.time_left(&job);
         let Some(open) = &mut self.open else { return After::Leave };
-        let usual = shared.settings.busy_greeting_timeout;
+        let longest = shared.settings.busy_greeting_timeout;
         let may_abort = !job.is_site_silent && !job.entry.was_aborted;
-        let busy_reply = if may_abort { BUSY_REPLY.min(usual) } else { usual };
+        let busy_reply = if may_abort { BUSY_REPLY.min(longest) } else { longest };
         // Messages to a site that answers are aborted only if the node has no connection left, not for silent sites.
         let abort_shortage = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
         let sent = open.connection.send(message, &mut flight, busy_reply, abort_shortage, time_left).await;
@@ -136,7 +136,7 @@ impl Worker {
         }
         let Reaction { retry_after, conclusion } =
             shared.with(|schedule, now| report_ending(schedule, self.path, &job, &ending, now));
-        if let Some(who) = waits_again(&ending, open.carried > 0, flight.is_marked) {
+        if let Some(next) = waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
                 // The message was refused, so the receiver keeps no copy.
                 shared.journal.settled([key]);
@@ -146,7 +146,7 @@ impl Worker {
             if let Some(open) = open {
                 open.connection.quit().await;
             }
-            return match who {
+            return match next {
                 WaitsAgain::TaskContinues => After::Continue,
                 WaitsAgain::TaskEnds => After::Leave,
             };
@@ -182,8 +182,8 @@ impl Worker {
         });
     }
 
-    /// The current host does not support non-ASCII addresses: tries the other hosts of the domain. If none does, the
-    /// outcome is the old host's refusal.
+    /// The current host does not support non-ASCII addresses: tries the other hosts of the domain. `None` if one of
+    /// them does; otherwise the old host, whose refusal is the outcome.
     async fn change_host_for_smtputf8(&mut self, job: &Job) -> Result<Option<Peer>, ConnectFailure> {
         // One connection at a time: the site's limits count this task once.
         let Some(old) = self.open.take() else { return Ok(Some(Peer::default())) };

@@ -25,7 +25,7 @@ const TURNS_MAX: usize = 60;
 /// Everything is sent by then, however long receivers greylist and block.
 const LENGTH: Duration = Duration::from_hours(12);
 
-/// Simulated time between two looks whether everything is sent.
+/// Simulated time between two checks whether everything is sent.
 const STEP: Duration = Duration::from_mins(10);
 
 fn domain(receiver: usize, number: usize) -> String {
@@ -120,7 +120,7 @@ fn overtaken_by(world: &World, message: &Message) -> usize {
     others.filter(|other| other.sent_at.is_some_and(|at| at > message.added_at && at < sent_at)).count()
 }
 
-/// The invariants that do not hold.
+/// Plays the world of this seed. Returns the invariants that do not hold.
 fn faults(seed: u64) -> Vec<String> {
     let mut world = random_world(seed);
     let mut length = STEP;
@@ -130,19 +130,19 @@ fn faults(seed: u64) -> Vec<String> {
     }
     let mut faults = Vec::new();
     for message in &world.messages {
-        let told = |fault: &str| format!("seed {seed}: {fault}: {message:?}");
+        let described = |fault: &str| format!("seed {seed}: {fault}: {message:?}");
         if message.taken != 1 || message.failed {
-            faults.push(told("not sent exactly once"));
+            faults.push(described("not sent exactly once"));
             continue;
         }
         let waited = message.sent_at.map_or(LENGTH, |at| at.since(message.added_at));
         if is_healthy(message) && waited > HEALTHY_WAIT_MAX {
-            faults.push(told("late at a healthy receiver"));
+            faults.push(described("late at a healthy receiver"));
         }
         let was_put_off = message.delayed > 0 || message.offered > 1;
         let overtaken = overtaken_by(&world, message);
         if message.server != GREEDY && !was_put_off && overtaken > TURNS_MAX {
-            faults.push(told(&format!("{overtaken} of a backlog came first")));
+            faults.push(described(&format!("{overtaken} of a backlog came first")));
         }
     }
     let left = world.schedule.entries();

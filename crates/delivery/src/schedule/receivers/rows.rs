@@ -40,7 +40,7 @@ fn minutes(count: u64) -> Duration {
     Duration::from_mins(count)
 }
 
-/// How receivers count, where they refuse and what they say: each seed has another mixture.
+/// A rate limit. The seed chooses how the receiver counts, where it refuses and what it replies.
 fn rate(per_minute: f64, seed: u64) -> RateLimit {
     let windows = [
         Window::Sliding,
@@ -48,10 +48,10 @@ fn rate(per_minute: f64, seed: u64) -> RateLimit {
         Window::Fixed,
         Window::Bucket { reserve_secs: 2 },
     ];
-    let places = [RefusedAt::MailFrom, RefusedAt::EndOfData, RefusedAt::Banner];
+    let refused_at = [RefusedAt::MailFrom, RefusedAt::EndOfData, RefusedAt::Banner];
     let replies =
         ["421 4.7.28 Rate limit exceeded, slow down", "451 4.7.1 Too many messages, try again slower"];
-    let (at, reply) = (places[seed as usize % 3], replies[(seed / 3) as usize % 2]);
+    let (at, reply) = (refused_at[seed as usize % 3], replies[(seed / 3) as usize % 2]);
     RateLimit { per_minute, window: windows[(seed / 2) as usize % 4], at, reply: reply.to_owned() }
 }
 
@@ -94,7 +94,7 @@ fn refused_share(world: &World, from: Duration, to: Duration) -> f64 {
     100.0 * refused / (refused + accepted).max(1.0)
 }
 
-/// Of those of a server; what was not sent waits until the end.
+/// Wait of these servers' messages, in seconds; a message that was not sent counts as waiting until now.
 fn wait(world: &World, servers: &[i64], quantile: f64) -> f64 {
     let of = world.messages.iter().filter(|message| servers.contains(&message.server));
     let mut waits: Vec<f64> = of
@@ -141,7 +141,7 @@ pub(super) fn rate_limit(per_minute: f64, length: u64, seed: u64) -> Measured {
     }
 }
 
-/// So many connections at once, and "too many connections" beyond.
+/// A receiver that accepts `most` connections at once, and replies "too many connections" to others.
 pub(super) fn connection_limit(most: u32, refused_at: RefusedAt, seed: u64) -> Measured {
     let limits = HiddenLimits {
         connections_max: Some(most),
@@ -163,7 +163,7 @@ pub(super) fn connection_limit(most: u32, refused_at: RefusedAt, seed: u64) -> M
     }
 }
 
-/// The limit changes in the sixth minute.
+/// The limit changes after five minutes.
 pub(super) fn step(before: f64, after: f64, seed: u64) -> Measured {
     let (at, length) = (minutes(5), minutes(12));
     let limits =
@@ -194,7 +194,7 @@ pub(super) fn greylisting(wait_for: Duration, seed: u64) -> Measured {
     }
 }
 
-/// Addresses with these weights send `count` messages to each of so many domains with hosts of their own.
+/// Addresses with these weights send `count` messages to each of `domains` domains, which have hosts of their own.
 pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64) -> Measured {
     let mut world = world(limits(seed), UNKNOWN, seed).with_addresses(weights);
     let mut rng = StdRng::seed_from_u64(seed);
@@ -209,14 +209,16 @@ pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64
     let all: u32 = weights.iter().sum();
     let uneven = weights.iter().enumerate().map(|(index, weight)| {
         let share = (domains * count) as f64 * f64::from(*weight) / f64::from(all);
-        let is_its = |source: &&i64| **source == index as i64 + 1;
-        let sent = world.messages.iter().filter_map(|message| message.sources.last()).filter(is_its).count();
+        let is_from_it = |source: &&i64| **source == index as i64 + 1;
+        let sent =
+            world.messages.iter().filter_map(|message| message.sources.last()).filter(is_from_it).count();
         100.0 * (sent as f64 - share).abs() / share
     });
     Measured { uneven: uneven.reduce(f64::max), faults: faults(&world), ..Measured::default() }
 }
 
-/// A pool of four at a receiver that greylists by address. `share` are the messages that it took at their second attempt.
+/// A pool of four at a receiver that greylists by address. `share` is the percentage of messages accepted at their second
+/// attempt.
 pub(super) fn greylisting_by_address(seed: u64) -> Measured {
     let greylist = Some(Greylist { wait: minutes(1), by_source: true });
     let limits = HiddenLimits { greylist, ..limits(seed) };
@@ -374,7 +376,7 @@ pub(super) fn provider_block(seed: u64) -> Measured {
     }
 }
 
-/// One of its domains refuses our address; the others are sent to as before.
+/// One domain of a provider refuses our address; mail to the others continues.
 pub(super) fn refusing_domain_of_provider(seed: u64) -> Measured {
     let reply = "550 5.7.1 Service unavailable, client host [192.0.2.25] blocked using a reputation list";
     let refused_domains = vec![("picky.example".to_owned(), reply.to_owned())];

@@ -5,15 +5,15 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-/// `cargo xtask bench pacing` sets it; the tests take fewer.
+/// Number of seeds; `cargo xtask bench pacing` sets it. Tests use fewer.
 const VARIABLE: &str = "POSTROAD_PACING_SEEDS";
 
-/// Seeds that the caller of the benchmark wants.
+/// Number of seeds that the benchmark wants; `None` in tests.
 pub(super) fn wanted() -> Option<u64> {
     std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok())
 }
 
-/// The results, in the order of the seeds.
+/// Plays every seed. Returns the results in the order of the seeds.
 pub(super) fn play_all<T: Send>(seeds: &[u64], play: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(seeds.len())));
     let work = || {

@@ -7,7 +7,7 @@ use postroad_testkit::hidden_receiver::RefusedAt;
 use super::rows::{self, Measured};
 use super::seeds;
 
-/// Of the tests: the first ones, which have every way in which receivers count a minute.
+/// Seeds of the tests: the first ones, which include every way in which receivers count a minute.
 const SEEDS: u64 = 8;
 const MINUTES: u64 = 6;
 const MINUTES_OF_BENCH: u64 = 12;
@@ -75,7 +75,7 @@ fn all(length: u64) -> Vec<Row> {
     all.push(row("one of 4 addresses listed", target, rows::listed_address));
     let target = Measured { p90: Some(60.0), refusals: Some(40.0), ..Measured::default() };
     all.push(row("host down 10 min", target, |seed| rows::outage("", seed)));
-    // Connections that are open at its beginning are refused message by message.
+    // No target for refusals: on connections that are open at the beginning, each message is refused.
     let target = Measured { p90: Some(60.0), ..Measured::default() };
     all.push(row("451 at the banner for 10 min", target, |seed| {
         rows::outage("451 4.3.0 Temporary server error", seed)
@@ -111,10 +111,10 @@ fn shown(value: Option<f64>, target: Option<f64>) -> String {
 }
 
 #[test]
-fn receivers_get_their_mail_at_the_speed_they_want() {
-    let target = seeds::wanted();
-    let length = if target.is_some() { MINUTES_OF_BENCH } else { MINUTES };
-    let seeds: Vec<u64> = (0..target.unwrap_or(SEEDS)).collect();
+fn every_row_reaches_its_targets() {
+    let wanted = seeds::wanted();
+    let length = if wanted.is_some() { MINUTES_OF_BENCH } else { MINUTES };
+    let seeds: Vec<u64> = (0..wanted.unwrap_or(SEEDS)).collect();
     let head = [
         "receiver",
         "share %",
@@ -129,12 +129,12 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
         "worst refused %",
     ];
     println!(
-        "median of {} seeds; wanted in brackets\n| {} |\n|{}",
+        "median of {} seeds; targets in brackets\n| {} |\n|{}",
         seeds.len(),
         head.join(" | "),
         "---|".repeat(head.len())
     );
-    let mut short = Vec::new();
+    let mut missed = Vec::new();
     for row in all(length) {
         let measured = seeds::play_all(&seeds, &row.play);
         let of = |get: fn(&Measured) -> Option<f64>| median(measured.iter().map(get));
@@ -154,10 +154,10 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
             shown(worst_refused, refused_target)
         );
         if share_target.is_some_and(|target| worst_share.is_none_or(|share| share < target)) {
-            short.push(format!("{}, worst share: {worst_share:?} instead of {share_target:?}", row.name));
+            missed.push(format!("{}, worst share: {worst_share:?} instead of {share_target:?}", row.name));
         }
         if refused_target.is_some_and(|target| worst_refused.is_none_or(|refused| refused > target)) {
-            short.push(format!(
+            missed.push(format!(
                 "{}, worst refused: {worst_refused:?} instead of {refused_target:?}",
                 row.name
             ));
@@ -167,12 +167,12 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
             let got = of(*get);
             let is_kept = got.is_some_and(|got| if at == 0 { got >= target } else { got <= target });
             if !is_kept {
-                short.push(format!("{}, {}: {got:?} instead of {target}", row.name, head[at + 1]));
+                missed.push(format!("{}, {}: {got:?} instead of {target}", row.name, head[at + 1]));
             }
         }
         if faults > 0.0 {
-            short.push(format!("{}: {faults} messages failed, lost or sent twice", row.name));
+            missed.push(format!("{}: {faults} messages failed, lost or sent twice", row.name));
         }
     }
-    assert!(short.is_empty(), "{}", short.join("\n"));
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
 }

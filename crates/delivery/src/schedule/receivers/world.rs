@@ -32,7 +32,7 @@ pub(super) struct World {
     pub(super) rng: StdRng,
     pub(super) receivers: Vec<HiddenReceiver>,
     pub(super) messages: Vec<Message>,
-    /// Which receiver takes a domain's mail, and the name of its host; those not named go to the first.
+    /// The receiver of a domain's mail, and the name of its host. Mail to other domains goes to the first receiver.
     pub(super) hosts: HashMap<String, (usize, String)>,
     first_host: String,
     providers: Providers,
@@ -87,7 +87,7 @@ enum Event {
 
 /// All retries stay with this node.
 const HORIZON: Duration = Duration::from_hours(100 * 24);
-/// Turns without a step of the clock.
+/// Maximum number of turns of the loop without a step of the clock.
 const TURNS_NOW_MAX: u32 = 10_000;
 
 impl World {
@@ -263,9 +263,9 @@ impl World {
                     idle.sort_unstable();
                     if let Some(id) = idle.first() {
                         self.tasks.get_mut(id).unwrap().is_idle = false;
-                        // A timer of the real engine is about so late.
-                        let late = Duration::from_micros(self.rng.random_range(100..1_500));
-                        self.plan_in(late, Event::Ask(*id, WorkRequest::AfterWait));
+                        // A connection of the real engine wakes about this much later.
+                        let delay = Duration::from_micros(self.rng.random_range(100..1_500));
+                        self.plan_in(delay, Event::Ask(*id, WorkRequest::AfterWait));
                     }
                 }
             }
@@ -302,9 +302,9 @@ impl World {
             && (task.carried >= rules.messages_per_connection_max
                 || self.now.since(task.opened_at) >= rules.connection_age_max)
         {
-            let left =
+            let ended_while =
                 if request == WorkRequest::AfterWait { EndedWhile::Woken } else { EndedWhile::Working };
-            return self.close(id, left);
+            return self.close(id, ended_while);
         }
         let (path, has_connection) = (task.path, task.connection.is_some());
         match self.schedule.next(path, request, self.now) {
@@ -363,10 +363,10 @@ impl World {
         self.plan_in(time, Event::Replied(id, job, reply));
     }
 
-    fn close(&mut self, id: usize, left: EndedWhile) {
+    fn close(&mut self, id: usize, ended_while: EndedWhile) {
         self.disconnect(id);
         let task = self.tasks.remove(&id).unwrap();
-        self.schedule.closed(task.path, left, task.was_connected, self.now);
+        self.schedule.closed(task.path, ended_while, task.was_connected, self.now);
     }
 
     fn jittered(&mut self, time: Duration) -> Duration {

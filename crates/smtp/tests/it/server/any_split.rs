@@ -1,4 +1,4 @@
-//! The server session behaves the same however the client's bytes are cut, and stays sane on any bytes.
+//! The server session behaves the same however the client's bytes are cut, and reports only whole messages on any bytes.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ fn narrow(bare_lf: BareLf) -> ServerConfig {
     ServerConfig { starttls: true, auth: AuthPolicy::Anywhere, limits, bare_lf, ..config() }
 }
 
-/// Returns output and events; data that was dropped in the end does not count.
+/// Returns output and events. The data of a message is joined into one event; data of an unfinished message is
+/// left out.
 fn play(input: &[u8], cuts: &[usize], bare_lf: BareLf) -> (String, Vec<Event>) {
     let mut session = ServerSession::new(Arc::new(narrow(bare_lf)));
     let (mut output, mut events) = (Vec::new(), Vec::new());
@@ -37,7 +38,8 @@ fn play(input: &[u8], cuts: &[usize], bare_lf: BareLf) -> (String, Vec<Event>) {
         while let Some(event) = session.next_event() {
             match &event {
                 Event::StartTls => {
-                    // Everything sent before belongs to the time before TLS.
+                    // The session discards what was pipelined before TLS; drop the unfed rest too, so that every cut
+                    // loses the same bytes.
                     rest = &[];
                     session.tls_established();
                 }
@@ -68,7 +70,7 @@ fn play(input: &[u8], cuts: &[usize], bare_lf: BareLf) -> (String, Vec<Event>) {
     (String::from_utf8(output).unwrap(), events)
 }
 
-fn words() -> impl Strategy<Value = Vec<u8>> {
+fn inputs() -> impl Strategy<Value = Vec<u8>> {
     let lines = prop::sample::select(vec![
         "EHLO x\r\n",
         "HELO x\r\n",
@@ -113,8 +115,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn any_cut_is_the_same(
-        pieces in prop::collection::vec(words(), 0..25),
+    fn every_cut_gives_the_same_output_and_events(
+        pieces in prop::collection::vec(inputs(), 0..25),
         cuts in prop::collection::vec(1usize..20, 1..5),
     ) {
         let input = pieces.concat();
@@ -127,7 +129,7 @@ proptest! {
 
     #[test]
     fn messages_are_whole_and_clean(
-        pieces in prop::collection::vec(words(), 0..25),
+        pieces in prop::collection::vec(inputs(), 0..25),
         bare_lf in prop::sample::select(vec![BareLf::Refused, BareLf::Normalised]),
     ) {
         let (_, events) = play(&pieces.concat(), &[usize::MAX], bare_lf);

@@ -51,7 +51,7 @@ fn login_is_taken_with_and_without_initial_response() {
 }
 
 #[test]
-fn mail_waits_for_auth_and_auth_is_once() {
+fn mail_needs_auth_and_a_second_auth_is_refused() {
     play_greeted(
         "C: MAIL FROM:<a@example.org>
          S: 530 5.7.0 Authentication required

@@ -48,7 +48,7 @@ fn chunks_are_answered_one_by_one_and_may_cut_a_line_end() {
 }
 
 #[test]
-fn a_chunk_without_an_envelope_is_swallowed() {
+fn a_chunk_without_an_envelope_is_discarded() {
     play(
         config(),
         "C: HELO x
@@ -67,7 +67,7 @@ fn a_chunk_without_an_envelope_is_swallowed() {
 }
 
 #[test]
-fn between_chunks_only_the_way_out_is_open() {
+fn between_chunks_only_rset_and_quit_end_the_message() {
     play_chunks(&format!(
         "C: BDAT 1
          c: x
@@ -125,7 +125,7 @@ fn dropped(text: &str) -> String {
 }
 
 #[test]
-fn a_chunk_that_will_be_too_large_is_not_even_kept() {
+fn a_chunk_beyond_the_size_limit_is_discarded() {
     let limits = ServerLimits { message_bytes_max: 6, ..ServerLimits::default() };
     let dialogue = format!(
         "{ENVELOPE}

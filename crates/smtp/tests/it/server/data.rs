@@ -104,7 +104,7 @@ fn a_message_that_is_too_large_is_discarded_to_its_end() {
 }
 
 #[test]
-fn lines_and_nul_bytes_are_judged() {
+fn long_lines_and_nul_bytes_are_refused() {
     let limits = ServerLimits { text_line_bytes_max: 4, ..ServerLimits::default() };
     play_data(with_limits(limits), "C: 1234\nC: .\nE: data \"1234\\r\\n\"\nE: end of data");
     play_data(

@@ -112,8 +112,8 @@ impl Stage {
         let output: Vec<&str> = output.split_terminator("\r\n").collect();
         let events: Vec<String> =
             std::iter::from_fn(|| self.session.next_event()).map(|e| describe(&e)).collect();
-        assert_eq!(output, std::mem::take(&mut self.server), "what the server says, after:\n{}", self.played);
-        assert_eq!(events, std::mem::take(&mut self.events), "what it tells, after:\n{}", self.played);
+        assert_eq!(output, std::mem::take(&mut self.server), "output of the server after:\n{}", self.played);
+        assert_eq!(events, std::mem::take(&mut self.events), "events of the session after:\n{}", self.played);
     }
 }
 

@@ -15,7 +15,7 @@ const MAIL: &str = "C: MAIL FROM:<a@example.org>
                     S: 250 2.1.0 Sender OK\n";
 
 #[test]
-fn order_is_kept() {
+fn commands_out_of_order_are_refused() {
     play(config(), "C: MAIL FROM:<a@example.org>\nS: 503 5.5.1 Say EHLO first");
     play_greeted("C: RCPT TO:<b@example.net>\nS: 503 5.5.1 Say MAIL first");
     play_greeted("C: DATA\nS: 503 5.5.1 Say MAIL first");
@@ -31,14 +31,14 @@ fn order_is_kept() {
 
 #[test]
 fn senders_of_every_kind_are_reported() {
-    for (path, told) in [
+    for (path, reported) in [
         ("<>", "<>"),
         ("<a@example.org>", "<a@example.org>"),
         ("<\"a b>\"@example.org>", "<\"a b>\"@example.org>"),
         ("<root@localhost>", "<root@localhost> local"),
         ("<a@[192.0.2.1]>", "<a@[192.0.2.1]> local"),
     ] {
-        play_greeted(&format!("C: MAIL FROM:{path}\nE: mail {told}"));
+        play_greeted(&format!("C: MAIL FROM:{path}\nE: mail {reported}"));
     }
     for path in ["a@example.org", "<a>", "<a@>", "<a@example.org", "<<a@example.org>>", "<a b@example.org>"] {
         play_greeted(&format!("C: MAIL FROM:{path}\nS: 501 5.1.7 The sender's address is not valid"));
@@ -134,7 +134,7 @@ fn refused_recipients_are_not_in_the_envelope() {
 }
 
 #[test]
-fn a_refused_sender_begins_nothing() {
+fn a_refused_sender_begins_no_message() {
     play_greeted(
         "C: MAIL FROM:<a@example.org>
          C: RCPT TO:<b@example.net>
@@ -146,7 +146,7 @@ fn a_refused_sender_begins_nothing() {
 }
 
 #[test]
-fn a_421_of_the_driver_is_the_last_word() {
+fn a_421_of_the_driver_ends_the_session() {
     play_greeted(
         "C: MAIL FROM:<a@example.org>
          C: NOOP
@@ -158,7 +158,7 @@ fn a_421_of_the_driver_is_the_last_word() {
 }
 
 #[test]
-fn recipients_beyond_the_limit_wait_for_the_next_message() {
+fn recipients_beyond_the_limit_get_452() {
     let limits = ServerLimits { recipients_max: 1, ..ServerLimits::default() };
     let dialogue = format!(
         "{ENVELOPE}

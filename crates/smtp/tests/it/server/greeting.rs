@@ -109,7 +109,7 @@ fn plaintext_behind_starttls_is_never_run() {
          S: 220 2.0.0 Ready to start TLS
          E: start tls
          c: \\r\\nQUIT\\r\\n
-         -- before the handshake, and the end of a line behind it
+         -- input before the handshake is discarded
          > tls
          C: RSET
          S: 250 2.0.0 OK
@@ -182,7 +182,7 @@ fn bad_lines_are_refused_one_by_one() {
 }
 
 #[test]
-fn a_browser_is_sent_away_before_its_body_counts() {
+fn an_http_request_ends_the_session_before_its_body() {
     play(
         config(),
         "C: POST / HTTP/1.1
@@ -195,7 +195,7 @@ fn a_browser_is_sent_away_before_its_body_counts() {
 }
 
 #[test]
-fn the_driver_may_end_it_at_any_time() {
+fn the_driver_may_end_the_session_at_any_time() {
     let mut session = play(
         config(),
         "C: HELO client.example

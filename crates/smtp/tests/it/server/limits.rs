@@ -105,7 +105,7 @@ fn input_read_ahead_of_a_decision_is_bounded() {
 }
 
 #[test]
-fn words_of_the_driver_cannot_break_a_reply() {
+fn replies_of_the_driver_are_cut_and_lose_their_line_ends() {
     let text = "x".repeat(600);
     let cut = "x".repeat(506);
     play(
