@@ -178,7 +178,8 @@ impl Builder {
             Begin, Count, DateRange, Disposition, Dkim, Domain, End, HeaderFrom, Identifiers, OrgName, P,
             PolicyEvaluated, PolicyPublished, Record, ReportId, ReportMetadata, Row, SourceIp, Spf,
         };
-        let number = || value.parse().map_err(|_| ReportProblem::Damaged("a number of the report is none"));
+        let number =
+            || value.parse().map_err(|_| ReportProblem::Damaged("a number in the report is invalid"));
         let passes = || value.eq_ignore_ascii_case("pass");
         match path {
             [ReportMetadata, OrgName] => self.organisation = shorten(value),

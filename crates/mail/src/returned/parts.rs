@@ -53,6 +53,7 @@ impl Parts {
                     parts.is_original_enclosed = true;
                     parts.set_original(&leaf.content());
                 }
+                // A second original is not text for people.
                 "text/rfc822-headers" => {}
                 "text/html" => {
                     html = html.or_else(|| Some(html_to_text(cut(&leaf.text(), NOTICE_BYTES_MAX))));

@@ -13,6 +13,7 @@ const LEADS: [&str; 7] = [
     "while sending ",
 ];
 
+/// Names of the command after such words.
 const WORDS: [(&str, Phase); 10] = [
     ("ehlo", Phase::Greeting),
     ("helo", Phase::Greeting),
