@@ -1,15 +1,15 @@
-//! Returned messages, each with a summary of the parsed result.
+//! Compares parsed returned messages with a summary, and builds notices and reports.
 
 use postroad_mail::returned::{ReturnedRecipient, read};
 
 /// Each recipient as `recipient kind status code class permanent hard`, `-` for what is unknown.
 #[track_caller]
 pub(crate) fn check(message: &str, expected: &[&str]) {
-    let found: Vec<String> = read(message.as_bytes()).recipients.iter().map(line).collect();
+    let found: Vec<String> = read(message.as_bytes()).recipients.iter().map(summary).collect();
     assert_eq!(found, expected, "{message}");
 }
 
-fn line(found: &ReturnedRecipient) -> String {
+fn summary(found: &ReturnedRecipient) -> String {
     let flag = |is_set: bool, name: &'static str| if is_set { name } else { "-" };
     [
         found.recipient.clone().unwrap_or("-".to_owned()),

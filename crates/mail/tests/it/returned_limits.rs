@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::returned_check::report;
 
 #[test]
-fn a_thousand_recipients_are_enough() {
+fn at_most_a_thousand_recipients_are_read() {
     let group =
         |n| format!("Final-Recipient: rfc822; u{n}@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\n\r\n");
     let groups = (0..5_000).map(group).collect::<Vec<_>>().concat();
@@ -18,7 +18,7 @@ fn a_thousand_recipients_are_enough() {
 }
 
 #[test]
-fn nested_multiparts_and_endless_lines_are_borne() {
+fn nested_multiparts_and_long_lines_are_read_within_limits() {
     let level = |n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n");
     let levels = (0..2_000).map(level).collect::<Vec<_>>().concat();
     let message = format!("From: MAILER-DAEMON@mx.example.net\r\n{levels}");

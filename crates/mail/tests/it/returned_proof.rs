@@ -1,4 +1,4 @@
-//! Notices with several statements: the code, the command and the reply that count.
+//! Notices with several statements: which code, command and reply counts.
 
 use crate::returned_check::{check, notice, report};
 
@@ -21,7 +21,7 @@ fn the_command_decides_what_unknown_means() {
         (data, "5.1.1", "550 5.1.1 Unknown user", "5.1.1 550 bad_mailbox permanent hard"),
         (rcpt, "5.1.1", "550 Unknown user", "5.1.1 550 bad_mailbox permanent hard"),
         (rcpt, "5.7.1", "553 Unknown user", "5.7.1 553 policy permanent -"),
-        // The other side's first word, before any command.
+        // The other side's greeting, before any command.
         ("", "5.0.0", "554 in.example.com", "5.0.0 554 policy permanent -"),
         ("", "5.1.1", "550 Unknown host", "5.1.1 550 policy permanent -"),
     ] {
@@ -33,7 +33,7 @@ fn the_command_decides_what_unknown_means() {
 }
 
 #[test]
-fn a_status_without_a_meaning_leaves_a_final_failure_final() {
+fn an_uninformative_4xx_status_leaves_a_final_failure_final() {
     let fields = "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 4.0.0\r\n\
         Diagnostic-Code: smtp; DNS Error: DNS type 'mx' lookup of example.com responded with code NXDOMAIN Domain name not found\r\n";
     check(
@@ -43,7 +43,7 @@ fn a_status_without_a_meaning_leaves_a_final_failure_final() {
 }
 
 #[test]
-fn temporary_refusals_until_expiry_give_no_reason() {
+fn temporary_refusals_until_expiry_are_timeouts_unless_they_name_a_reason() {
     let fields = |reply: &str| {
         format!(
             "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\n\
@@ -76,7 +76,7 @@ fn temporary_refusals_until_expiry_give_no_reason() {
 }
 
 #[test]
-fn powermta_says_what_it_makes_of_a_reply_that_says_nothing() {
+fn powermtas_category_counts_if_the_reply_says_nothing() {
     let fields = |reply: &str, category: &str| {
         format!(
             "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
@@ -97,7 +97,7 @@ fn powermta_says_what_it_makes_of_a_reply_that_says_nothing() {
 }
 
 #[test]
-fn exchange_writes_its_status_into_the_words() {
+fn exchange_writes_its_status_into_the_text() {
     let words = |text: &str, status: &str| {
         notice(
             "System Administrator <postmaster@mx.example.net>",

@@ -77,7 +77,7 @@ fn fields_may_be_missing_or_odd() {
 }
 
 #[test]
-fn a_notice_says_what_the_fields_do_not() {
+fn the_text_of_a_notice_completes_its_fields() {
     let words = "The original message was received at Thu, 5 Nov 2026\r\n\r\n   ----- The following addresses had permanent fatal errors -----\r\n\
         <jo@example.com>\r\n\r\n   ----- Transcript of session follows -----\r\n\
         <jo@example.com>... Deferred: Name server: example.com.: host name lookup failure\r\n\
@@ -90,7 +90,7 @@ fn a_notice_says_what_the_fields_do_not() {
 }
 
 #[test]
-fn user_unknown_after_the_data_is_a_filter_and_kills_no_address() {
+fn user_unknown_is_hard_only_in_reply_to_rcpt() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
         Diagnostic-Code: smtp; 550 Unknown user jo@example.com\r\n";
     let postfix = |command: &str| {
@@ -107,7 +107,7 @@ fn user_unknown_after_the_data_is_a_filter_and_kills_no_address() {
 }
 
 #[test]
-fn words_that_only_seem_to_say_it_need_the_command() {
+fn vague_words_are_hard_only_in_reply_to_rcpt() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
         Diagnostic-Code: smtp; 550 Such a mailbox could no longer be reached\r\n";
     check(&report("Sorry.", fields), &["jo@example.com bounce 5.0.0 550 policy permanent -"]);
@@ -116,7 +116,7 @@ fn words_that_only_seem_to_say_it_need_the_command() {
 }
 
 #[test]
-fn transcripts_count_by_what_the_other_side_said() {
+fn in_a_transcript_only_the_remote_hosts_replies_count() {
     // Sendmail remarks "User unknown" on everything that was refused at RCPT.
     let words = "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n    (reason: 550 cut off)\r\n\r\n\
         \x20  ----- Transcript of session follows -----\r\n... while talking to in.example.com.:\r\n>>> RCPT To:<jo@example.com>\r\n\
@@ -135,7 +135,7 @@ fn yahoo_looks_recipients_up_after_the_data() {
 }
 
 #[test]
-fn a_user_who_was_unknown_for_days_is_unknown() {
+fn a_user_who_was_unknown_until_the_sender_gave_up_is_hard() {
     let fields = |action: &str, words: &str| {
         format!(
             "Final-Recipient: rfc822; jo@example.com\r\nAction: {action}\r\nStatus: 4.1.1\r\n\
@@ -155,8 +155,8 @@ fn a_user_who_was_unknown_for_days_is_unknown() {
     }
 }
 
-/// A notice of a gateway with a report in it as the message that came back.
-fn passed_on(words: &str) -> String {
+/// A notice of a gateway that encloses a report as the returned message.
+fn notice_with_enclosed_report(words: &str) -> String {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 User unknown\r\n";
     let inside = report("<jo@example.com>", fields);
     format!(
@@ -168,13 +168,15 @@ fn passed_on(words: &str) -> String {
 
 #[test]
 fn a_gateway_may_pass_a_report_on() {
-    let message = passed_on("----- The following addresses had permanent delivery errors -----\r\n");
+    let message =
+        notice_with_enclosed_report("----- The following addresses had permanent delivery errors -----\r\n");
     check(&message, &["jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard"]);
     assert_eq!(read(message.as_bytes()).original_message_id.as_deref(), Some("1@sender.example"));
-    // Here the report itself could not be delivered; whom it speaks of is nothing to us.
-    let message = passed_on("<al@example.net>: host in.example.net said: 552 5.2.2 Mailbox full\r\n");
+    // Here the report itself could not be delivered; the recipient that it names does not matter.
+    let message =
+        notice_with_enclosed_report("<al@example.net>: host in.example.net said: 552 5.2.2 Mailbox full\r\n");
     check(&message, &["al@example.net bounce 5.2.2 552 full permanent -"]);
-    let message = passed_on("<al@example.net>: the mailbox is full\r\n");
+    let message = notice_with_enclosed_report("<al@example.net>: the mailbox is full\r\n");
     check(&message, &["al@example.net bounce - - full permanent -"]);
 }
 

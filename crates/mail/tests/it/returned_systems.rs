@@ -173,7 +173,7 @@ fn exchange_of_1999_numbers_its_reasons() {
 }
 
 #[test]
-fn opensmtpd_names_its_own_trouble() {
+fn opensmtpd_names_reasons_of_its_own() {
     let words = |reason: &str| {
         format!(
             "    Hi!\r\n\r\n    This is the MAILER-DAEMON, please DO NOT REPLY to this e-mail.\r\n\r\n\
@@ -194,9 +194,8 @@ fn opensmtpd_names_its_own_trouble() {
     );
 }
 
-/// Its notices have the reason above the address.
 #[test]
-fn au_says_what_is_the_matter_with_the_account() {
+fn au_puts_the_reason_above_the_address() {
     let words = |reason: &str| format!("{reason}\r\n\r\n<jo@example.com>\r\n");
     check_all(
         "Postmaster@ezweb.ne.jp",

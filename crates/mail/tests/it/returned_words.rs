@@ -5,7 +5,7 @@ use crate::returned_check::{check, notice};
 const DEAD: &str = "jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard";
 
 #[test]
-fn qmail_says_it_is_sorry() {
+fn qmail_writes_the_reason_below_the_address() {
     let words = |reason: &str| {
         notice(
             "MAILER-DAEMON@mx.example.net",
@@ -98,7 +98,7 @@ fn exim_names_the_address_and_the_command() {
 }
 
 #[test]
-fn a_notice_may_come_under_any_name_if_it_gives_the_message_back() {
+fn a_notice_may_have_any_sender_if_it_encloses_the_message() {
     let message = |words: &str| {
         format!(
             "From: no-reply@isp.example\r\nTo: bounce+1@rp.sender.example\r\nSubject: Mail\r\nMIME-Version: 1.0\r\n\
@@ -280,7 +280,7 @@ fn other_charsets_and_html_are_read() {
 }
 
 #[test]
-fn unknown_user_needs_proof_to_kill_an_address() {
+fn unknown_user_is_hard_only_with_proof() {
     let words = |reply: &str| {
         notice(
             "MAILER-DAEMON@mx.example.net",
@@ -300,7 +300,7 @@ fn unknown_user_needs_proof_to_kill_an_address() {
     for reply in ["550 <jo@example.com>: User unknown", "550 <jo@example.com>... User unknown"] {
         check(&words(reply), &["jo@example.com bounce - 550 bad_mailbox permanent hard"]);
     }
-    // No remote host: the one that speaks keeps the mailboxes itself.
+    // No remote host: the reporting host itself has the mailboxes.
     check(&words("User unknown"), &["jo@example.com bounce - - bad_mailbox permanent hard"]);
 }
 
