@@ -91,7 +91,7 @@ async fn restarted_node_gets_its_number_back_and_its_claims_are_reaped() {
     let place = |column: &str| format!("SELECT {column} FROM nodes WHERE owner = '{IDENTITY}'");
     let (number, epoch) = (place("node"), place("epoch"));
     let before = (fixture.query_int(&number).await, fixture.query_int(&epoch).await);
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let last_id = fixture.store.ids().expect("a node has ids").last();
     fixture.clock.set(fixture.now().minus(Duration::from_secs(100)));
     let fixture = fixture.reopen().await;
@@ -123,7 +123,7 @@ async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
 #[tokio::test]
 async fn lost_lease_fences_accept_and_finish() {
     let fixture = Fixture::postgres().await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let before = fixture.row_counts().await;
     take_lease_away(&fixture).await;
     let with_key = fixture.store.accept(fixture.send_with_key("k", 1, "a")).await;
@@ -413,7 +413,7 @@ async fn restarted_node_adopts_what_its_journal_knows_and_releases_the_rest() {
 #[tokio::test]
 async fn claims_of_an_earlier_owner_are_not_previous_ones() {
     let fixture = Fixture::postgres().await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     begin(&fixture.store, &fixture, id).await;
     fixture.execute("UPDATE nodes SET owner = 'somebody else'").await;
     fixture.execute("UPDATE nodes SET lease_until = 1").await;
@@ -476,7 +476,7 @@ async fn a_claim_without_some_servers_reads_none_of_their_entries() {
 #[tokio::test]
 async fn transcript_of_a_message_older_than_its_table_is_stored() {
     let fixture = Fixture::postgres().await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let week = id.0 / ((7 * 24 * 3_600) << 21);
     for week in week..week + 3 {
         fixture.execute(&format!("DROP TABLE delivery_transcripts_w{week}")).await;

@@ -37,7 +37,7 @@ async fn full_disk_child() {
         return;
     }
     let fixture = Fixture::sqlite().await;
-    let first = fixture.claimed_message().await;
+    let first = fixture.accept_and_claim().await;
     let before = fixture.row_counts().await;
     let last_id = fixture.store.ids().expect("a node has ids").last();
     let path = fixture.place.sqlite_path();
@@ -242,7 +242,7 @@ async fn until_sleeping(fixture: &Fixture, count: i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_nobody_waits_for_any_more_is_cancelled_on_postgres() {
     let fixture = Fixture::postgres().await;
-    let message_id = fixture.claimed_message().await;
+    let message_id = fixture.accept_and_claim().await;
     let slow = "CREATE FUNCTION take_a_minute() RETURNS trigger LANGUAGE plpgsql
         AS 'BEGIN PERFORM pg_sleep(60); RETURN NEW; END'";
     fixture.execute(slow).await;

@@ -56,7 +56,7 @@ async fn begin(fixture: &Fixture, id: MessageId) -> Begun {
 
 async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
     let third = scheduled(&fixture, 30, "c@example.com").await;
-    let first = fixture.claimed_message().await;
+    let first = fixture.accept_and_claim().await;
     let second = scheduled(&fixture, 10, "b@example.org").await;
     let pending = InitialState::Pending;
     let foreign =
@@ -146,7 +146,7 @@ async fn message_is_found_without_its_server(fixture: Fixture) {
 }
 
 async fn retried_message_is_due_now(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
     assert!(fixture.claim_due().await.is_empty());
     assert_eq!(retry(&fixture, id).await, Retried::Now);
@@ -156,7 +156,7 @@ async fn retried_message_is_due_now(fixture: Fixture) {
 }
 
 async fn retry_ends_the_claim(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let old = fixture.now();
     fixture.clock.advance(Duration::from_secs(1));
     assert_eq!(retry(&fixture, id).await, Retried::Now);
@@ -171,7 +171,7 @@ async fn retry_ends_the_claim(fixture: Fixture) {
 async fn held_message_is_released_into_the_queue(fixture: Fixture) {
     let id = held(&fixture).await;
     // The claims have gone on before it comes in.
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     assert_eq!(retry(&fixture, id).await, Retried::Released);
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.hold_expiry), (Status::Pending, None));
@@ -204,7 +204,7 @@ async fn released_message_keeps_its_options(fixture: Fixture) {
 
 async fn message_for_a_suppressed_recipient_is_not_retried(fixture: Fixture) {
     let held = held(&fixture).await;
-    let waiting = fixture.claimed_message().await;
+    let waiting = fixture.accept_and_claim().await;
     let new = NewSuppression {
         address: "ann@example.com".into(),
         reason: SuppressionReason::Manual,
@@ -227,7 +227,7 @@ async fn message_for_a_suppressed_recipient_is_not_retried(fixture: Fixture) {
 }
 
 async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
-    let failed = fixture.claimed_message().await;
+    let failed = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(failed, Status::SoftFail)).await);
     let pending = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     for id in [failed, pending, scheduled(&fixture, 60, "a@example.com").await] {
@@ -248,7 +248,7 @@ async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
 }
 
 async fn cancelled_claim_is_gone(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled));
     assert!(matches!(begin(&fixture, id).await, Begun::Gone));
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
@@ -256,7 +256,7 @@ async fn cancelled_claim_is_gone(fixture: Fixture) {
 }
 
 async fn begun_message_is_too_late_to_cancel_or_retry(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(matches!(begin(&fixture, id).await, Begun::Go(None)));
     assert_eq!(cancel(&fixture, id).await, Cancelled::TooLate);
     assert_eq!(retry(&fixture, id).await, Retried::TooLate);
@@ -265,7 +265,7 @@ async fn begun_message_is_too_late_to_cancel_or_retry(fixture: Fixture) {
 }
 
 async fn settled_message_is_not_waiting(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let before = fixture.row_counts().await;
     assert_eq!(
@@ -274,7 +274,7 @@ async fn settled_message_is_not_waiting(fixture: Fixture) {
     );
     assert_eq!(cancel(&fixture, MessageId(1)).await, Cancelled::NotWaiting);
     assert_eq!(retry(&fixture, MessageId(1)).await, Retried::NotWaiting);
-    let queued = fixture.claimed_message().await;
+    let queued = fixture.accept_and_claim().await;
     let foreign = fixture.store.cancel(fixture.other_server, queued).await.expect("the store works");
     assert_eq!(foreign, Cancelled::NotWaiting);
     assert_eq!(fixture.row_counts().await["deliveries"], before["deliveries"]);
@@ -304,7 +304,7 @@ async fn holds_end_when_their_time_is_over(fixture: Fixture) {
 
 async fn cancel_and_finish_side_by_side_have_one_winner(fixture: Fixture) {
     for _ in 0..20 {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         let (store, server) = (fixture.store.clone(), fixture.server);
         let cancelling =
             tokio::spawn(async move { store.cancel(server, id).await.expect("the store works") });
@@ -318,7 +318,7 @@ async fn cancel_and_finish_side_by_side_have_one_winner(fixture: Fixture) {
 }
 
 async fn queue_changes_report_messages_that_are_queued_again(fixture: Fixture) {
-    let (first, second) = (fixture.claimed_message().await, held(&fixture).await);
+    let (first, second) = (fixture.accept_and_claim().await, held(&fixture).await);
     let (mut setup, mut changes) = (fixture.store.changes(), fixture.store.queue_changes());
     setup.mark_unchanged();
     changes.mark_unchanged();

@@ -50,7 +50,7 @@ async fn moved_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
 }
 
 async fn sent(fixture: &Fixture) -> MessageId {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     id
 }

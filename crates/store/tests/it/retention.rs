@@ -120,7 +120,7 @@ async fn rows_of(fixture: &Fixture, server: ServerId) -> [i64; 5] {
 async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
     sent(&fixture, 2).await;
     fixture.clock.advance(Duration::from_hours(2));
-    let held = fixture.claimed_message().await;
+    let held = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(held, Status::Held)).await);
     // In the same week and in a later one.
     sent_by(&fixture, fixture.other_server, 3).await;
@@ -251,7 +251,7 @@ const OF_SERVER: [OldRows; 5] =
     [OldRows::Transcripts, OldRows::Deliveries, OldRows::EventsOfMessages, OldRows::Messages, OldRows::Sends];
 
 async fn text_that_had_to_stay_keeps_its_message_for_that_round(fixture: Fixture) {
-    let waiting = fixture.claimed_message().await;
+    let waiting = fixture.accept_and_claim().await;
     fixture.clock.advance(Duration::from_hours(2));
     sent(&fixture, 1).await;
     fixture.clock.advance(Duration::from_hours(2));

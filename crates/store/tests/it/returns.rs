@@ -31,7 +31,7 @@ const CHANGED: Taken = Taken { is_stored: true, has_effect: true };
 const DROPPED: Taken = Taken { is_stored: false, has_effect: false };
 
 async fn sent_message(fixture: &Fixture) -> MessageId {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     id
 }
@@ -151,7 +151,7 @@ async fn bounce_turns_a_sent_message_bounced_once(fixture: Fixture) {
 async fn bounce_of_a_message_that_was_not_sent_changes_nothing(fixture: Fixture) {
     let mut ids = vec![fixture.accept(fixture.send_to(&["ann@example.com"])).await[0]];
     for status in [Status::SoftFail, Status::HardFail, Status::Held] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         assert!(fixture.finish(fixture.outcome(id, status)).await);
         ids.push(id);
     }
@@ -208,7 +208,7 @@ async fn repeated_mail_is_kept_once_and_a_flood_has_an_end(fixture: Fixture) {
 
 /// As when the bounce was faster than the outcome of the attempt, and comes again.
 async fn effect_of_a_repetition_is_kept_with_its_mail(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", Some(bounce(&fixture, id)))).await, KEPT);
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let again = mail(&fixture, id, "same@mx.example", Some(bounce(&fixture, id)));
@@ -268,7 +268,7 @@ async fn sources_count_what_came_back(fixture: Fixture) {
     let domain = postroad_model::DomainName::parse("example.com").expect("a name");
     fixture.store.learn_recipient_providers(vec![(domain, "big".into())]).await.expect("the store works");
     for source_ip in [Some(address), Some("192.0.2.99"), None] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         let mut outcome = Outcome { source_id: None, ..fixture.outcome(id, Status::Sent) };
         outcome.delivery.source_ip = source_ip.map(str::to_owned);
         assert!(fixture.finish(outcome).await);

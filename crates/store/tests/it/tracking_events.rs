@@ -51,7 +51,7 @@ async fn record(fixture: &Fixture, hits: Vec<NewTrackingEvent>) {
 }
 
 async fn sent_message(fixture: &Fixture) -> MessageId {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     id
 }
@@ -92,7 +92,7 @@ async fn first_events_of_people_and_bots_are_distinguished(fixture: Fixture) {
 }
 
 async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     record(&fixture, vec![hit(fixture.server, id, click(), fixture.now())]).await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let delivered_at = fixture.now();

@@ -80,7 +80,7 @@ fn outcome(webhook: &Webhook, work: &WebhookWork, at: Timestamp, next: WebhookNe
 async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     let all = create(&fixture, EventSet::ALL).await;
     let ends = create(&fixture, [EventKind::Delivered, EventKind::Bounced].into_iter().collect()).await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     assert_eq!(kinds(&claim(&fixture, &all).await), [EventKind::Accepted, EventKind::Delivered]);
     let works = claim(&fixture, &ends).await;
@@ -92,7 +92,7 @@ async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
 
 async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     let clicks = create(&fixture, [EventKind::Clicked].into_iter().collect()).await;
-    let message_id = fixture.claimed_message().await;
+    let message_id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(message_id, Status::Sent)).await);
     let click = TrackingEventKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() };
     let hits = [TrackingEventKind::Open, click].map(|kind| NewTrackingEvent {
@@ -112,7 +112,7 @@ async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
 
 async fn posted_events_are_not_repeated_and_failed_ones_are_retried_later(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
     let held: Vec<EventId> = works.iter().map(|work| work.event.id).collect();
@@ -146,7 +146,7 @@ async fn posted_events_are_not_repeated_and_failed_ones_are_retried_later(fixtur
 
 async fn attempts_are_logged_newest_first(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let now = fixture.clock.now();
     for (number, next) in [(0, WebhookNext::RetryAt(now)), (1, WebhookNext::GiveUp)] {
@@ -194,7 +194,7 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
 async fn events_are_posted_again_on_demand(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
     let from = fixture.clock.now();
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
     let outcomes = works.iter().map(|work| outcome(&webhook, work, from, WebhookNext::Done)).collect();
@@ -220,7 +220,7 @@ async fn events_are_posted_again_on_demand(fixture: Fixture) {
 
 async fn an_event_replayed_during_its_post_is_posted_again(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let begun = fixture.clock.now();
     fixture.clock.advance(Duration::from_secs(1));
@@ -241,7 +241,7 @@ async fn an_event_replayed_during_its_post_is_posted_again(fixture: Fixture) {
 
 async fn claimed_events_that_were_not_tried_are_released(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let unused = works.iter().map(|work| work.event.id).collect();
     let released = fixture.store.release_webhook_work(fixture.server, webhook.id, unused).await;
@@ -251,7 +251,7 @@ async fn claimed_events_that_were_not_tried_are_released(fixture: Fixture) {
 
 async fn disabled_webhook_gets_no_events_and_others_are_notified(fixture: Fixture) {
     let (dead, other) = (create(&fixture, EventSet::ALL).await, create(&fixture, EventSet::ALL).await);
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let disabled = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into(), None).await;
     assert!(disabled.expect("the store works"));
     let again = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into(), None).await;
@@ -285,7 +285,7 @@ async fn settle(
 
 async fn success_counts_whatever_failed_beside_it(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
     let at = |secs| fixture.in_secs(secs);
@@ -302,7 +302,7 @@ async fn success_counts_whatever_failed_beside_it(fixture: Fixture) {
 
 async fn success_in_the_last_moment_saves_a_webhook(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let failed_at = fixture.in_secs(10);
     settle(&fixture, &webhook, &[(&works[0], failed_at, WebhookNext::RetryAt(fixture.in_secs(0)))]).await;
@@ -316,7 +316,7 @@ async fn success_in_the_last_moment_saves_a_webhook(fixture: Fixture) {
 
 async fn events_that_a_format_cannot_express_are_dropped_without_a_failure(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let found =
         settle(&fixture, &webhook, &[(&works[0], fixture.clock.now(), WebhookNext::UnsupportedInFormat)])
@@ -327,7 +327,7 @@ async fn events_that_a_format_cannot_express_are_dropped_without_a_failure(fixtu
 
 async fn webhook_enabled_again_starts_over(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let event = claim(&fixture, &webhook).await[0].event.id;
     let disabled = fixture.store.disable_webhook(fixture.server, webhook.id, "410 Gone".into(), None).await;
     assert!(disabled.expect("the store works"));
@@ -337,7 +337,7 @@ async fn webhook_enabled_again_starts_over(fixture: Fixture) {
     let change = || WebhookChange { enabled: Some(true), ..WebhookChange::default() };
     fixture.store.change_webhook(fixture.server, webhook.id, None, change()).await.expect("it works");
     assert!(claim(&fixture, &webhook).await.is_empty());
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     // Enabled as it is, it loses nothing.
     fixture.store.change_webhook(fixture.server, webhook.id, None, change()).await.expect("it works");
     assert_eq!(kinds(&claim(&fixture, &webhook).await), [EventKind::Accepted]);
@@ -345,7 +345,7 @@ async fn webhook_enabled_again_starts_over(fixture: Fixture) {
 
 async fn deleted_webhook_leaves_nothing_behind(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     fixture.store.delete_webhook(fixture.server, webhook.id).await.expect("the store works");
     assert_eq!(fixture.store.find_webhook(fixture.server, webhook.id).await.expect("it works"), None);
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 0);
