@@ -15,7 +15,7 @@ on_both_engines!(
     refused_outcome_writes_none_of_its_parts,
     entry_that_failed_is_claimed_when_it_is_due_again,
     entries_that_come_back_are_claimed_in_order,
-    claims_do_not_pass_over_what_comes_in_behind,
+    entries_accepted_between_claims_are_all_claimed,
     outcome_whose_commit_was_not_confirmed_is_recorded_once,
     outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone,
 );
@@ -124,8 +124,8 @@ async fn sources_are_counted_by_day(fixture: Fixture) {
     assert!(
         fixture.finish(Outcome { source_id: Some(SourceId(3)), ..fixture.outcome(id, Status::Sent) }).await
     );
-    let of = async |what: &str, source: i64, day: i64| {
-        let text = format!("SELECT {what} FROM source_days WHERE source_id = {source} AND day = {day}");
+    let of = async |column: &str, source: i64, day: i64| {
+        let text = format!("SELECT {column} FROM source_days WHERE source_id = {source} AND day = {day}");
         fixture.query_int(&text).await
     };
     // 2026-11-15 is day 20,772.
@@ -159,7 +159,7 @@ async fn refused_outcome_writes_none_of_its_parts(fixture: Fixture) {
 
 async fn entry_that_failed_is_claimed_when_it_is_due_again(fixture: Fixture) {
     let first = fixture.accept_and_claim().await;
-    // The claims have gone on to a later entry when the failure comes back before it.
+    // A later entry is claimed before the failed one, which is due earlier, is queued again.
     let second = fixture.accept(fixture.send_due_in(fixture.server, 600)).await[0];
     let claimed =
         fixture.store.claim(fixture.in_secs(600), 10, ClaimSkips::default()).await.expect("the store works");
@@ -189,7 +189,7 @@ async fn entries_that_come_back_are_claimed_in_order(fixture: Fixture) {
     assert!(claim(10).await.is_empty());
 }
 
-async fn claims_do_not_pass_over_what_comes_in_behind(fixture: Fixture) {
+async fn entries_accepted_between_claims_are_all_claimed(fixture: Fixture) {
     let far = fixture.in_secs(900);
     let (store, server) = (fixture.store.clone(), fixture.server);
     let mut tasks = tokio::task::JoinSet::new();

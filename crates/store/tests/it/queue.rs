@@ -25,7 +25,7 @@ on_both_engines!(
     released_message_is_claimed_again,
     claims_end_with_the_process,
     abandoned_claim_comes_back,
-    abandoned_outcome_leaves_the_message_in_order,
+    abandoned_outcome_is_stored_whole_or_not_at_all,
     claim_of_nothing_is_empty,
     servers_without_room_are_skipped_until_they_have_some,
 );
@@ -303,7 +303,7 @@ async fn claim_soon(fixture: &Fixture) -> Vec<Claimed> {
     }
 }
 
-async fn abandoned_outcome_leaves_the_message_in_order(fixture: Fixture) {
+async fn abandoned_outcome_is_stored_whole_or_not_at_all(fixture: Fixture) {
     let mut attempts = 0;
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400] {
         if patience_us == 0 {
