@@ -148,8 +148,8 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSumm
                 path.push(tag);
                 value.clear();
             }
-            Event::Text(words) if value.len() < NAME_BYTES_MAX => value.push_str(&words.xml10_content()),
-            Event::CData(words) if value.len() < NAME_BYTES_MAX => value.push_str(&words.xml10_content()),
+            Event::Text(text) if value.len() < NAME_BYTES_MAX => value.push_str(&text.xml10_content()),
+            Event::CData(text) if value.len() < NAME_BYTES_MAX => value.push_str(&text.xml10_content()),
             Event::GeneralRef(entity) if value.len() < NAME_BYTES_MAX => {
                 // The five entities of XML itself and numbers; entities defined by the document are ignored.
                 match entity.resolve_char_ref().map_err(|_| damaged)? {

@@ -63,6 +63,7 @@ impl Evidence<'_> {
         let status_field = self.status;
         self.status =
             self.status.or_else(|| find_hash_marked(&section)).or_else(|| find_hash_marked(&notice));
+        // The quoted reply of the most reliable text counts.
         let in_diagnostic = find_reply(self.diagnostic);
         let in_section = find_reply(&section);
         let in_notice = find_reply(&notice).filter(|_| in_section.is_none());
@@ -112,8 +113,8 @@ impl Evidence<'_> {
     fn is_expired(&self) -> bool {
         let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
         let notice = if self.is_general() { self.notice } else { "" };
-        let words = [self.diagnostic, self.section, notice].map(str::to_lowercase);
-        let says = |phrase: &str| words.iter().any(|words| words.contains(phrase));
+        let texts = [self.diagnostic, self.section, notice].map(str::to_lowercase);
+        let says = |phrase: &str| texts.iter().any(|text| text.contains(phrase));
         self.is_final && (is_coded || EXPIRED.into_iter().any(says))
     }
 
@@ -206,17 +207,17 @@ fn weigh(
     (verdict.class, hard)
 }
 
-fn is_unroutable(words: &str) -> bool {
-    let words = words.to_ascii_lowercase();
-    ["unrouteable address", "unroutable address"].iter().any(|phrase| words.contains(phrase))
+fn is_unroutable(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["unrouteable address", "unroutable address"].iter().any(|phrase| text.contains(phrase))
 }
 
 /// Whether a reply begins with the recipient, as Postfix (`<jo@example.com>: …`) and Sendmail (`<jo@example.com>... …`)
 /// begin their replies to RCPT. After DATA they name the command, the client or nobody.
 fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     let Some(recipient) = recipient else { return false };
-    let words = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());
-    let named = words.strip_prefix('<').and_then(|words| words.split_once('>'));
+    let text = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());
+    let named = text.strip_prefix('<').and_then(|text| text.split_once('>'));
     named.is_some_and(|(address, rest)| {
         address.eq_ignore_ascii_case(recipient) && (rest.starts_with(':') || rest.starts_with("..."))
     })
@@ -225,13 +226,13 @@ fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
 /// Whether a refusal of the recipient is temporary only by its code, while code and text both say that there is no such
 /// user. Some receivers are configured so; a sender that has given up got this reply for days.
 fn is_unknown_for_long(reply: &Reply) -> bool {
-    let is_unknown = |words: &Reply| {
-        let verdict = classify(words);
+    let is_unknown = |reply: &Reply| {
+        let verdict = classify(reply);
         verdict.class == BounceClass::BadMailbox && verdict.hard && !verdict.vague
     };
     reply.code() < 500
         && reply.enhanced().is_some_and(|code| (code.subject, code.detail) == (1, 1))
-        && Reply::new(550, reply.text()).is_ok_and(|words| is_unknown(&words))
+        && Reply::new(550, reply.text()).is_ok_and(|permanent| is_unknown(&permanent))
 }
 
 /// Only the refusals of a session transcript: the reporting host's own remarks are guesses, and extensions such as

@@ -132,7 +132,7 @@ impl RecipientFields {
         // Messaging Server and PowerMTA explain the status after it.
         let explained = || self.find("status").and_then(|status| status.split_once('('));
         if diagnostic.is_empty() {
-            explained().map_or("", |(_, words)| words.trim_end_matches(')'))
+            explained().map_or("", |(_, explanation)| explanation.trim_end_matches(')'))
         } else {
             diagnostic
         }

@@ -162,8 +162,8 @@ pub(super) fn is_notice(parts: &Parts) -> bool {
     let is_daemon = from.is_some_and(|from| from.is_empty() || from == "<>" || address::is_daemon(from));
     let subject = parts.subject().to_lowercase();
     let subject_says_failure = FAILURE_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
-    let words = parts.explanation().to_lowercase();
-    let text_says_failure = FAILURE_WORDS.iter().any(|phrase| words.contains(phrase));
+    let text = parts.explanation().to_lowercase();
+    let text_says_failure = FAILURE_WORDS.iter().any(|phrase| text.contains(phrase));
     let has_proof = !parts.original.is_empty() || find_reply(&parts.notice).is_some() || text_says_failure;
     // Some mail systems use any name and subject, but they enclose the message and give a reason.
     let returns_original = text_says_failure && parts.is_original_enclosed;

@@ -133,11 +133,11 @@ impl Sections {
         is_new
     }
 
-    fn add(&mut self, words: &str) {
+    fn add(&mut self, text: &str) {
         if let Some(section) = self.current.and_then(|at| self.list.get_mut(at))
-            && section.text.len() + words.len() < SECTION_BYTES_MAX
+            && section.text.len() + text.len() < SECTION_BYTES_MAX
         {
-            section.text.push_str(words);
+            section.text.push_str(text);
             section.text.push('\n');
         }
     }

@@ -255,7 +255,7 @@ fn entities_of_a_document_are_never_expanded() {
 
 #[test]
 fn damage_is_named_and_other_files_are_no_reports() {
-    for (file, words) in [
+    for (file, reason) in [
         (DMARC.replace("</feedback>", "").into_bytes(), "breaks off"),
         (DMARC.replace(">42<", "><").into_bytes(), "no id"),
         (DMARC.replace(">10<", ">ten<").into_bytes(), "a number"),
@@ -266,7 +266,7 @@ fn damage_is_named_and_other_files_are_no_reports() {
         (zip("a.xml", DMARC.as_bytes())[..300].to_vec(), "directory"),
     ] {
         let problem = read_attachment(&file).unwrap_err();
-        assert!(problem.to_string().contains(words), "{problem}");
+        assert!(problem.to_string().contains(reason), "{problem}");
     }
     for file in [&b"<html></html>"[..], b"{\"a\":1}", b"%PDF-1.7", b"", &zip("virus.exe", b"MZ"), b"<"] {
         assert!(matches!(read_attachment(file), Ok(None) | Err(ReportProblem::Damaged(_))), "{file:?}");

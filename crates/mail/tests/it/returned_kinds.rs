@@ -65,12 +65,12 @@ fn amazon_notifications_are_json() {
 fn delays_are_neither_permanent_nor_hard() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: delayed\r\nStatus: 4.1.1\r\nDiagnostic-Code: smtp; 450 4.1.1 user unknown\r\n";
     check(&report("It will be retried.", fields), &["jo@example.com delay 4.1.1 450 bad_mailbox - -"]);
-    let words = "**      THIS IS A WARNING MESSAGE ONLY      **\r\n\r\nDelivery to the following recipient has been delayed:\r\n\r\n     jo@example.com\r\n\r\nMessage will be retried for 2 more day(s)\r\n";
+    let text = "**      THIS IS A WARNING MESSAGE ONLY      **\r\n\r\nDelivery to the following recipient has been delayed:\r\n\r\n     jo@example.com\r\n\r\nMessage will be retried for 2 more day(s)\r\n";
     check(
         &notice(
             "mailer-daemon@mx.example.net",
             "Delivery Status Notification (Delay)",
-            words,
+            text,
             "----- Original message -----\r\n",
         ),
         &["jo@example.com delay - - timeout - -"],

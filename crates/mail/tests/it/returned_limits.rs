@@ -13,8 +13,8 @@ fn at_most_a_thousand_recipients_are_read() {
     assert_eq!(read(report("x", &groups).as_bytes()).recipients.len(), 1_000);
     let line = |n| format!("<u{n}@example.com>: 550 5.1.1 unknown\r\n");
     let lines = (0..5_000).map(line).collect::<Vec<_>>().concat();
-    let words = format!("From: MAILER-DAEMON@mx.example.net\r\nSubject: failure notice\r\n\r\n{lines}");
-    assert_eq!(read(words.as_bytes()).recipients.len(), 1_000);
+    let message = format!("From: MAILER-DAEMON@mx.example.net\r\nSubject: failure notice\r\n\r\n{lines}");
+    assert_eq!(read(message.as_bytes()).recipients.len(), 1_000);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::returned_check::{check, notice, report};
 
 #[test]
 fn the_command_decides_what_unknown_means() {
-    let words = |command: &str, reply: &str| {
+    let transcript = |command: &str, reply: &str| {
         format!(
             "   ----- Transcript of session follows -----\r\n... while talking to in.example.com.:\r\n{command}<<< {reply}\r\n"
         )
@@ -26,7 +26,7 @@ fn the_command_decides_what_unknown_means() {
         ("", "5.1.1", "550 Unknown host", "5.1.1 550 policy permanent -"),
     ] {
         check(
-            &report(&words(command, reply), &fields(status, reply)),
+            &report(&transcript(command, reply), &fields(status, reply)),
             &[&format!("jo@example.com bounce {expected}")],
         );
     }
@@ -61,14 +61,14 @@ fn temporary_refusals_until_expiry_are_timeouts_unless_they_name_a_reason() {
         );
     }
     // Exim's way to say the same.
-    let words = "This is a permanent error. The following address(es) failed:\r\n\r\n  jo@example.com\r\n\
+    let text = "This is a permanent error. The following address(es) failed:\r\n\r\n  jo@example.com\r\n\
         \x20   host in.example.com [192.0.2.1]\r\n    SMTP error from remote mail server after RCPT TO:<jo@example.com>:\r\n\
         \x20   450 4.2.0 Greylisted: retry timeout exceeded\r\n";
     check(
         &notice(
             "Mailer-Daemon@mx.example.net",
             "Mail delivery failed",
-            words,
+            text,
             "----- Original message -----\r\n",
         ),
         &["jo@example.com bounce 4.2.0 450 timeout permanent -"],
@@ -98,7 +98,7 @@ fn powermtas_category_counts_if_the_reply_says_nothing() {
 
 #[test]
 fn exchange_writes_its_status_into_the_text() {
-    let words = |text: &str, status: &str| {
+    let message = |text: &str, status: &str| {
         notice(
             "System Administrator <postmaster@mx.example.net>",
             "Undeliverable: Hello",
@@ -121,13 +121,13 @@ fn exchange_writes_its_status_into_the_text() {
             "5.4.0 - bad_domain permanent hard",
         ),
     ] {
-        check(&words(text, status), &[&format!("jo@example.com bounce {expected}")]);
+        check(&message(text, status), &[&format!("jo@example.com bounce {expected}")]);
     }
 }
 
 #[test]
 fn gmail_numbers_the_steps_of_a_session() {
-    let words = |reply: &str| {
+    let message = |reply: &str| {
         notice(
             "Mail Delivery Subsystem <mailer-daemon@googlemail.com>",
             "Delivery Status Notification (Failure)",
@@ -144,6 +144,6 @@ fn gmail_numbers_the_steps_of_a_session() {
         ("550 550 No such user (state 13)", "jo@example.com bounce - 550 policy permanent -"),
         ("554 554 mx.example.com (state 6)", "jo@example.com bounce - 554 policy permanent -"),
     ] {
-        check(&words(reply), &[expected]);
+        check(&message(reply), &[expected]);
     }
 }
