@@ -105,7 +105,7 @@ pub fn find_spelled_addresses(text: &str) -> Vec<String> {
     found
 }
 
-/// Also invisible characters and very narrow spaces that occur in honest names.
+/// Characters of `is_hidden`, and other invisible characters and very narrow spaces, which honest names may have.
 fn is_unseen(c: char) -> bool {
     is_hidden(c)
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read() {
+    fn encoded_words_are_decoded() {
         for (input, expected) in [
             ("plain", "plain"),
             ("=?utf-8?B?w7w=?=", "ü"),

@@ -68,7 +68,7 @@ pub(super) fn is_address(text: &str) -> bool {
         && domain.starts_with(char::is_alphanumeric)
 }
 
-/// Whether mail systems write under this address.
+/// Whether an address is one from which mail systems send notices.
 pub(super) fn is_daemon(address: &str) -> bool {
     let local = address.split('@').next().unwrap_or(address).to_ascii_lowercase();
     let local: String = local.chars().filter(char::is_ascii_alphanumeric).collect();

@@ -361,7 +361,7 @@ fn a_rejected_recipient_is_tried_again_where_the_reason_may_pass() {
 
 /// The recipient's name is no evidence, whatever it is.
 #[test]
-fn addresses_do_not_decide() {
+fn addresses_in_replies_do_not_decide() {
     check(
         r"
         bad_mailbox gone 550 5.1.1 <spam.detected@example.com>: Recipient address rejected: User unknown

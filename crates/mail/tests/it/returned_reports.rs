@@ -192,7 +192,7 @@ fn international_reports_are_read() {
 }
 
 #[test]
-fn fields_are_found_in_words_and_in_broken_multiparts() {
+fn fields_are_found_in_text_and_in_broken_multiparts() {
     let fields = "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\n\
         Status: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 user unknown\r\n";
     let head = "From: MAILER-DAEMON@mx.example.net\r\nSubject: Delivery Status Notification (Failure)\r\n";

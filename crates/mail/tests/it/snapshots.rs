@@ -306,7 +306,7 @@ fn the_sender_is_written_only_if_it_is_somebody_else() {
 }
 
 #[test]
-fn lines_of_998_bytes_and_other_than_ascii_text_are_encoded() {
+fn long_lines_and_non_ascii_text_are_encoded() {
     let short = format!("{}\n", "x".repeat(997));
     assert!(shown(&Sample::plain(&short)).contains("7bit"));
     let long = format!("{}\n", "x".repeat(998));

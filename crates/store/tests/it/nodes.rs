@@ -411,7 +411,7 @@ async fn restarted_node_adopts_what_its_journal_knows_and_releases_the_rest() {
 
 /// A node's number that got a new owner: the new owner must not release the old one's claims.
 #[tokio::test]
-async fn claims_of_an_earlier_owner_are_not_previous_ones() {
+async fn claims_of_an_earlier_owner_are_not_released() {
     let fixture = Fixture::postgres().await;
     let id = fixture.accept_and_claim().await;
     begin(&fixture.store, &fixture, id).await;

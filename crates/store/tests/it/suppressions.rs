@@ -12,7 +12,7 @@ on_both_engines!(
     exempt_and_test_messages_are_not_held,
     older_suppression_stays_unless_it_is_over_or_ends_sooner,
     suppressions_are_found_listed_and_removed,
-    many_are_added_and_removed_at_once_each_with_its_result,
+    many_suppressions_are_added_and_removed_each_with_its_result,
     lists_are_newest_first_by_pages_and_filters,
     expired_suppressions_are_removed_in_time,
 );
@@ -130,7 +130,7 @@ async fn suppressions_are_found_listed_and_removed(fixture: Fixture) {
     assert!(find("b@example.com").await.is_none());
 }
 
-async fn many_are_added_and_removed_at_once_each_with_its_result(fixture: Fixture) {
+async fn many_suppressions_are_added_and_removed_each_with_its_result(fixture: Fixture) {
     // More than one transaction takes.
     let number = 700;
     let address = |n: usize| format!("User-{n}@example.com");
