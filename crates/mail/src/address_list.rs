@@ -33,7 +33,7 @@ pub enum AddressListProblem {
 pub(crate) struct AddressList {
     /// The bare addresses, group members included. Never empty.
     pub(crate) addresses: Vec<String>,
-    /// Addresses that a reader sees in its encoded words.
+    /// Addresses that a reader sees in its encoded words, as `find_spelled_addresses` returns them.
     pub(crate) spelled: Vec<String>,
 }
 
@@ -73,8 +73,9 @@ pub fn find_addresses(value: &str) -> Result<Vec<String>, AddressListProblem> {
 }
 
 /// Addresses that a reader sees in a header value with encoded words, or with text that must be encoded;
-/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Returns at most
-/// one more than a header may have. Empty without such words: plain text is read the same way by everybody.
+/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Only the domain
+/// matters: the local part is always `x`. Returns at most one more than a header may have. Empty without such words:
+/// plain text is read the same way by everybody.
 pub fn find_spelled_addresses(text: &str) -> Vec<String> {
     let decoded = decode_words(text);
     if text.is_ascii() && decoded == text {
@@ -104,7 +105,7 @@ pub fn find_spelled_addresses(text: &str) -> Vec<String> {
     found
 }
 
-/// Invisible characters, and very narrow spaces.
+/// Characters of `is_hidden`, and other invisible characters and very narrow spaces, which honest names may have.
 fn is_unseen(c: char) -> bool {
     is_hidden(c)
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -112,6 +113,7 @@ fn is_unseen(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Control characters, zero-width characters and changes of direction: no honest header has them.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -215,7 +217,7 @@ fn quoted_length(bytes: &[u8]) -> Result<usize, AddressListProblem> {
         match byte {
             b'"' => return Ok(at + 1),
             b'\\' => at += 1,
-            // So would a parser that looks for the first angle bracket.
+            // A parser that looks for the first angle bracket would see an address here.
             b'<' | b'>' => return Err(AddressListProblem::Ambiguous),
             _ => {}
         }

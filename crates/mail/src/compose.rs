@@ -133,7 +133,7 @@ fn write_custom(out: &mut Vec<u8>, name: &str, value: &str) {
         return;
     }
     let mut line = HeaderLine::new(out, name);
-    // ASCII is written as given, including encoded words: in some headers they have no meaning.
+    // Encoded words in ASCII are not decoded: in some headers they have no meaning.
     let value = if value.is_ascii() { clean(value) } else { clean_decoded(value) };
     line.mixed_text(value.trim_matches(' '));
     line.finish();
@@ -346,11 +346,11 @@ mod tests {
         let stem = stem_of(&hostile, "<p>Hi</p>");
         assert!(!hostile.contains(&stem), "{stem}");
         assert_eq!(stem_of(&hostile, "<p>Hi</p>"), stem, "the same message has the same boundaries");
-        // The new one is useless to the caller: with it, the text and so the boundary is another one.
+        // A caller who adds the new boundary changes the text, and so the boundary once more.
         let informed = format!("{hostile}\r\n{stem}");
         let next = stem_of(&informed, "<p>Hi</p>");
         assert!(next != stem && !informed.contains(&next), "{next}");
-        // The texts are hashed one by one, so moving a line from one to the other changes the boundary too.
+        // The boundary depends on the HTML body too.
         assert_ne!(stem_of(&hostile, "<p>Ho</p>"), stem);
     }
 

@@ -23,8 +23,8 @@ pub enum DkimAlgorithm {
     Ed25519,
 }
 
-/// A private key with its public half. RSA-2048: every receiver can verify it, and its record fits into the DNS.
-/// Imported keys may have 1024 bits, as Postal's do. Ed25519 is for a second signature only.
+/// A private key with its public half. Generated RSA keys have 2048 bits: every receiver can verify them, and their
+/// records fit into the DNS. Imported ones may have 1024 bits, as Postal's do. Ed25519 is for a second signature only.
 pub struct DkimKey {
     private_pkcs8_der: Vec<u8>,
     public_spki_der: Vec<u8>,
@@ -116,7 +116,7 @@ impl DkimKey {
         Ok(Self { private_pkcs8_der: private.as_ref().to_vec(), public_spki_der: public.as_ref().to_vec() })
     }
 
-    /// The private key, which must stay secret: it is stored sealed.
+    /// The private key, which must stay secret.
     pub fn private_pkcs8_der(&self) -> &[u8] {
         &self.private_pkcs8_der
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_pem_form_are_those_of_their_der_form() {
+    fn pem_and_der_give_the_same_key() {
         for (key, algorithm) in [
             (DkimKey::generate().unwrap(), DkimAlgorithm::Rsa),
             (DkimKey::generate_ed25519().unwrap(), DkimAlgorithm::Ed25519),
@@ -249,7 +249,7 @@ jfxjpyhF/s4DyPYoTWQXFk8ERjX7DFqEBQ4q36+LHQ==
 -----END RSA PRIVATE KEY-----";
 
     #[test]
-    fn a_key_of_1024_bits_can_be_brought_along() {
+    fn a_key_of_1024_bits_can_be_imported() {
         let key = DkimKey::from_pem(SHORT).unwrap();
         assert_eq!(key.algorithm(), DkimAlgorithm::Rsa);
         let stored = DkimKey::from_pkcs8_der(key.private_pkcs8_der()).unwrap();

@@ -1,5 +1,5 @@
 //! Converts header fields with non-ASCII bytes into encoded words (RFC 2047) at acceptance: few servers offer SMTPUTF8,
-//! and without it such a field is invalid. Addresses stay as they are, because they have no other form.
+//! and without it such a field is invalid. Local parts of addresses stay as they are, because they have no other form.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ const ADDRESS_FIELDS: [&str; 13] = [
     "Disposition-Notification-To",
 ];
 
-/// The field in 7 bits, except for addresses. Bytes that are not UTF-8 are decoded as ISO 8859-1.
+/// The field in 7 bits, except for local parts of addresses. Bytes that are not UTF-8 are decoded as ISO 8859-1.
 pub(crate) fn encode_field(field: &Field<'_>) -> Vec<u8> {
     let name = String::from_utf8_lossy(field.name);
     let text = match std::str::from_utf8(field.value) {
@@ -78,7 +78,7 @@ fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressL
                     return Err(AddressListProblem::Syntax);
                 };
                 expect(&mut tokens, b'@')?;
-                let domain = domain(&mut tokens)?;
+                let domain = next_domain(&mut tokens)?;
                 expect(&mut tokens, b'>')?;
                 line.atom(&format!("<{local}@{domain}>"));
             }
@@ -86,7 +86,7 @@ fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressL
             Kind::Special(b'@') if words != 1 => return Err(AddressListProblem::Syntax),
             Kind::Special(b'@') => {
                 name.clear();
-                let domain = domain(&mut tokens)?;
+                let domain = next_domain(&mut tokens)?;
                 line.atom(&format!("{word}@{domain}"));
             }
             Kind::Special(special @ (b':' | b',' | b';')) => {
@@ -132,8 +132,8 @@ fn expect(tokens: &mut Tokens<'_>, special: u8) -> Result<(), AddressListProblem
     }
 }
 
-/// Domains have an ASCII form, which every server accepts.
-fn domain<'a>(tokens: &mut Tokens<'a>) -> Result<Cow<'a, str>, AddressListProblem> {
+/// The domain in its ASCII form, which every server accepts.
+fn next_domain<'a>(tokens: &mut Tokens<'a>) -> Result<Cow<'a, str>, AddressListProblem> {
     match tokens.next()?.map(|token| token.kind) {
         Some(Kind::Word(text)) if text.is_ascii() => Ok(text.into()),
         Some(Kind::Word(text)) => match DomainName::parse(text) {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_stay_beyond_ascii() {
+    fn only_local_parts_stay_non_ascii() {
         assert_eq!(encoded("To: Zoë <zoë@x.test>".as_bytes()), "To: =?utf-8?Q?Zo=C3=AB?= <zoë@x.test>\r\n");
         for text in ["To: Zoë Lee a@x.test", "To: ü <q@q.test>, x@y@z"] {
             assert!(

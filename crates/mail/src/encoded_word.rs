@@ -116,7 +116,7 @@ pub(crate) fn decode_charset(charset: Option<&str>, bytes: &[u8]) -> String {
     match (decoder, std::str::from_utf8(bytes)) {
         (Some(decode), _) => decode(bytes),
         (None, Ok(text)) => text.to_owned(),
-        // Not UTF-8 and no usable charset: old software that means Western European.
+        // Not UTF-8, and the charset is absent or ASCII: old software that means Western European.
         (None, Err(_)) if charset.is_none_or(is_ascii_name) => match charset_decoder(b"windows-1252") {
             Some(decode) => decode(bytes),
             None => String::from_utf8_lossy(bytes).into_owned(),
@@ -129,7 +129,7 @@ fn is_ascii_name(charset: &str) -> bool {
     charset.eq_ignore_ascii_case("us-ascii") || charset.eq_ignore_ascii_case("ascii")
 }
 
-/// How a text is put into encoded words: the shorter of RFC 2047's two ways.
+/// RFC 2047's two encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WordEncoding {
     B,
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read() {
+    fn encoded_words_are_decoded() {
         for (input, expected) in [
             ("plain", "plain"),
             ("=?utf-8?B?w7w=?=", "ü"),

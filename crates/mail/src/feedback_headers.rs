@@ -30,15 +30,15 @@ impl InstallationId {
     /// `Feedback-ID: campaign:server:account:installation`, from narrow to wide as Google reads it. The letters before
     /// the ids keep the same value from occurring in two fields, which Google would add up.
     pub fn feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
-        format!("{FEEDBACK_ID}: {}\r\n", self.names(campaign, server, account))
+        format!("{FEEDBACK_ID}: {}\r\n", self.identifiers(campaign, server, account))
     }
 
     /// `CFBL-Feedback-ID` with the identifiers of `feedback_id`, for receivers that follow `cfbl_address` (RFC 9477 4.2).
     pub fn cfbl_feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
-        format!("{CFBL_FEEDBACK_ID}: {}\r\n", self.names(campaign, server, account))
+        format!("{CFBL_FEEDBACK_ID}: {}\r\n", self.identifiers(campaign, server, account))
     }
 
-    fn names(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
+    fn identifiers(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let campaign = campaign.unwrap_or_default().chars().map(|c| if is_plain(c) { c } else { '_' });
         let campaign: String = campaign.take(CAMPAIGN_BYTES_MAX).collect();
@@ -46,8 +46,8 @@ impl InstallationId {
     }
 }
 
-/// `CFBL-Address` (RFC 9477 4.1). The domain of the address must be the signing domain, or a subdomain of a signing From
-/// domain.
+/// `CFBL-Address` (RFC 9477 4.1). The domain of the address must sign the message, or be a subdomain of a From domain
+/// that does.
 pub fn cfbl_address(address: &str) -> String {
     format!("{CFBL_ADDRESS}: {address}; report=arf\r\n")
 }

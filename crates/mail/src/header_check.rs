@@ -34,7 +34,7 @@ pub enum HeaderProblem {
     ContentTypeMessage,
 }
 
-/// Names that only the service writes. `X-Postroad-` is a prefix.
+/// Names that only the service writes, besides those that begin with `RESERVED_PREFIX`.
 const RESERVED: [&str; 8] = [
     "Received",
     "DKIM-Signature",

@@ -18,6 +18,7 @@ const ATOM_MAX: usize = 900;
 pub(crate) struct HeaderLine<'a> {
     out: &'a mut Vec<u8>,
     column: usize,
+    /// Columns of the current line: fewer once it has an encoded word.
     limit: usize,
     /// Whether nothing follows the name yet; the space of `Name: ` is already written.
     fresh: bool,
@@ -58,9 +59,11 @@ impl<'a> HeaderLine<'a> {
             let (mut head, mut tail) = encoding.split(rest, room);
             // A few characters at the end of a line are not worth a separate word.
             if !tail.is_empty() && room < PAYLOAD_MAX / 3 {
+                // Always folds.
                 self.space(COLUMNS_MAX, 0);
                 (head, tail) = encoding.split(rest, PAYLOAD_MAX);
             } else {
+                // Never folds.
                 self.space(0, COLUMNS_MAX);
             }
             self.limit = ENCODED_COLUMNS;
@@ -80,7 +83,7 @@ impl<'a> HeaderLine<'a> {
         self.glue(closing);
     }
 
-    /// ASCII text, folded at its spaces; in encoded words where it cannot be folded.
+    /// Text folded at its spaces; in encoded words if it is not ASCII or a word is too long for a line.
     pub(crate) fn text(&mut self, text: &str) {
         if text.is_ascii() && atoms(text).all(|atom| atom.len() <= ATOM_MAX) {
             atoms(text).for_each(|atom| self.atom(atom));

@@ -16,7 +16,7 @@ const NUMBER_BITS: u32 = 53;
 const SERVER_BITS: u32 = 21;
 const MAC_BITS: u32 = 48;
 const MAC_BYTES: usize = MAC_BITS as usize / 8;
-/// Bits of a UUID before its version, between version and variant, and after the variant.
+/// Bits of a UUID between version and variant, and after the variant.
 const MIDDLE_BITS: u32 = 12;
 const LAST_BITS: u32 = 62;
 const VERSION: u128 = 8;
@@ -39,12 +39,12 @@ impl MessageIdKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// UUID of a Message-ID; `None` if a number does not fit, because there are more servers than the UUID has bits for.
+    /// UUID of a Message-ID; `None` if the number or the server's id needs more bits than the UUID has for it.
     pub fn uuid(&self, id: OwnMessageId) -> Option<Uuid> {
         let number = u64::try_from(id.number).ok().filter(|number| *number < 1 << NUMBER_BITS)?;
         let server = u64::try_from(id.server_id.0).ok().filter(|server| *server < 1 << SERVER_BITS)?;
-        let named = u128::from(number) << SERVER_BITS | u128::from(server);
-        let bits = named << MAC_BITS | self.mac(named);
+        let payload = u128::from(number) << SERVER_BITS | u128::from(server);
+        let bits = payload << MAC_BITS | self.mac(payload);
         let last = bits & ((1 << LAST_BITS) - 1);
         let middle = bits >> LAST_BITS & ((1 << MIDDLE_BITS) - 1);
         let first = bits >> (LAST_BITS + MIDDLE_BITS);
@@ -59,18 +59,18 @@ impl MessageIdKey {
         let uuid = Uuid::try_parse(local_part).ok().filter(|_| is_ours)?;
         let (bits, last) = (uuid.as_u128(), uuid.as_u128() & ((1 << LAST_BITS) - 1));
         let middle = bits >> 64 & ((1 << MIDDLE_BITS) - 1);
-        let named = (bits >> 80 << MIDDLE_BITS | middle) << (LAST_BITS - MAC_BITS) | last >> MAC_BITS;
+        let payload = (bits >> 80 << MIDDLE_BITS | middle) << (LAST_BITS - MAC_BITS) | last >> MAC_BITS;
         let id = OwnMessageId {
-            server_id: ServerId((named & ((1 << SERVER_BITS) - 1)) as i64),
-            number: (named >> SERVER_BITS) as i64,
+            server_id: ServerId((payload & ((1 << SERVER_BITS) - 1)) as i64),
+            number: (payload >> SERVER_BITS) as i64,
         };
         bool::from(self.uuid(id)?.as_bytes().ct_eq(uuid.as_bytes())).then_some(id)
     }
 
-    fn mac(&self, named: u128) -> u128 {
+    fn mac(&self, payload: u128) -> u128 {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(PURPOSE);
-        context.update(&named.to_be_bytes());
+        context.update(&payload.to_be_bytes());
         let tag = context.sign();
         tag.as_ref()[..MAC_BYTES].iter().fold(0, |mac, byte| mac << 8 | u128::from(*byte))
     }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_uuid_of_version_8() {
+    fn the_local_part_is_a_uuid_of_version_8() {
         let uuid = key().uuid(id(1, 300)).unwrap();
         assert_eq!((uuid.get_version_num(), uuid.get_variant()), (8, uuid::Variant::RFC4122));
         assert_eq!(uuid.to_string(), key().uuid(id(1, 300)).unwrap().to_string());
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_forms_and_makers_are_refused() {
+    fn ids_of_other_keys_forms_and_software_are_refused() {
         let own = text(id(1, 2));
         assert_eq!(MessageIdKey::new(&[8; 32]).parse(&own), None);
         let (uuid, domain) = own.split_once('@').unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_beyond_the_bits_gets_none() {
+    fn ids_that_need_too_many_bits_get_no_uuid() {
         assert!(key().uuid(id((1 << SERVER_BITS) - 1, (1 << NUMBER_BITS) - 1)).is_some());
         for (server, number) in [(1 << SERVER_BITS, 1), (-1, 1), (1, 1 << NUMBER_BITS), (1, -1)] {
             assert_eq!(key().uuid(id(server, number)), None);
@@ -151,12 +151,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn created_tokens_are_recognised(server in 0..1_i64 << SERVER_BITS, number in 0..1_i64 << NUMBER_BITS) {
+        fn created_ids_are_recognised(server in 0..1_i64 << SERVER_BITS, number in 0..1_i64 << NUMBER_BITS) {
             prop_assert_eq!(key().parse(&text(id(server, number))), Some(id(server, number)));
         }
 
         #[test]
-        fn strangers_are_refused(bits in any::<u128>()) {
+        fn random_uuids_are_refused(bits in any::<u128>()) {
             prop_assert_eq!(key().parse(&format!("{}@rp.example.com", Uuid::from_u128(bits))), None);
         }
     }

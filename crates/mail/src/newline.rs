@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn clean_text_is_not_copied() {
+    fn text_with_crlf_is_not_copied() {
         let text = "a\r\nb";
         crlf_pieces(text, |piece| assert_eq!(piece.as_ptr(), text.as_ptr()));
         let bytes = b"a\r\nb".to_vec();
@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_result_is_clean_and_both_ways_agree(text in "[a\r\n]{0,30}") {
+        fn all_conversions_give_the_same_text_with_crlf(text in "[a\r\n]{0,30}") {
             let converted = whole(&text);
             prop_assert!(is_crlf(converted.as_bytes()));
             prop_assert_eq!(converted.len(), crlf_length(&text));

@@ -62,8 +62,8 @@ impl<'a> TextPart<'a> {
 /// The smallest legal encoding of a text, and an upper bound of its size.
 fn choose_encoding(text: &str) -> (Encoding, usize) {
     let length = crlf_length(text);
-    // Line breaks cost base64 2 in 78.
-    let base64_bytes = length.div_ceil(57) * 78;
+    // 76 characters and a line break for each line.
+    let base64_bytes = length.div_ceil(BASE64_LINE_BYTES) * 78;
     if has_controls(text) {
         return (Encoding::Base64, base64_bytes);
     }
@@ -109,13 +109,13 @@ fn write_seven_bit(text: &str, out: &mut Vec<u8>) {
 
 fn write_quoted_printable(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Transfer-Encoding: quoted-printable\r\n\r\n");
-    // Each piece begins or ends a line, so that none depends on the length of the previous line.
+    // Each piece begins with a line or a line break, so the encoder need not know where the previous piece ended.
     crlf_pieces(text, |piece| {
         QuotedPrintableEncoder::new().preserve_line_breaks().encode_into(piece, out);
     });
 }
 
-/// Bytes in one line of base64.
+/// Bytes encoded in one line of base64.
 const BASE64_LINE_BYTES: usize = 57;
 
 fn write_base64_text(text: &str, out: &mut Vec<u8>) {
@@ -224,11 +224,11 @@ impl<'a> AttachmentPart<'a> {
     fn write_content_type(&self, name: &str, out: &mut Vec<u8>) {
         let mut line = HeaderLine::new(out, "Content-Type");
         line.atom(self.content_type.essence);
-        let is_ours = |parameter: &&&str| {
+        let is_left_out = |parameter: &&&str| {
             let name = parameter_name(parameter).split('*').next().unwrap_or_default();
             name.eq_ignore_ascii_case("name") || name.eq_ignore_ascii_case("boundary")
         };
-        for parameter in self.content_type.parameters.iter().filter(|parameter| !is_ours(parameter)) {
+        for parameter in self.content_type.parameters.iter().filter(|parameter| !is_left_out(parameter)) {
             line.glue(";");
             line.atom(parameter);
         }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_pieces_is_encoded_as_in_one() {
+    fn a_text_in_pieces_is_encoded_as_a_whole_one() {
         let long = "x".repeat(70_000);
         for line in [
             "é".to_owned(),
@@ -279,7 +279,7 @@ mod tests {
             for count in [1, 2, 40_000 / line.len().min(40_000)] {
                 let text = format!("{line}\n").repeat(count) + "é";
                 let crlf = text.replace('\n', "\r\n");
-                // The second is clean, so it is not cut into pieces.
+                // The second has CRLF already, so it is not cut into pieces.
                 assert_eq!(written(&TextPart::new("plain", &text)), written(&TextPart::new("plain", &crlf)));
             }
         }
@@ -287,7 +287,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_longer_than_expected(text in "[a =\t\né\u{7f}]{0,300}") {
+        fn no_text_is_longer_than_its_size_hint(text in "[a =\t\né\u{7f}]{0,300}") {
             written(&TextPart::new("plain", &text));
         }
     }

@@ -263,7 +263,7 @@ impl Findings {
             return Err(RawProblem::MessageId);
         }
         let text = encode_field(field);
-        // Only an address can be that long, because it is not folded.
+        // Only an address can make a line that long: everything else is folded.
         if check_lines(&text).is_err() {
             let line = bytes[..field.start].split(|b| *b == b'\n').count();
             return Err(RawProblem::LineTooLong { line });
@@ -278,7 +278,7 @@ impl Findings {
         Ok(())
     }
 
-    /// Reads a field; `place` is its position in the message.
+    /// Reads a field; `range` is its position in the message.
     fn read(
         &mut self,
         field: &Field<'_>,

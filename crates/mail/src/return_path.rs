@@ -34,9 +34,9 @@ impl ReturnPathKey {
         let mut ids = Vec::with_capacity(16);
         push_varint(server_id.0 as u64, &mut ids);
         push_varint(message_id.0 as u64, &mut ids);
-        let named = format!("{token}-{}", base32::encode(&ids));
-        let mac = self.mac(&named.to_ascii_lowercase());
-        named + &mac
+        let payload = format!("{token}-{}", base32::encode(&ids));
+        let mac = self.mac(&payload.to_ascii_lowercase());
+        payload + &mac
     }
 
     /// Message of a return path; `None` if this key did not create it. Ignores letter case: relays change it.
@@ -45,11 +45,11 @@ impl ReturnPathKey {
             return None;
         }
         let text = local_part.to_ascii_lowercase();
-        let (named, mac) = text.split_at_checked(text.len().checked_sub(MAC_DIGITS)?)?;
-        if !bool::from(self.mac(named).as_bytes().ct_eq(mac.as_bytes())) {
+        let (payload, mac) = text.split_at_checked(text.len().checked_sub(MAC_DIGITS)?)?;
+        if !bool::from(self.mac(payload).as_bytes().ct_eq(mac.as_bytes())) {
             return None;
         }
-        let (_, ids) = named.rsplit_once('-')?;
+        let (_, ids) = payload.rsplit_once('-')?;
         let ids = base32::decode(ids)?;
         let mut rest = ids.as_slice();
         let server_id = ServerId(take_varint(&mut rest)? as i64);
@@ -58,10 +58,10 @@ impl ReturnPathKey {
     }
 
     /// MAC over the text instead of the ids, so that no two texts share one.
-    fn mac(&self, named: &str) -> String {
+    fn mac(&self, payload: &str) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(PURPOSE);
-        context.update(named.as_bytes());
+        context.update(payload.as_bytes());
         base32::encode(&context.sign().as_ref()[..MAC_BYTES])
     }
 }
@@ -134,23 +134,26 @@ mod tests {
 
     #[test]
     fn a_mac_for_another_purpose_is_refused() {
-        let named = "ab3de5fg7hi9jk1l-aebq";
-        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]), named.as_bytes());
-        let forged = format!("{named}{}", base32::encode(&tag.as_ref()[..MAC_BYTES]));
+        let payload = "ab3de5fg7hi9jk1l-aebq";
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]), payload.as_bytes());
+        let forged = format!("{payload}{}", base32::encode(&tag.as_ref()[..MAC_BYTES]));
         assert_eq!(key().parse(&forged), None);
-        assert!(key().parse(&format!("{named}{}", key().mac(named))).is_some(), "the rest of it was right");
+        assert!(
+            key().parse(&format!("{payload}{}", key().mac(payload))).is_some(),
+            "the rest of it was right"
+        );
     }
 
     proptest! {
         #[test]
-        fn created_tokens_are_recognised(server in 0..=LARGEST_ID, message in 0..=LARGEST_ID, token in "[A-Za-z0-9]{16}") {
+        fn created_return_paths_are_recognised(server in 0..=LARGEST_ID, message in 0..=LARGEST_ID, token in "[A-Za-z0-9]{16}") {
             let text = key().local_part(ServerId(server), MessageId(message), &MessageToken(token));
             prop_assert!(text.len() <= LOCAL_PART_BYTES_MAX);
             prop_assert_eq!(key().parse(&text), Some((ServerId(server), MessageId(message))));
         }
 
         #[test]
-        fn strangers_are_refused(text in "\\PC{0,70}") {
+        fn random_texts_are_refused(text in "\\PC{0,70}") {
             prop_assert_eq!(key().parse(&text), None);
         }
     }

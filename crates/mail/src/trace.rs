@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_who_took_the_message_how_and_when() {
+    fn received_says_which_host_took_the_message_how_and_when() {
         let hostname = DomainName::parse("mx1.example.com").unwrap();
         let at = Timestamp::parse_rfc3339("2026-11-15T03:00:00.25Z").unwrap();
         let value = |field: String| field["Received: ".len()..].replace("\r\n", "");

@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn one_changed_character_anywhere_is_refused() {
-        // Three lengths: base64 has one, two or no spare bits at the end.
+        // Three lengths: the last group of base64 has one, two or three bytes.
         for target in ["https://example.com/", "https://example.com/a", "https://example.com/ab"] {
             let text = key().token(ServerId(81), MessageId(123_456_789), &click(target));
             assert!(key().parse(&text).is_some());
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_target_is_known_again() {
+    fn the_longest_target_is_recognised() {
         let target = click(&format!("https://{}", "x".repeat(TARGET_BYTES_MAX - 8)));
         let text = key().token(ServerId(LARGEST_ID), MessageId(LARGEST_ID), &target);
         assert_eq!(key().parse(&text).unwrap().kind, target);
@@ -182,7 +182,7 @@ mod tests {
         }
 
         #[test]
-        fn strangers_are_refused(text in "[A-Za-z0-9_-]{0,200}") {
+        fn random_texts_are_refused(text in "[A-Za-z0-9_-]{0,200}") {
             prop_assert_eq!(key().parse(&text), None);
         }
     }

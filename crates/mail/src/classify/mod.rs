@@ -55,7 +55,7 @@ pub fn classify_in(phase: Phase, reply: &Reply) -> Verdict<'static> {
     built_in().judge(reply, Some(phase)).in_reply_to(phase, reply.enhanced())
 }
 
-/// The rules of `rules/replies.toml`: constant, read once, as the text in the program.
+/// The rules of `rules/replies.toml`, which is compiled into the program; parsed at the first use.
 pub fn built_in() -> &'static RuleTable {
     static TABLE: LazyLock<RuleTable> = LazyLock::new(|| {
         RuleTable::parse(include_str!("../../rules/replies.toml"))

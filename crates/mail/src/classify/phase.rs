@@ -87,25 +87,25 @@ mod tests {
 
     #[test]
     fn a_policy_before_rcpt_is_about_the_source_address() {
-        let said = |phase, text| classify_in(phase, &Reply::parse(text).unwrap()).signal;
+        let signal = |phase, text| classify_in(phase, &Reply::parse(text).unwrap()).signal;
         let policies =
             ["550 5.7.1 Message rejected", "554 Access denied", "550 5.7.1 No spam here", "421 4.7.0 Bye"];
         for text in policies {
-            assert_eq!(said(Phase::Greeting, text), Some(Signal::Reputation), "{text}");
-            assert_eq!(said(Phase::MailFrom, text), Some(Signal::Reputation), "{text}");
-            assert!(said(Phase::Recipient, text) != Some(Signal::Reputation), "{text}");
+            assert_eq!(signal(Phase::Greeting, text), Some(Signal::Reputation), "{text}");
+            assert_eq!(signal(Phase::MailFrom, text), Some(Signal::Reputation), "{text}");
+            assert!(signal(Phase::Recipient, text) != Some(Signal::Reputation), "{text}");
         }
-        assert_eq!(said(Phase::Greeting, "554 mx.example.com"), Some(Signal::Reputation));
-        assert_eq!(said(Phase::MailFrom, "421 Too many connections"), Some(Signal::TooManyConnections));
+        assert_eq!(signal(Phase::Greeting, "554 mx.example.com"), Some(Signal::Reputation));
+        assert_eq!(signal(Phase::MailFrom, "421 Too many connections"), Some(Signal::TooManyConnections));
         // A refused password is our configuration's matter.
         assert_ne!(
-            said(Phase::Greeting, "535 5.7.8 Authentication credentials invalid"),
+            signal(Phase::Greeting, "535 5.7.8 Authentication credentials invalid"),
             Some(Signal::Reputation)
         );
-        assert_eq!(said(Phase::MailFrom, "553 Sender address rejected: not owned by user"), None);
+        assert_eq!(signal(Phase::MailFrom, "553 Sender address rejected: not owned by user"), None);
     }
 
-    /// Postfix says it at RCPT, where it says everything.
+    /// Postfix refuses a client in reply to RCPT, because it delays its refusals until then.
     #[test]
     fn a_refused_client_is_about_the_source_address_in_every_phase() {
         for text in [
@@ -122,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_behind_unknown_user_kills_no_address() {
-        let said = |phase, text| classify_in(phase, &Reply::parse(text).unwrap());
-        assert!(said(Phase::Recipient, "550 user unknown").hard);
-        assert!(!said(Phase::Data, "550 user unknown").hard);
-        assert!(said(Phase::Data, "550 5.1.1 user unknown").hard);
+    fn user_unknown_after_data_is_hard_only_with_a_code_that_confirms_it() {
+        let verdict = |phase, text| classify_in(phase, &Reply::parse(text).unwrap());
+        assert!(verdict(Phase::Recipient, "550 user unknown").hard);
+        assert!(!verdict(Phase::Data, "550 user unknown").hard);
+        assert!(verdict(Phase::Data, "550 5.1.1 user unknown").hard);
     }
 }

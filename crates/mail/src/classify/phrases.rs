@@ -75,8 +75,8 @@ impl Found {
     }
 }
 
-/// A position between two ASCII letters or digits is not an edge. Others are ignored: Chinese and Japanese have no
-/// spaces.
+/// Whether a position is not between two ASCII letters or digits. Letters beyond ASCII do not count: Chinese and
+/// Japanese have no spaces.
 fn is_edge(text: &str, at: usize) -> bool {
     let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
@@ -86,21 +86,21 @@ fn is_edge(text: &str, at: usize) -> bool {
 /// Lower case, single spaces, plain apostrophes, addresses as `@`.
 fn normalise(text: &str) -> String {
     let text = text.to_lowercase().replace(['\u{2018}', '\u{2019}', '`'], "'");
-    let mut short = String::with_capacity(text.len());
+    let mut without_addresses = String::with_capacity(text.len());
     let mut rest = text.as_str();
     while let Some(at) = rest.find('@') {
         let (before, after) = (&rest[..at], &rest[at + 1..]);
         let local_bytes: usize = before.chars().rev().take_while(|c| is_local(*c)).map(char::len_utf8).sum();
         let domain_end = after.find(|c: char| !is_domain(c)).unwrap_or(after.len());
-        short.push_str(&before[..before.len() - local_bytes]);
-        short.push('@');
+        without_addresses.push_str(&before[..before.len() - local_bytes]);
+        without_addresses.push('@');
         rest = &after[domain_end..];
     }
-    short.push_str(rest);
-    let short = ["<@>", "'@'", "\"@\"", "[@]", "(@)"]
+    without_addresses.push_str(rest);
+    let without_addresses = ["<@>", "'@'", "\"@\"", "[@]", "(@)"]
         .into_iter()
-        .fold(short, |text, wrapped| text.replace(wrapped, "@"));
-    short.split_whitespace().collect::<Vec<_>>().join(" ")
+        .fold(without_addresses, |text, wrapped| text.replace(wrapped, "@"));
+    without_addresses.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Not all characters of RFC 5321: `/`, `?` and `=` would include the URL of a help page.

@@ -125,7 +125,7 @@ fn split_enhanced(line: &str) -> Option<(EnhancedCode, &str)> {
     Some((EnhancedCode::parse(word.trim_end_matches([':', ',', '.', ';']))?, rest))
 }
 
-/// qmail and its children put it at the end: `sorry, no mailbox here by that name (#5.1.1)`.
+/// qmail and its successors put the code at the end: `sorry, no mailbox here by that name (#5.1.1)`.
 fn find_qmail_code(text: &str) -> Option<EnhancedCode> {
     text.match_indices("(#").find_map(|(at, _)| {
         let inside = &text[at + 2..];
@@ -134,7 +134,7 @@ fn find_qmail_code(text: &str) -> Option<EnhancedCode> {
     })
 }
 
-/// If lines were joined before, codes such as `550-5.7.26` remain in the middle of sentences.
+/// Removes codes such as `550-5.7.26` from the middle of sentences, where they remain if the lines were joined before.
 fn without_repeats(text: String, code: u16, enhanced: Option<EnhancedCode>) -> String {
     let Some(enhanced) = enhanced else { return text };
     ['-', ' '].into_iter().fold(text, |text, separator| {

@@ -141,7 +141,7 @@ impl Rule {
         let permanent = self.permanent && reply.code() >= 500;
         let can_be_hard = self.hard && permanent;
         let is_proven = self.proof.is_empty() || has_code(&self.proof, reply);
-        // A host without such a user may also reply 5.7.1, but then its text must be clear.
+        // A policy code (x.7.x) contradicts a text that needs proof, even at RCPT.
         let is_policy = reply.enhanced().is_some_and(|code| code.subject == 7);
         Verdict {
             class: self.class,

@@ -58,7 +58,7 @@ pub(super) struct RuleEntry {
     pub(super) throttle: Option<bool>,
     /// Overrides the signal of the class.
     pub(super) signal: Option<Signal>,
-    /// Hard only with one of these enhanced codes, or in reply to RCPT.
+    /// Hard only with one of these enhanced codes, or in reply to RCPT unless the code is x.7.x.
     #[serde(default)]
     pub(super) proof: Vec<String>,
     #[serde(default)]

@@ -148,8 +148,8 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSumm
                 path.push(tag);
                 value.clear();
             }
-            Event::Text(words) if value.len() < NAME_BYTES_MAX => value.push_str(&words.xml10_content()),
-            Event::CData(words) if value.len() < NAME_BYTES_MAX => value.push_str(&words.xml10_content()),
+            Event::Text(text) if value.len() < NAME_BYTES_MAX => value.push_str(&text.xml10_content()),
+            Event::CData(text) if value.len() < NAME_BYTES_MAX => value.push_str(&text.xml10_content()),
             Event::GeneralRef(entity) if value.len() < NAME_BYTES_MAX => {
                 // The five entities of XML itself and numbers; entities defined by the document are ignored.
                 match entity.resolve_char_ref().map_err(|_| damaged)? {
@@ -178,7 +178,8 @@ impl Builder {
             Begin, Count, DateRange, Disposition, Dkim, Domain, End, HeaderFrom, Identifiers, OrgName, P,
             PolicyEvaluated, PolicyPublished, Record, ReportId, ReportMetadata, Row, SourceIp, Spf,
         };
-        let number = || value.parse().map_err(|_| ReportProblem::Damaged("a number of the report is none"));
+        let number =
+            || value.parse().map_err(|_| ReportProblem::Damaged("a number in the report is invalid"));
         let passes = || value.eq_ignore_ascii_case("pass");
         match path {
             [ReportMetadata, OrgName] => self.organisation = shorten(value),

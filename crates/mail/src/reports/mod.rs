@@ -1,4 +1,4 @@
-//! Reports that receivers send about a domain: DMARC aggregates (RFC 7489) and TLS reports (RFC 8460), summed up.
+//! Reports of other mail systems about a domain: DMARC aggregates (RFC 7489) and TLS reports (RFC 8460), summed up.
 //!
 //! They come compressed from outside. A report is unpacked and parsed as a stream; every byte is first charged to an
 //! [`UnpackBudget`], one for all attachments of a message. A decompression bomb is distinguished from a damaged report,

@@ -19,7 +19,7 @@ pub(super) struct ReportText<'a, R> {
     file_bytes_left: usize,
     /// The problem to report if the file is larger.
     beyond_file: ReportProblem,
-    /// Bytes until the next call of `start_piece`.
+    /// Bytes that the parser may still read until the next call of `start_piece`.
     piece_bytes_left: usize,
     decoder: Decoder,
     raw: Box<[u8]>,

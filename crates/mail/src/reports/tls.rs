@@ -11,9 +11,9 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use super::text::ReportText;
 use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
 
-/// Longest document; a report sums up one day of one receiver in a few kilobytes.
+/// Longest document; a report sums up one day in a few kilobytes.
 const JSON_BYTES_MAX: usize = 2 << 20;
-/// Maximum number of policies of a report, which has one for each domain; a receiver of ours has few.
+/// Maximum number of policies of a report, which has one for each domain that it is about.
 const POLICIES_MAX: usize = 100;
 /// Maximum number of result types that are kept; RFC 8460 4.3 defines about twenty.
 const FAILURE_TYPES_MAX: usize = 50;
@@ -143,7 +143,7 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<TlsSummar
     let report: Report =
         serde_json::from_str(&json).map_err(|_| ReportProblem::Damaged("the JSON is not a TLS report"))?;
     let time = |text: &str| {
-        Timestamp::parse_rfc3339(text).ok_or(ReportProblem::Damaged("a time of the report is none"))
+        Timestamp::parse_rfc3339(text).ok_or(ReportProblem::Damaged("a time in the report is invalid"))
     };
     Ok(Some(TlsSummary {
         organisation: shorten(&report.organization_name),

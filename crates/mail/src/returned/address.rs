@@ -53,7 +53,7 @@ fn skip_codes(line: &str) -> &str {
     };
     match line.split_once(' ') {
         Some((word, rest)) if is_code(word) => match rest.split_once(' ') {
-            Some((word, rest)) if crate::classify::EnhancedCode::parse(word).is_some() => rest,
+            Some((word, after)) if crate::classify::EnhancedCode::parse(word).is_some() => after,
             _ => rest,
         },
         _ => line,
@@ -68,7 +68,7 @@ pub(super) fn is_address(text: &str) -> bool {
         && domain.starts_with(char::is_alphanumeric)
 }
 
-/// Whether it is an address under which mail systems write.
+/// Whether an address is one from which mail systems send notices.
 pub(super) fn is_daemon(address: &str) -> bool {
     let local = address.split('@').next().unwrap_or(address).to_ascii_lowercase();
     let local: String = local.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_systems_have_names_of_their_own() {
+    fn addresses_of_mail_systems_are_recognised() {
         assert!(is_daemon("MAILER-DAEMON@x.example") && is_daemon("Mail.Delivery.System@x.example"));
         assert!(!is_daemon("jo@postmaster.example"));
     }

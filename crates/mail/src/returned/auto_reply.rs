@@ -3,7 +3,7 @@
 use super::parts::Parts;
 use super::{ReturnedKind, ReturnedRecipient};
 
-/// Beginnings of subjects, or of the text after the first colon or bracket; in lower case.
+/// Beginnings of subjects, or of the text after a colon, bracket or hyphen; in lower case.
 const SUBJECTS: &[&str] = &[
     "auto:",
     "auto-reply",

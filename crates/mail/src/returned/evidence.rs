@@ -45,7 +45,8 @@ struct Facts {
     is_expired: bool,
     /// The best available enhanced code, possibly from the Status field.
     enhanced: Option<EnhancedCode>,
-    /// The best enhanced code that is not from text for people, which proves nothing about a recipient.
+    /// The best enhanced code of a reply or of the Status field. Not one that only the text for people has (`#5.1.1`):
+    /// that proves nothing about a recipient.
     coded: Option<EnhancedCode>,
 }
 
@@ -59,20 +60,21 @@ impl Evidence<'_> {
     pub(super) fn judge(mut self, kind: ReturnedKind, recipient: Option<String>) -> ReturnedRecipient {
         let section = refusals_only(self.section);
         let notice = if self.is_general() { refusals_only(self.notice) } else { String::new() };
-        let field = self.status;
+        let status_field = self.status;
         self.status =
             self.status.or_else(|| find_hash_marked(&section)).or_else(|| find_hash_marked(&notice));
+        // The quoted reply of the most reliable text counts.
         let in_diagnostic = find_reply(self.diagnostic);
         let in_section = find_reply(&section);
         let in_notice = find_reply(&notice).filter(|_| in_section.is_none());
         let quoted = in_diagnostic.or(in_section).or(in_notice);
         let code = quoted.map(|quoted| quoted.code);
-        let words = |quoted: Option<Quoted<'_>>| quoted.map_or("", |quoted| quoted.text).to_owned();
+        let text_of = |quoted: Option<Quoted<'_>>| quoted.map_or("", |quoted| quoted.text).to_owned();
         let from_diagnostic =
-            if in_diagnostic.is_some() { words(in_diagnostic) } else { self.diagnostic.to_owned() };
-        let texts = [from_diagnostic, words(in_section), section.clone(), words(in_notice)];
-        let answers = quoted.filter(|quoted| names_recipient(quoted.text, recipient.as_deref()));
-        let phase = self.phase(recipient.as_deref()).or(answers.map(|_| Phase::Recipient));
+            if in_diagnostic.is_some() { text_of(in_diagnostic) } else { self.diagnostic.to_owned() };
+        let texts = [from_diagnostic, text_of(in_section), section.clone(), text_of(in_notice)];
+        let reply_to_rcpt = quoted.filter(|quoted| names_recipient(quoted.text, recipient.as_deref()));
+        let phase = self.phase(recipient.as_deref()).or(reply_to_rcpt.map(|_| Phase::Recipient));
         let judged = self.first_clear(code, phase, &texts, &notice);
         let in_quoted = || quoted.and_then(|quoted| find_enhanced(quoted.text));
         let enhanced = judged
@@ -81,7 +83,7 @@ impl Evidence<'_> {
             .or_else(|| find_enhanced(self.diagnostic))
             .or_else(in_quoted)
             .or(self.status);
-        let coded = find_enhanced(self.diagnostic).or_else(in_quoted).or(field);
+        let coded = find_enhanced(self.diagnostic).or_else(in_quoted).or(status_field);
         let facts = Facts { enhanced, coded, is_expired: self.is_expired() };
         let (class, hard) = weigh(kind, &judged, code, facts, phase);
         let class = self.category.filter(|_| judged.verdict.vague).unwrap_or(class);
@@ -101,7 +103,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether statements about others, or about all, apply to this recipient too.
+    /// Whether the text of the whole notice applies to this recipient.
     fn is_general(&self) -> bool {
         self.is_alone || self.section.trim().is_empty()
     }
@@ -111,8 +113,8 @@ impl Evidence<'_> {
     fn is_expired(&self) -> bool {
         let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
         let notice = if self.is_general() { self.notice } else { "" };
-        let words = [self.diagnostic, self.section, notice].map(str::to_lowercase);
-        let says = |phrase: &str| words.iter().any(|words| words.contains(phrase));
+        let texts = [self.diagnostic, self.section, notice].map(str::to_lowercase);
+        let says = |phrase: &str| texts.iter().any(|text| text.contains(phrase));
         self.is_final && (is_coded || EXPIRED.into_iter().any(says))
     }
 
@@ -174,13 +176,13 @@ fn weigh(
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
-    // If Exim itself reports no route, the domain has none. A remote host means the user.
+    // If Exim itself reports an unroutable address, the domain has no route. A remote host means the user.
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
     let in_phase = phase.map(|phase| verdict.in_reply_to(phase, enhanced));
     let is_doubtful = is_dead && in_phase.is_some_and(|other| other.class != verdict.class);
-    // 5.7.1 is a rule of the receiver; a host without the user would say so.
+    // x.7.0 and x.7.1 are policies of the receiver; a host without the user would say so.
     let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
@@ -205,17 +207,17 @@ fn weigh(
     (verdict.class, hard)
 }
 
-fn is_unroutable(words: &str) -> bool {
-    let words = words.to_ascii_lowercase();
-    ["unrouteable address", "unroutable address"].iter().any(|phrase| words.contains(phrase))
+fn is_unroutable(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["unrouteable address", "unroutable address"].iter().any(|phrase| text.contains(phrase))
 }
 
 /// Whether a reply begins with the recipient, as Postfix (`<jo@example.com>: …`) and Sendmail (`<jo@example.com>... …`)
 /// begin their replies to RCPT. After DATA they name the command, the client or nobody.
 fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     let Some(recipient) = recipient else { return false };
-    let words = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());
-    let named = words.strip_prefix('<').and_then(|words| words.split_once('>'));
+    let text = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());
+    let named = text.strip_prefix('<').and_then(|text| text.split_once('>'));
     named.is_some_and(|(address, rest)| {
         address.eq_ignore_ascii_case(recipient) && (rest.starts_with(':') || rest.starts_with("..."))
     })
@@ -224,24 +226,25 @@ fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
 /// Whether a refusal of the recipient is temporary only by its code, while code and text both say that there is no such
 /// user. Some receivers are configured so; a sender that has given up got this reply for days.
 fn is_unknown_for_long(reply: &Reply) -> bool {
-    let is_unknown = |words: &Reply| {
-        let verdict = classify(words);
+    let is_unknown = |reply: &Reply| {
+        let verdict = classify(reply);
         verdict.class == BounceClass::BadMailbox && verdict.hard && !verdict.vague
     };
     reply.code() < 500
         && reply.enhanced().is_some_and(|code| (code.subject, code.detail) == (1, 1))
-        && Reply::new(550, reply.text()).is_ok_and(|words| is_unknown(&words))
+        && Reply::new(550, reply.text()).is_ok_and(|permanent| is_unknown(&permanent))
 }
 
 /// Only the refusals of a session transcript: the reporting host's own remarks are guesses, and extensions such as
 /// `250-STARTTLS` refuse nothing.
 fn refusals_only<'a>(section: &'a str) -> String {
-    // The second is Postfix's report to its postmaster, the third MDaemon's, with the time before it.
-    let answer = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));
-    let timed = |line: &'a str| line.split_once(" <-- ").map(|(_, answer)| answer);
-    let refusals =
-        section.lines().map(str::trim_start).filter_map(|line| answer(line).or_else(|| timed(line)));
+    // `Out: ` is of Postfix's report to its postmaster, ` <-- ` of MDaemon, with the time before it.
+    let reply = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));
+    let timed_reply = |line: &'a str| line.split_once(" <-- ").map(|(_, reply)| reply);
+    let replies =
+        section.lines().map(str::trim_start).filter_map(|line| reply(line).or_else(|| timed_reply(line)));
+    // 503 (bad sequence of commands) only follows an earlier refusal.
     let is_refusal = |line: &&str| line.starts_with(['4', '5']) && !line.starts_with("503");
-    let refusals: Vec<&str> = refusals.filter(is_refusal).collect();
+    let refusals: Vec<&str> = replies.filter(is_refusal).collect();
     if refusals.is_empty() { section.to_owned() } else { refusals.join("\n") }
 }

@@ -36,7 +36,7 @@ pub(super) fn read(parts: &Parts) -> Option<DeliveryStatus> {
     let from_part = parts.status.as_deref().map(parse);
     from_part.filter(|status| !status.groups.is_empty()).or_else(|| {
         let mut status = parse(&parts.notice);
-        // Text may look like fields: only a group that names a recipient and a result counts.
+        // Text may look like fields: only a group that names a recipient and has another field counts.
         status.groups.retain(|group| group.any_recipient().is_some() && group.0.len() > 1);
         (!status.groups.is_empty()).then_some(status)
     })
@@ -91,8 +91,8 @@ impl DeliveryStatus {
 }
 
 impl RecipientFields {
-    /// Kind of the report; `None` for a success. Without a known `Action` and a successful `Status`, `is_delay` (from the text
-    /// of the notice) decides.
+    /// Kind of the report; `None` for a success. If `Action` is unknown and `Status` is not a success, `is_delay` (from
+    /// the text of the notice) decides.
     pub(super) fn kind(&self, is_delay: bool) -> Option<ReturnedKind> {
         let action = self.find("action").unwrap_or_default().to_ascii_lowercase();
         let status = self.find("status").unwrap_or_default();
@@ -107,7 +107,7 @@ impl RecipientFields {
         }
     }
 
-    /// The address that the sender used, if the notice names it.
+    /// The first complete address among the original and the final recipient, else whatever is named first.
     pub(super) fn recipient(&self) -> Option<String> {
         self.addresses().find(|found| address::is_address(found)).or_else(|| self.any_recipient())
     }
@@ -125,14 +125,14 @@ impl RecipientFields {
         EnhancedCode::parse(self.find("status")?.split_whitespace().next()?)
     }
 
-    /// The diagnostic text without its type prefix. Notes and Postfix use types of their own; their texts are accepted
-    /// too.
+    /// The diagnostic text without its type prefix. HCL Notes and Postfix use types of their own; their texts are
+    /// accepted too.
     pub(super) fn diagnostic(&self) -> &str {
         let diagnostic = self.find("diagnostic-code").map(untyped).unwrap_or_default();
         // Messaging Server and PowerMTA explain the status after it.
         let explained = || self.find("status").and_then(|status| status.split_once('('));
         if diagnostic.is_empty() {
-            explained().map_or("", |(_, words)| words.trim_end_matches(')'))
+            explained().map_or("", |(_, explanation)| explanation.trim_end_matches(')'))
         } else {
             diagnostic
         }

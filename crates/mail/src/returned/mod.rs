@@ -122,11 +122,11 @@ pub fn read(message: &[u8]) -> Returned {
     let recipients = feedback::read(&parts)
         .or_else(|| notification::read(&parts))
         .or_else(|| read_status_fields(&parts))
-        .or_else(|| read_words(&parts))
+        .or_else(|| read_notice_text(&parts))
         .or_else(|| auto_reply::read(&parts))
         .unwrap_or_else(|| vec![ReturnedRecipient::without_refusal(ReturnedKind::Other, None)]);
     Returned {
-        // One failed recipient makes it a bounce, even if others are only delayed.
+        // The kind that is declared first wins: one failed recipient makes it a bounce, even if others are only delayed.
         kind: recipients
             .iter()
             .map(|one| one.kind)
@@ -172,8 +172,8 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     Some(found)
 }
 
-/// Parses notices without status fields. `None` if it does not look like one.
-fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
+/// Reads a notice without status fields. `None` if the message does not look like a notice.
+fn read_notice_text(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     if !notice::is_notice(parts) {
         return None;
     }
@@ -199,7 +199,6 @@ fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
 }
 
 impl ReturnedRecipient {
-    /// A recipient without a refusal.
     fn without_refusal(kind: ReturnedKind, recipient: Option<String>) -> Self {
         Self {
             recipient,

@@ -1,4 +1,4 @@
-//! Texts of mail systems for people: whether they report a failure or a delay, and where the original begins.
+//! Recognises notices of mail systems by their subject and text for people, and whether they report a delay.
 
 use super::parts::Parts;
 use super::quoted::find_reply;
@@ -161,14 +161,14 @@ pub(super) fn is_notice(parts: &Parts) -> bool {
     let from = parts.from().map(str::trim);
     let is_daemon = from.is_some_and(|from| from.is_empty() || from == "<>" || address::is_daemon(from));
     let subject = parts.subject().to_lowercase();
-    let tells_failure = FAILURE_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
-    let words = parts.explanation().to_lowercase();
-    let says_failure = FAILURE_WORDS.iter().any(|phrase| words.contains(phrase));
-    let has_proof = !parts.original.is_empty() || find_reply(&parts.notice).is_some() || says_failure;
-    // Some use any name and subject, but they enclose the message and give a reason.
-    let returns_original = says_failure && parts.is_original_enclosed;
+    let subject_says_failure = FAILURE_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
+    let text = parts.explanation().to_lowercase();
+    let text_says_failure = FAILURE_WORDS.iter().any(|phrase| text.contains(phrase));
+    let has_proof = !parts.original.is_empty() || find_reply(&parts.notice).is_some() || text_says_failure;
+    // Some mail systems use any name and subject, but they enclose the message and give a reason.
+    let returns_original = text_says_failure && parts.is_original_enclosed;
     let is_auto = auto_reply::is_auto_subject(&subject);
-    let signs = [is_daemon, tells_failure && !is_auto, has_proof, returns_original && !is_auto];
+    let signs = [is_daemon, subject_says_failure && !is_auto, has_proof, returns_original && !is_auto];
     parts.headers.has("x-failed-recipients") || signs.into_iter().filter(|sign| *sign).count() > 1
 }
 

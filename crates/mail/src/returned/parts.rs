@@ -53,30 +53,31 @@ impl Parts {
                     parts.is_original_enclosed = true;
                     parts.set_original(&leaf.content());
                 }
+                // A second original is not text for people.
                 "text/rfc822-headers" => {}
                 "text/html" => {
                     html = html.or_else(|| Some(html_to_text(cut(&leaf.text(), NOTICE_BYTES_MAX))));
                 }
                 // A multipart without its own boundary is treated as text.
                 essence if essence.starts_with("text/") || essence.starts_with("multipart/") => {
-                    parts.add_words(&leaf.text());
+                    parts.add_text(&leaf.text());
                 }
                 _ => {}
             }
         }
         if let Some(html) = html.filter(|_| parts.notice.trim().is_empty()) {
-            parts.add_words(&html);
+            parts.add_text(&html);
         }
         parts
     }
 
     /// Adds text for people. Text after the original belongs to the original.
-    fn add_words(&mut self, text: &str) {
-        let (words, original) = original::split_original(cut(text, NOTICE_BYTES_MAX));
-        if !self.original.is_empty() || self.notice.len() + words.len() > NOTICE_BYTES_MAX {
+    fn add_text(&mut self, text: &str) {
+        let (notice, original) = original::split_original(cut(text, NOTICE_BYTES_MAX));
+        if !self.original.is_empty() || self.notice.len() + notice.len() > NOTICE_BYTES_MAX {
             return;
         }
-        self.notice.push_str(words);
+        self.notice.push_str(notice);
         self.notice.push_str("\n\n");
         self.set_original(original.trim_start().as_bytes());
     }

@@ -13,7 +13,8 @@ const LEADS: [&str; 7] = [
     "while sending ",
 ];
 
-const WORDS: [(&str, Phase); 10] = [
+/// Names of the command after one of `LEADS`.
+const COMMANDS: [(&str, Phase); 10] = [
     ("ehlo", Phase::Greeting),
     ("helo", Phase::Greeting),
     ("lhlo", Phase::Greeting),
@@ -26,7 +27,7 @@ const WORDS: [(&str, Phase); 10] = [
     ("data", Phase::Data),
 ];
 
-/// Phrases that name the command without any of these words, of Postfix, Yahoo, Messaging Server, qmail, MailEnable and
+/// Phrases that name the command without one of `LEADS`, of Postfix, Yahoo, Messaging Server, qmail, MailEnable and
 /// Cisco.
 const PHRASES: [(&str, Phase); 13] = [
     ("refused to talk to me", Phase::Greeting),
@@ -68,7 +69,7 @@ fn phase_at(rest: &str) -> Option<Phase> {
     let is_there = |word: &str| {
         rest.strip_prefix(word).is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_alphanumeric()))
     };
-    WORDS.iter().find(|(word, _)| is_there(word)).map(|(_, phase)| *phase)
+    COMMANDS.iter().find(|(word, _)| is_there(word)).map(|(_, phase)| *phase)
 }
 
 /// Finds the command in a transcript: `>>> RCPT To:<…>` and, below it, `<<< 550 …`; MDaemon writes `-->` and `<--`. A

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn enhanced_codes_are_found_alone() {
+    fn enhanced_codes_are_found_as_separate_words() {
         assert_eq!(find_enhanced("no mailbox (#5.1.1 - chkusr)").expect("one").to_string(), "5.1.1");
         assert_eq!(find_enhanced("x 5.2.2 <jo@example.com>... full").expect("one").to_string(), "5.2.2");
         for text in ["5.1.1.2", "v5.1.1", "4.8.5.36", "5.1", "15.1.112.19"] {

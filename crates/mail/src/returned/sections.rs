@@ -51,20 +51,21 @@ pub(super) fn begins_with_recipients(parts: &Parts) -> bool {
     parts.headers.has("x-failed-recipients") || !split(&parts.notice, recipient_test(parts)).is_empty()
 }
 
-/// Whether an address in a notice is neither the author of the original nor of the notice.
+/// A test whether an address in a notice may be a recipient: neither a mail system's nor one of `other_addresses`.
 fn recipient_test(parts: &Parts) -> impl Fn(&str) -> bool {
-    let others = senders(parts);
+    let others = other_addresses(parts);
     move |address| !address::is_daemon(address) && !others.contains(&address.to_lowercase())
 }
 
-/// The section of a recipient; without one, the text about all recipients.
+/// The section of a recipient; its text is empty if there is none.
 fn named_section(recipient: String, sections: &[Section]) -> Section {
     let own = sections.iter().find(|section| section.recipient.eq_ignore_ascii_case(&recipient));
     Section { text: own.map(|section| section.text.clone()).unwrap_or_default(), recipient }
 }
 
-/// The author of the original and the recipients of the notice, which a notice may mention too.
-fn senders(parts: &Parts) -> HashSet<String> {
+/// Addresses that a notice may mention although they are no recipients: the author of the original, and the author and
+/// recipients of the notice.
+fn other_addresses(parts: &Parts) -> HashSet<String> {
     let mut found = parts.original.addresses(&["from", "sender", "reply-to", "return-path", "errors-to"]);
     found.extend(parts.headers.addresses(&["to", "from", "delivered-to", "reply-to"]));
     found.iter().map(|address| address.to_lowercase()).collect()
@@ -120,7 +121,7 @@ struct Sections {
 }
 
 impl Sections {
-    /// Continues the section of an address; returns whether it is new.
+    /// Opens the section of an address, or continues it; returns whether it is new.
     fn open(&mut self, address: &str) -> bool {
         let index = *self.indexes.entry(address.to_lowercase()).or_insert(self.list.len());
         let is_new = index == self.list.len();
@@ -132,11 +133,11 @@ impl Sections {
         is_new
     }
 
-    fn add(&mut self, words: &str) {
+    fn add(&mut self, text: &str) {
         if let Some(section) = self.current.and_then(|at| self.list.get_mut(at))
-            && section.text.len() + words.len() < SECTION_BYTES_MAX
+            && section.text.len() + text.len() < SECTION_BYTES_MAX
         {
-            section.text.push_str(words);
+            section.text.push_str(text);
             section.text.push('\n');
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// References that need no semicolon, unless a letter, a digit or `=` follows (`?a=1&copy=2` has none).
+/// References that need no semicolon, unless a letter, a digit or `=` follows: `?a=1&lt=2` has none.
 const LEGACY: [(&str, char); 4] = [("amp", '&'), ("lt", '<'), ("gt", '>'), ("quot", '"')];
 
 /// Names that occur in URLs. With another name the URL is uncertain.

@@ -16,7 +16,8 @@ use super::target::tracked;
 
 /// Maximum memory of the parser, for unfinished tags and open elements.
 const MEMORY_BYTES_MAX: usize = 8 << 20;
-const LEFT_ALONE: &str = "data-postroad-notrack";
+/// Attribute of links that are not tracked.
+const NO_TRACK_ATTRIBUTE: &str = "data-postroad-notrack";
 
 /// Finds links and the pixel, in the order of the text. Empty if the HTML exceeds the parser's limits.
 pub(super) fn find(
@@ -70,7 +71,7 @@ fn link(
     encoding: &'static Encoding,
     rules: &LinkRules,
 ) -> Option<(Range<usize>, Insertion)> {
-    if element.has_attribute(LEFT_ALONE) {
+    if element.has_attribute(NO_TRACK_ATTRIBUTE) {
         return None;
     }
     // Browsers use the first of two.

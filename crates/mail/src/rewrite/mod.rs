@@ -103,7 +103,7 @@ impl RewritePlan {
         let mut out = Vec::with_capacity(message.len() + message.len() / 8 + links * 256);
         let mut copied = 0;
         for text in &self.texts {
-            let content = self.written(text, personal);
+            let content = self.personal_content(text, personal);
             let encoding = transfer::choose(&content, text.part.encoding);
             if encoding != text.part.encoding {
                 let field = &text.part.encoding_field;
@@ -120,20 +120,21 @@ impl RewritePlan {
         out
     }
 
-    fn written(&self, text: &Text, personal: &Personal<'_>) -> Vec<u8> {
+    /// The content of a text with the recipient's own links and pixel.
+    fn personal_content(&self, text: &Text, personal: &Personal<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.content.len() + text.spots.len() * 160);
         let mut copied = 0;
         for (range, spot) in &text.spots {
             out.extend_from_slice(&text.content[copied..range.start]);
-            out.extend_from_slice(self.put_in(spot, personal).as_bytes());
+            out.extend_from_slice(self.text_to_insert(spot, personal).as_bytes());
             copied = range.end;
         }
         out.extend_from_slice(&text.content[copied..]);
         out
     }
 
-    /// Text to insert. It contains only letters, digits and `-._~:/`, so that it needs no escaping inside any quotes.
-    fn put_in(&self, spot: &Insertion, personal: &Personal<'_>) -> String {
+    /// Text to insert. Its URL contains only letters, digits and `-._~:/`, so that it needs no escaping inside any quotes.
+    fn text_to_insert(&self, spot: &Insertion, personal: &Personal<'_>) -> String {
         let token = |kind: &TrackKind| personal.key.token(personal.server_id, personal.message_id, kind);
         let base = &self.base_url;
         match spot {

@@ -91,7 +91,7 @@ fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPa
     });
 }
 
-/// The boundary of a multipart whose parts may be changed: they are neither signed nor encrypted.
+/// The boundary of a multipart whose parts may be changed: they are neither signed nor encrypted nor enclosed messages.
 fn open_multipart(content_type: &ContentType<'_>) -> Option<String> {
     let subtype = content_type.c_subtype.as_deref().unwrap_or_default().to_ascii_lowercase();
     let is_sealed = matches!(subtype.as_str(), "signed" | "encrypted" | "digest");

@@ -15,6 +15,7 @@ pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {
         .filter(|c| !matches!(c, '\t' | '\r' | '\n'))
         .collect();
     let address = WebAddress::parse(&plain)?;
+    // Percent-encoding may triple the length of a URL that is not ASCII.
     if plain.len() > TARGET_BYTES_MAX / 3 && !plain.is_ascii() || plain.len() > TARGET_BYTES_MAX {
         return None;
     }

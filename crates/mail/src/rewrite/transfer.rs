@@ -9,7 +9,7 @@ use postroad_model::is_crlf;
 
 use super::parts::TransferEncoding;
 
-/// Longest line (RFC 5322 2.1.1), without the line ending.
+/// Longest line with its CR; RFC 5322 2.1.1 allows one byte more.
 const LINE_BYTES_MAX: usize = 998;
 
 /// Decodes a body; `None` if that is not possible.

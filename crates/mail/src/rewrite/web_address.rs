@@ -7,7 +7,7 @@ pub(super) struct WebAddress<'a> {
     pub(super) host: &'a str,
     /// The text from the first `/` up to query and fragment.
     path: &'a str,
-    /// Length of scheme and `://`.
+    /// Position of the host in the URL, after the scheme and any user name.
     pub(super) host_start: usize,
 }
 

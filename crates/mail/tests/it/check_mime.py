@@ -1,4 +1,4 @@
-"""Reads messages with Python's email package and tells what it saw.
+"""Parses messages with Python's email package and prints what it found.
 
 Standard input: a JSON array of base64 texts. Standard output: a JSON array with one object per message.
 """
@@ -10,8 +10,8 @@ import json
 import sys
 
 
-# What this package calls a defect and is meant so: file names beyond ASCII stand in Content-Type as Outlook and Gmail
-# write them, in encoded words between quotes, and local parts beyond ASCII are RFC 6531's.
+# Intended, although this package calls them defects: non-ASCII file names in Content-Type are encoded words between
+# quotes, as Outlook and Gmail write them, and non-ASCII local parts follow RFC 6531.
 INTENDED = {
     "Content-Type": ["encoded word inside quoted string", "missing trailing whitespace after encoded-word"],
     "From": ["local-part contains non-ASCII characters)"],

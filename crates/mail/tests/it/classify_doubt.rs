@@ -1,26 +1,26 @@
-//! A hard verdict puts a living person on the suppression list if it is wrong. These words are near to those that kill an
-//! address and must not, in whatever phase; beside each stand the ones that do.
+//! A wrong hard verdict suppresses the address of a living person. Each test has replies that must not be hard in any
+//! phase, and similar ones that must be.
 
 use postroad_mail::{Reply, ReplyPhase, classify, classify_in};
 
-/// Whether the reply suppresses, in answer to each command and where nobody knows which.
-fn suppresses(reply: &str) -> bool {
+/// Whether the reply is hard in any phase, or if the phase is unknown.
+fn is_hard(reply: &str) -> bool {
     let reply = Reply::parse(reply).unwrap_or_else(|problem| panic!("{reply}: {problem}"));
     classify(&reply).hard || ReplyPhase::ALL.iter().any(|phase| classify_in(*phase, &reply).hard)
 }
 
 #[track_caller]
-fn check(near: &[&str], sure: &[&str]) {
-    for reply in near {
-        assert!(!suppresses(reply), "{reply}");
+fn check(not_hard: &[&str], hard: &[&str]) {
+    for reply in not_hard {
+        assert!(!is_hard(reply), "{reply}");
     }
-    for reply in sure {
-        assert!(suppresses(reply), "{reply}");
+    for reply in hard {
+        assert!(is_hard(reply), "{reply}");
     }
 }
 
 #[test]
-fn an_account_that_cannot_be_had_now_is_not_dead() {
+fn an_unavailable_account_is_not_dead() {
     check(
         &[
             "550 account unavailable",
@@ -46,7 +46,7 @@ fn an_account_that_cannot_be_had_now_is_not_dead() {
 }
 
 #[test]
-fn a_domain_out_of_reach_is_not_a_domain_that_is_gone() {
+fn an_unreachable_domain_is_not_a_missing_one() {
     check(
         &[
             "554 The mail could not be delivered to the recipient because the domain is not reachable.",
@@ -83,9 +83,9 @@ fn a_refusal_of_us_does_not_count_against_the_recipient() {
     );
 }
 
-/// In notices nobody knows what was answered: words that may be about either side need a code.
+/// If the refused command is unknown, as in many notices, these texts may be about the sender or about the recipient.
 #[test]
-fn words_about_either_side_need_a_command_or_a_code() {
+fn texts_that_may_be_about_the_sender_are_hard_only_at_rcpt() {
     for reply in [
         "553 Requested action not taken: mailbox name not allowed",
         "550 Invalid domain",

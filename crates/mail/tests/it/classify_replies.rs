@@ -1,5 +1,5 @@
-//! Replies as receivers of all kinds send them, and what follows from each for message, address and destination. The
-//! samples of the rule file say which rule fires; this says whether the answer is right.
+//! Replies of all kinds of receivers, and the consequences of each for message, address and destination. The samples of
+//! the rule file test which rule matches; this tests whether the verdict is right.
 
 use postroad_mail::{Reply, ReplyPhase, Verdict, classify, classify_in};
 
@@ -242,7 +242,7 @@ fn names_times_commands_and_the_rest() {
 }
 
 #[test]
-fn a_rule_of_the_recipient_is_final_and_slows_nobody() {
+fn a_policy_of_the_recipient_is_final_and_does_not_throttle() {
     check_in_all_phases(
         r"
         policy no 550 5.7.1 TRANSPORT.RULES.RejectMessage; the message was rejected by organization policy
@@ -256,7 +256,7 @@ fn a_rule_of_the_recipient_is_final_and_slows_nobody() {
 }
 
 #[test]
-fn refusals_that_every_attempt_would_meet_are_final_and_slow_nobody() {
+fn refusals_that_every_attempt_would_meet_are_final_and_do_not_throttle() {
     check_in_all_phases(
         r"
         content no 554 5.6.1 Eight bit data not allowed
@@ -288,29 +288,30 @@ fn limits_are_seen_whatever_they_are_called() {
     );
 }
 
-/// The same words in answer to different commands.
+/// The same text in reply to different commands.
 #[test]
-fn the_command_decides_where_the_words_do_not() {
+fn the_refused_command_decides_if_the_text_does_not() {
     use ReplyPhase::{Data, Greeting, MailFrom, Recipient};
-    let said = |phase, text| {
+    // Class, permanent, hard, throttle.
+    let verdict = |phase, text| {
         let verdict = classify_in(phase, &Reply::parse(text).expect("a reply"));
         (verdict.class.as_str(), verdict.permanent, verdict.hard, verdict.throttle)
     };
-    // SIZE is announced with MAIL; a mailbox is full when it was named.
-    assert_eq!(said(MailFrom, "552 Aborted"), ("too_large", true, false, false));
-    assert_eq!(said(Recipient, "552 Aborted"), ("full", false, false, false));
-    // About our host, about the sender, about nothing that is known.
-    assert_eq!(said(Greeting, "554 No"), ("policy", false, false, true));
-    assert_eq!(said(MailFrom, "550 No"), ("policy", true, false, false));
-    assert_eq!(said(Data, "550 No"), ("other", true, false, false));
+    // At MAIL it is about the announced SIZE, at RCPT about the mailbox.
+    assert_eq!(verdict(MailFrom, "552 Aborted"), ("too_large", true, false, false));
+    assert_eq!(verdict(Recipient, "552 Aborted"), ("full", false, false, false));
+    // About our host, about the sender, about something unknown.
+    assert_eq!(verdict(Greeting, "554 No"), ("policy", false, false, true));
+    assert_eq!(verdict(MailFrom, "550 No"), ("policy", true, false, false));
+    assert_eq!(verdict(Data, "550 No"), ("other", true, false, false));
     // A host name at HELO, a domain that does not exist at RCPT.
-    assert_eq!(said(Greeting, "501 Invalid domain name"), ("protocol", true, false, false));
-    assert_eq!(said(Recipient, "550 Invalid domain name"), ("bad_domain", true, true, false));
+    assert_eq!(verdict(Greeting, "501 Invalid domain name"), ("protocol", true, false, false));
+    assert_eq!(verdict(Recipient, "550 Invalid domain name"), ("bad_domain", true, true, false));
     // Greylisting without the word.
-    assert_eq!(said(Recipient, "451 4.7.1 Please try again later"), ("policy", false, false, false));
-    assert_eq!(said(Data, "451 4.7.1 Please try again later"), ("policy", false, false, true));
-    assert_eq!(said(Recipient, "550 User unknown"), ("bad_mailbox", true, true, false));
-    assert_eq!(said(Data, "550 User unknown"), ("policy", true, false, false));
+    assert_eq!(verdict(Recipient, "451 4.7.1 Please try again later"), ("policy", false, false, false));
+    assert_eq!(verdict(Data, "451 4.7.1 Please try again later"), ("policy", false, false, true));
+    assert_eq!(verdict(Recipient, "550 User unknown"), ("bad_mailbox", true, true, false));
+    assert_eq!(verdict(Data, "550 User unknown"), ("policy", true, false, false));
 }
 
 /// Words about destinations, recipients and mailboxes that do not say that the address or the domain does not exist.
@@ -376,7 +377,7 @@ fn a_rejected_recipient_is_tried_again_where_the_reason_may_pass() {
 
 /// The recipient's name is no evidence, whatever it is.
 #[test]
-fn addresses_do_not_decide() {
+fn addresses_in_replies_do_not_decide() {
     check(
         r"
         bad_mailbox gone 550 5.1.1 <spam.detected@example.com>: Recipient address rejected: User unknown

@@ -62,7 +62,7 @@ fn the_basic_code_decides_on_permanence() {
 }
 
 #[test]
-fn words_that_only_seem_to_say_it_kill_no_address_without_proof() {
+fn vague_words_are_hard_only_at_rcpt_or_with_an_enhanced_code() {
     for (words, rule) in [
         ("We have no trace of a user there; the name is not valid", "seems-no-such-user"),
         ("No mail host could be found that serves example.com", "seems-no-such-domain"),

@@ -48,7 +48,7 @@ impl Receiver {
     pub(crate) fn verify(&self, message: &[u8]) -> Vec<DkimResult> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            // No servers: every record is one of ours.
+            // No DNS servers: every record is in the cache.
             let config = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
             let verifier = MessageAuthenticator::new(config, ResolverOpts::default()).unwrap();
             let message = AuthenticatedMessage::parse(message).expect("the message has headers");

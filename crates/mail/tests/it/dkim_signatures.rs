@@ -1,4 +1,4 @@
-//! Signatures of all kinds of messages hold at a receiver, and break when somebody touches the message.
+//! Signatures of all kinds of messages verify at a receiver, and fail if somebody changes the message.
 
 use postroad_mail::{Canonical, DkimKey, Signer, SignerError, dkim_txt};
 use postroad_model::{DomainName, Timestamp};
@@ -46,7 +46,7 @@ const PLAIN: &str = "From: A <a@example.com>\r\nTo: b@example.net\r\nSubject: He
                      Date: Sun, 15 Nov 2026 03:00:00 +0000\r\nMessage-ID: <1@example.com>\r\n\r\nDear B,\r\n\r\nbye.\r\n";
 
 #[test]
-fn two_domains_sign_headers_before_the_message() {
+fn two_domains_sign_headers_added_before_the_message() {
     let mut post = Post::new();
     let host = DkimKey::generate().unwrap();
     post.receiver.publish("pr3", "mx.example.net", &dkim_txt(host.public_spki_der()));
@@ -111,7 +111,7 @@ fn random_messages_verify() {
     let outcome = runner.run(&message, |(fields, lines)| {
         let mut parts = vec!["From: a@example.com\r\n".to_owned()];
         for (name, pieces) in fields {
-            // A line of white space alone is no header to anybody; such messages are not taken in.
+            // No line of white space alone: messages with one are not accepted.
             let value = pieces.concat().replace("\r\n ", "\r\n z").replace("\r\n\t", "\r\n\tz");
             parts.push(format!("{name}: {value}\r\n"));
         }
@@ -127,7 +127,7 @@ fn random_messages_verify() {
 }
 
 #[test]
-fn changes_that_relaxed_forgives_are_forgiven() {
+fn changes_that_the_relaxed_form_ignores_are_accepted() {
     let post = Post::new();
     let sent = String::from_utf8(post.signed(PLAIN.as_bytes())).unwrap();
     for (from, to) in [
@@ -143,7 +143,7 @@ fn changes_that_relaxed_forgives_are_forgiven() {
 }
 
 #[test]
-fn tampering_is_seen() {
+fn changes_of_signed_text_break_both_signatures() {
     let post = Post::new();
     let sent = String::from_utf8(post.signed(PLAIN.as_bytes())).unwrap();
     assert!(post.receiver.accepts(sent.as_bytes()));
@@ -166,9 +166,9 @@ fn tampering_is_seen() {
 }
 
 #[test]
-fn nobody_can_add_a_second_one_of_the_headers_that_readers_see() {
+fn a_second_visible_header_breaks_both_signatures() {
     let post = Post::new();
-    // Also where the message had none to begin with.
+    // Also if the message had no such header.
     for message in [PLAIN, "From: a@example.com\r\n\r\nx\r\n"] {
         let sent = String::from_utf8(post.signed(message.as_bytes())).unwrap();
         for added in
@@ -211,7 +211,7 @@ fn the_same_message_and_moment_give_the_same_bytes() {
 }
 
 #[test]
-fn a_signature_has_lines_of_76_columns_and_the_tags_we_promise() {
+fn a_signature_has_lines_of_76_columns_and_the_expected_tags() {
     let post = Post::new();
     let header = post.rsa.sign(&Canonical::of(PLAIN.as_bytes()), AT);
     assert!(header.ends_with("\r\n") && !header.ends_with("\r\n\r\n"));

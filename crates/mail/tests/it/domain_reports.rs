@@ -148,7 +148,7 @@ fn a_dmarc_report_is_counted_up() {
 }
 
 #[test]
-fn the_packing_is_seen_from_the_bytes() {
+fn the_compression_is_detected_from_the_bytes() {
     let expected = dmarc(read_attachment(DMARC.as_bytes()));
     for file in [zip("isp.example!sender.example!1!2.xml", DMARC.as_bytes()), gzip(DMARC.as_bytes())] {
         for content_type in ["application/zip", "application/octet-stream", "application/x-gzip"] {
@@ -171,7 +171,7 @@ fn a_tls_report_is_counted_up() {
     }
 }
 
-/// A report of that many bytes, hardly compressible: within the ratio, and never at its end.
+/// A report of about this many bytes that never ends. It compresses badly, so that it stays within the ratio.
 fn long_report(bytes: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -197,7 +197,7 @@ fn bombs_are_refused_by_ratio_and_by_size() {
 
 #[test]
 fn all_attachments_of_a_message_share_one_budget() {
-    // Each is no report after all, so the next is looked at.
+    // No attachment turns out to be a report, so all are read.
     let part = |file: &[u8]| {
         let packed = base64::engine::general_purpose::STANDARD.encode(gzip(file));
         format!(
@@ -212,7 +212,11 @@ fn all_attachments_of_a_message_share_one_budget() {
     assert_eq!(budget.bytes_left(), 0);
     let mut budget = UnpackBudget::default();
     assert_eq!(reports::read(message.as_bytes(), &mut budget), Ok(None));
-    assert_eq!(UNPACKED_BYTES_MAX - budget.bytes_left(), 10 * other.len(), "what a reading cost is known");
+    assert_eq!(
+        UNPACKED_BYTES_MAX - budget.bytes_left(),
+        10 * other.len(),
+        "the bytes that were read are charged"
+    );
 }
 
 #[test]
@@ -227,7 +231,7 @@ fn one_endless_element_is_refused_before_it_is_in_memory() {
 }
 
 #[test]
-fn sources_without_number_are_counted_in_the_totals() {
+fn sources_beyond_the_limit_are_counted_in_the_totals() {
     let record = |number: u32| {
         let address = std::net::Ipv4Addr::from_bits(number);
         format!("<record><row><source_ip>{address}</source_ip><count>1</count></row></record>")
@@ -250,8 +254,8 @@ fn entities_of_a_document_are_never_expanded() {
 }
 
 #[test]
-fn damage_is_named_and_other_files_are_none() {
-    for (file, words) in [
+fn damage_is_named_and_other_files_are_no_reports() {
+    for (file, reason) in [
         (DMARC.replace("</feedback>", "").into_bytes(), "breaks off"),
         (DMARC.replace(">42<", "><").into_bytes(), "no id"),
         (DMARC.replace(">10<", ">ten<").into_bytes(), "a number"),
@@ -262,7 +266,7 @@ fn damage_is_named_and_other_files_are_none() {
         (zip("a.xml", DMARC.as_bytes())[..300].to_vec(), "directory"),
     ] {
         let problem = read_attachment(&file).unwrap_err();
-        assert!(problem.to_string().contains(words), "{problem}");
+        assert!(problem.to_string().contains(reason), "{problem}");
     }
     for file in [&b"<html></html>"[..], b"{\"a\":1}", b"%PDF-1.7", b"", &zip("virus.exe", b"MZ"), b"<"] {
         assert!(matches!(read_attachment(file), Ok(None) | Err(ReportProblem::Damaged(_))), "{file:?}");

@@ -184,7 +184,7 @@ fn ambiguous_from_headers_are_refused() {
 }
 
 #[test]
-fn a_header_section_that_somebody_could_end_elsewhere_is_refused() {
+fn lines_that_are_headers_only_to_some_programs_are_refused() {
     for (headers, line) in [
         ("From : a@good.test", 1),
         ("From\t: a@good.test", 1),
@@ -203,7 +203,7 @@ fn a_header_section_that_somebody_could_end_elsewhere_is_refused() {
 }
 
 #[test]
-fn without_a_from_header_there_is_no_message() {
+fn a_message_without_a_from_header_is_refused() {
     assert_eq!(from_of(b"To: a@good.test"), Err(RawProblem::FromMissing));
     assert_eq!(from_of(b"To: a@good.test\r\n\r\nFrom: a@good.test"), Err(RawProblem::FromMissing));
     assert_eq!(from_of(b"\r\nFrom: a@good.test"), Err(RawProblem::NoHeaders));
@@ -216,7 +216,7 @@ fn problems_read_as_sentences() {
 }
 
 proptest! {
-    /// However the pieces are put together: an address outside quotes and comments is reported or all is refused.
+    /// However the pieces are put together: an address outside quotes and comments is reported, or the message is refused.
     #[test]
     fn no_address_goes_unreported(pieces in proptest::collection::vec(
         prop_oneof![

@@ -68,7 +68,7 @@ fn a_blank_message_id_is_replaced() {
 }
 
 #[test]
-fn the_first_of_several_message_ids_is_the_one() {
+fn the_first_of_several_message_ids_counts() {
     let raw = prepared(&format!("Message-ID:\r\n <first@y.test>\r\n{COMPLETE}\r\n"));
     assert_eq!(raw.message_id, "first@y.test");
     assert_eq!(prepared("Message-ID: no brackets\r\nFrom: a@good.test\r\n\r\n").message_id, "no brackets");
@@ -88,7 +88,7 @@ fn private_headers_are_removed_with_their_folds() {
 }
 
 #[test]
-fn requests_in_headers_are_kept_separately() {
+fn control_headers_are_reported_separately() {
     let raw = prepared(&format!(
         "{COMPLETE}X-Postal-Tag: old\r\nX-Postroad-TAG: =?utf-8?q?gr=C3=BCn?=\r\nX-Postroad-Other: a\r\n  b\r\n\r\n"
     ));
@@ -122,7 +122,7 @@ fn senders_are_reported_apart_from_from() {
 }
 
 #[test]
-fn nothing_is_no_message() {
+fn a_message_without_headers_is_refused() {
     for bytes in [&b""[..], b"\r\n", b"\r\nbody", b"\n\n"] {
         assert_eq!(prepare_raw(bytes.into(), &FALLBACK), Err(RawProblem::NoHeaders));
     }

@@ -1,15 +1,15 @@
-//! Returned messages, each with a summary of the parsed result.
+//! Compares parsed returned messages with a summary, and builds notices and reports.
 
 use postroad_mail::returned::{ReturnedRecipient, read};
 
 /// Each recipient as `recipient kind status code class permanent hard`, `-` for what is unknown.
 #[track_caller]
 pub(crate) fn check(message: &str, expected: &[&str]) {
-    let found: Vec<String> = read(message.as_bytes()).recipients.iter().map(line).collect();
+    let found: Vec<String> = read(message.as_bytes()).recipients.iter().map(summary).collect();
     assert_eq!(found, expected, "{message}");
 }
 
-fn line(found: &ReturnedRecipient) -> String {
+fn summary(found: &ReturnedRecipient) -> String {
     let flag = |is_set: bool, name: &'static str| if is_set { name } else { "-" };
     [
         found.recipient.clone().unwrap_or("-".to_owned()),
@@ -23,20 +23,20 @@ fn line(found: &ReturnedRecipient) -> String {
     .join(" ")
 }
 
-/// A notice in plain text, with a copy of the original below the words.
-pub(crate) fn notice(from: &str, subject: &str, words: &str, original: &str) -> String {
+/// A notice in plain text, with a copy of the original below the text.
+pub(crate) fn notice(from: &str, subject: &str, text: &str, original: &str) -> String {
     format!(
-        "Return-Path: <>\r\nFrom: {from}\r\nTo: bounce+1@rp.sender.example\r\nSubject: {subject}\r\n\r\n{words}\r\n{original}\r\n\
+        "Return-Path: <>\r\nFrom: {from}\r\nTo: bounce+1@rp.sender.example\r\nSubject: {subject}\r\n\r\n{text}\r\n{original}\r\n\
          From: news@sender.example\r\nTo: jo@example.com\r\nMessage-ID: <1@sender.example>\r\nSubject: Hello\r\n\r\nHello\r\n"
     )
 }
 
 /// A multipart/report with status fields for one message.
-pub(crate) fn report(words: &str, fields: &str) -> String {
+pub(crate) fn report(text: &str, fields: &str) -> String {
     format!(
         "From: MAILER-DAEMON@mx.example.net\r\nTo: bounce+1@rp.sender.example\r\nSubject: Undelivered Mail\r\n\
          MIME-Version: 1.0\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=\"b/1\"\r\n\r\n\
-         --b/1\r\nContent-Type: text/plain\r\n\r\n{words}\r\n\
+         --b/1\r\nContent-Type: text/plain\r\n\r\n{text}\r\n\
          --b/1\r\nContent-Type: message/delivery-status\r\n\r\n{fields}\r\n\
          --b/1\r\nContent-Type: message/rfc822\r\n\r\nFrom: news@sender.example\r\nTo: jo@example.com\r\n\
          Message-ID: <1@sender.example>\r\nSubject: Hello\r\n\r\nHello\r\n--b/1--\r\n"

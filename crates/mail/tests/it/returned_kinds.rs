@@ -33,13 +33,13 @@ fn feedback_reports_name_who_complained() {
 }
 
 #[test]
-fn reports_in_which_nobody_complains_are_no_complaints() {
+fn feedback_reports_of_other_types_are_no_complaints() {
     check(&complaint("Feedback-Type: auth-failure\r\nVersion: 1\r\n"), &["jo@example.com other - - - - -"]);
     check(&complaint("Feedback-Type: not-spam\r\nVersion: 1\r\n"), &["jo@example.com other - - - - -"]);
 }
 
 #[test]
-fn microsoft_forwards_the_message_instead() {
+fn a_message_that_microsoft_forwards_is_a_complaint() {
     let message = "From: staff@hotmail.com\r\nSubject: complaint about message from 192.0.2.1\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
         --b\r\nContent-Type: message/rfc822\r\n\r\nX-HmXmrOriginalRecipient: jo@example.com\r\nFrom: news@sender.example\r\nTo: undisclosed\r\n\r\nHello\r\n--b--\r\n";
     check(message, &["jo@example.com complaint - - - - -"]);
@@ -62,15 +62,15 @@ fn amazon_notifications_are_json() {
 }
 
 #[test]
-fn delays_change_nothing() {
+fn delays_are_neither_permanent_nor_hard() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: delayed\r\nStatus: 4.1.1\r\nDiagnostic-Code: smtp; 450 4.1.1 user unknown\r\n";
     check(&report("It will be retried.", fields), &["jo@example.com delay 4.1.1 450 bad_mailbox - -"]);
-    let words = "**      THIS IS A WARNING MESSAGE ONLY      **\r\n\r\nDelivery to the following recipient has been delayed:\r\n\r\n     jo@example.com\r\n\r\nMessage will be retried for 2 more day(s)\r\n";
+    let text = "**      THIS IS A WARNING MESSAGE ONLY      **\r\n\r\nDelivery to the following recipient has been delayed:\r\n\r\n     jo@example.com\r\n\r\nMessage will be retried for 2 more day(s)\r\n";
     check(
         &notice(
             "mailer-daemon@mx.example.net",
             "Delivery Status Notification (Delay)",
-            words,
+            text,
             "----- Original message -----\r\n",
         ),
         &["jo@example.com delay - - timeout - -"],
@@ -78,7 +78,7 @@ fn delays_change_nothing() {
 }
 
 #[test]
-fn notices_of_success_speak_of_nobody() {
+fn notices_of_success_have_no_recipients() {
     for action in ["delivered", "relayed", "expanded"] {
         let fields =
             format!("Final-Recipient: rfc822; jo@example.com\r\nAction: {action}\r\nStatus: 2.0.0\r\n");
@@ -114,7 +114,7 @@ fn automatic_replies_are_recognised_in_many_languages() {
 }
 
 #[test]
-fn people_who_talk_about_bounces_send_none() {
+fn letters_about_bounces_are_no_bounces() {
     let message = "From: Jo <jo@example.com>\r\nSubject: my mail bounced\r\n\r\nCan you help me? It was to al@example.com.\r\n";
     check(message, &["- other - - - - -"]);
     let letter = "From: postmaster@example.com\r\nSubject: New mail server\r\n\r\nWe have moved to al@example.com.\r\n";

@@ -6,19 +6,19 @@ use proptest::prelude::*;
 use crate::returned_check::report;
 
 #[test]
-fn a_thousand_recipients_are_enough() {
+fn at_most_a_thousand_recipients_are_read() {
     let group =
         |n| format!("Final-Recipient: rfc822; u{n}@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\n\r\n");
     let groups = (0..5_000).map(group).collect::<Vec<_>>().concat();
     assert_eq!(read(report("x", &groups).as_bytes()).recipients.len(), 1_000);
     let line = |n| format!("<u{n}@example.com>: 550 5.1.1 unknown\r\n");
     let lines = (0..5_000).map(line).collect::<Vec<_>>().concat();
-    let words = format!("From: MAILER-DAEMON@mx.example.net\r\nSubject: failure notice\r\n\r\n{lines}");
-    assert_eq!(read(words.as_bytes()).recipients.len(), 1_000);
+    let message = format!("From: MAILER-DAEMON@mx.example.net\r\nSubject: failure notice\r\n\r\n{lines}");
+    assert_eq!(read(message.as_bytes()).recipients.len(), 1_000);
 }
 
 #[test]
-fn nested_multiparts_and_endless_lines_are_borne() {
+fn nested_multiparts_and_long_lines_are_read_within_limits() {
     let level = |n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n");
     let levels = (0..2_000).map(level).collect::<Vec<_>>().concat();
     let message = format!("From: MAILER-DAEMON@mx.example.net\r\n{levels}");

@@ -1,10 +1,10 @@
-//! Notices with several statements: the code, the command and the reply that count.
+//! Notices with several statements: which code, command and reply counts.
 
 use crate::returned_check::{check, notice, report};
 
 #[test]
 fn the_command_decides_what_unknown_means() {
-    let words = |command: &str, reply: &str| {
+    let transcript = |command: &str, reply: &str| {
         format!(
             "   ----- Transcript of session follows -----\r\n... while talking to in.example.com.:\r\n{command}<<< {reply}\r\n"
         )
@@ -21,19 +21,19 @@ fn the_command_decides_what_unknown_means() {
         (data, "5.1.1", "550 5.1.1 Unknown user", "5.1.1 550 bad_mailbox permanent hard"),
         (rcpt, "5.1.1", "550 Unknown user", "5.1.1 550 bad_mailbox permanent hard"),
         (rcpt, "5.7.1", "553 Unknown user", "5.7.1 553 policy permanent -"),
-        // The other side's first word, before any command.
+        // The other side's greeting, before any command.
         ("", "5.0.0", "554 in.example.com", "5.0.0 554 policy permanent -"),
         ("", "5.1.1", "550 Unknown host", "5.1.1 550 policy permanent -"),
     ] {
         check(
-            &report(&words(command, reply), &fields(status, reply)),
+            &report(&transcript(command, reply), &fields(status, reply)),
             &[&format!("jo@example.com bounce {expected}")],
         );
     }
 }
 
 #[test]
-fn a_status_without_a_meaning_leaves_a_final_failure_final() {
+fn an_uninformative_4xx_status_leaves_a_final_failure_final() {
     let fields = "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 4.0.0\r\n\
         Diagnostic-Code: smtp; DNS Error: DNS type 'mx' lookup of example.com responded with code NXDOMAIN Domain name not found\r\n";
     check(
@@ -43,7 +43,7 @@ fn a_status_without_a_meaning_leaves_a_final_failure_final() {
 }
 
 #[test]
-fn temporary_refusals_until_expiry_give_no_reason() {
+fn temporary_refusals_until_expiry_are_timeouts_unless_they_name_a_reason() {
     let fields = |reply: &str| {
         format!(
             "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\n\
@@ -61,14 +61,14 @@ fn temporary_refusals_until_expiry_give_no_reason() {
         );
     }
     // Exim's way to say the same.
-    let words = "This is a permanent error. The following address(es) failed:\r\n\r\n  jo@example.com\r\n\
+    let text = "This is a permanent error. The following address(es) failed:\r\n\r\n  jo@example.com\r\n\
         \x20   host in.example.com [192.0.2.1]\r\n    SMTP error from remote mail server after RCPT TO:<jo@example.com>:\r\n\
         \x20   450 4.2.0 Greylisted: retry timeout exceeded\r\n";
     check(
         &notice(
             "Mailer-Daemon@mx.example.net",
             "Mail delivery failed",
-            words,
+            text,
             "----- Original message -----\r\n",
         ),
         &["jo@example.com bounce 4.2.0 450 timeout permanent -"],
@@ -76,7 +76,7 @@ fn temporary_refusals_until_expiry_give_no_reason() {
 }
 
 #[test]
-fn powermta_says_what_it_makes_of_a_reply_that_says_nothing() {
+fn powermtas_category_counts_if_the_reply_says_nothing() {
     let fields = |reply: &str, category: &str| {
         format!(
             "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
@@ -97,8 +97,8 @@ fn powermta_says_what_it_makes_of_a_reply_that_says_nothing() {
 }
 
 #[test]
-fn exchange_writes_its_status_into_the_words() {
-    let words = |text: &str, status: &str| {
+fn exchange_writes_its_status_into_the_text() {
+    let message = |text: &str, status: &str| {
         notice(
             "System Administrator <postmaster@mx.example.net>",
             "Undeliverable: Hello",
@@ -121,13 +121,13 @@ fn exchange_writes_its_status_into_the_words() {
             "5.4.0 - bad_domain permanent hard",
         ),
     ] {
-        check(&words(text, status), &[&format!("jo@example.com bounce {expected}")]);
+        check(&message(text, status), &[&format!("jo@example.com bounce {expected}")]);
     }
 }
 
 #[test]
 fn gmail_numbers_the_steps_of_a_session() {
-    let words = |reply: &str| {
+    let message = |reply: &str| {
         notice(
             "Mail Delivery Subsystem <mailer-daemon@googlemail.com>",
             "Delivery Status Notification (Failure)",
@@ -144,6 +144,6 @@ fn gmail_numbers_the_steps_of_a_session() {
         ("550 550 No such user (state 13)", "jo@example.com bounce - 550 policy permanent -"),
         ("554 554 mx.example.com (state 6)", "jo@example.com bounce - 554 policy permanent -"),
     ] {
-        check(&words(reply), &[expected]);
+        check(&message(reply), &[expected]);
     }
 }

@@ -77,20 +77,20 @@ fn fields_may_be_missing_or_odd() {
 }
 
 #[test]
-fn a_notice_says_what_the_fields_do_not() {
-    let words = "The original message was received at Thu, 5 Nov 2026\r\n\r\n   ----- The following addresses had permanent fatal errors -----\r\n\
+fn the_text_of_a_notice_completes_its_fields() {
+    let text = "The original message was received at Thu, 5 Nov 2026\r\n\r\n   ----- The following addresses had permanent fatal errors -----\r\n\
         <jo@example.com>\r\n\r\n   ----- Transcript of session follows -----\r\n\
         <jo@example.com>... Deferred: Name server: example.com.: host name lookup failure\r\n\
         Message could not be delivered for 5 days\r\nMessage will be deleted from queue\r\n";
     let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n";
-    check(&report(words, fields), &["jo@example.com bounce 5.0.0 - dns permanent -"]);
-    let words = "An error has occurred while attempting to deliver a message for\r\n    the following list of recipients:\r\n\r\n\
+    check(&report(text, fields), &["jo@example.com bounce 5.0.0 - dns permanent -"]);
+    let text = "An error has occurred while attempting to deliver a message for\r\n    the following list of recipients:\r\n\r\n\
         jo@example.com: 550 5.7.26 Multiple authentication checks failed\r\n";
-    check(&report(words, fields), &["jo@example.com bounce 5.7.26 550 auth_failure permanent -"]);
+    check(&report(text, fields), &["jo@example.com bounce 5.7.26 550 auth_failure permanent -"]);
 }
 
 #[test]
-fn user_unknown_after_the_data_is_a_filter_and_kills_no_address() {
+fn user_unknown_is_hard_only_in_reply_to_rcpt() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
         Diagnostic-Code: smtp; 550 Unknown user jo@example.com\r\n";
     let postfix = |command: &str| {
@@ -107,7 +107,7 @@ fn user_unknown_after_the_data_is_a_filter_and_kills_no_address() {
 }
 
 #[test]
-fn words_that_only_seem_to_say_it_need_the_command() {
+fn vague_words_are_hard_only_in_reply_to_rcpt() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
         Diagnostic-Code: smtp; 550 Such a mailbox could no longer be reached\r\n";
     check(&report("Sorry.", fields), &["jo@example.com bounce 5.0.0 550 policy permanent -"]);
@@ -116,33 +116,33 @@ fn words_that_only_seem_to_say_it_need_the_command() {
 }
 
 #[test]
-fn transcripts_count_by_what_the_other_side_said() {
+fn in_a_transcript_only_the_remote_hosts_replies_count() {
     // Sendmail remarks "User unknown" on everything that was refused at RCPT.
-    let words = "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n    (reason: 550 cut off)\r\n\r\n\
+    let text = "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n    (reason: 550 cut off)\r\n\r\n\
         \x20  ----- Transcript of session follows -----\r\n... while talking to in.example.com.:\r\n>>> RCPT To:<jo@example.com>\r\n\
         <<< 550 mail from 192.0.2.1 refused, see Spamhaus blocklist\r\n550 5.1.1 <jo@example.com>... User unknown\r\n>>> DATA\r\n<<< 503 5.0.0 Need RCPT\r\n";
     let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\nDiagnostic-Code: SMTP; 550 cut off\r\n";
-    check(&report(words, fields), &["jo@example.com bounce 5.0.0 550 reputation permanent -"]);
+    check(&report(text, fields), &["jo@example.com bounce 5.0.0 550 reputation permanent -"]);
 }
 
 #[test]
 fn yahoo_looks_recipients_up_after_the_data() {
-    let words = "   ----- Transcript of session follows -----\r\n... while talking to mta6.example.com.:\r\n>>> DATA\r\n\
+    let text = "   ----- Transcript of session follows -----\r\n... while talking to mta6.example.com.:\r\n>>> DATA\r\n\
         <<< 554 delivery error: dd This user doesn't have a yahoo.com account (jo@example.com) [0] - mta1061\r\n554 5.0.0 Service unavailable\r\n";
     let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
         Diagnostic-Code: SMTP; 554 delivery error: dd This user doesn't have a yahoo.com account (jo@example.com) [0]\r\n";
-    check(&report(words, fields), &["jo@example.com bounce 5.0.0 554 bad_mailbox permanent hard"]);
+    check(&report(text, fields), &["jo@example.com bounce 5.0.0 554 bad_mailbox permanent hard"]);
 }
 
 #[test]
-fn a_user_who_was_unknown_for_days_is_unknown() {
-    let fields = |action: &str, words: &str| {
+fn a_user_who_was_unknown_until_the_sender_gave_up_is_hard() {
+    let fields = |action: &str, text: &str| {
         format!(
             "Final-Recipient: rfc822; jo@example.com\r\nAction: {action}\r\nStatus: 4.1.1\r\n\
-             Diagnostic-Code: smtp; 450 4.1.1 <jo@example.com>: Recipient address rejected: {words} (in reply to RCPT TO command)\r\n"
+             Diagnostic-Code: smtp; 450 4.1.1 <jo@example.com>: Recipient address rejected: {text} (in reply to RCPT TO command)\r\n"
         )
     };
-    for (action, words, expected) in [
+    for (action, text, expected) in [
         (
             "failed",
             "User unknown in virtual alias table",
@@ -151,30 +151,32 @@ fn a_user_who_was_unknown_for_days_is_unknown() {
         ("failed", "unverified address", "jo@example.com bounce 4.1.1 450 bad_mailbox permanent -"),
         ("delayed", "User unknown in virtual alias table", "jo@example.com delay 4.1.1 450 bad_mailbox - -"),
     ] {
-        check(&report("Sorry.", &fields(action, words)), &[expected]);
+        check(&report("Sorry.", &fields(action, text)), &[expected]);
     }
 }
 
-/// A notice of a gateway with a report in it as the message that came back.
-fn passed_on(words: &str) -> String {
+/// A notice of a gateway that encloses a report as the returned message.
+fn notice_with_enclosed_report(text: &str) -> String {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 User unknown\r\n";
     let inside = report("<jo@example.com>", fields);
     format!(
         "From: MAILER-DAEMON@gw.example.net\r\nTo: bounce+1@rp.sender.example\r\nSubject: Returned mail: User unknown\r\n\
          MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=gw\r\n\r\n\
-         --gw\r\nContent-Type: text/plain\r\n\r\n{words}\r\n--gw\r\nContent-Type: message/rfc822\r\n\r\n{inside}\r\n--gw--\r\n"
+         --gw\r\nContent-Type: text/plain\r\n\r\n{text}\r\n--gw\r\nContent-Type: message/rfc822\r\n\r\n{inside}\r\n--gw--\r\n"
     )
 }
 
 #[test]
 fn a_gateway_may_pass_a_report_on() {
-    let message = passed_on("----- The following addresses had permanent delivery errors -----\r\n");
+    let message =
+        notice_with_enclosed_report("----- The following addresses had permanent delivery errors -----\r\n");
     check(&message, &["jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard"]);
     assert_eq!(read(message.as_bytes()).original_message_id.as_deref(), Some("1@sender.example"));
-    // Here the report itself could not be delivered; whom it speaks of is nothing to us.
-    let message = passed_on("<al@example.net>: host in.example.net said: 552 5.2.2 Mailbox full\r\n");
+    // Here the report itself could not be delivered; the recipient that it names does not matter.
+    let message =
+        notice_with_enclosed_report("<al@example.net>: host in.example.net said: 552 5.2.2 Mailbox full\r\n");
     check(&message, &["al@example.net bounce 5.2.2 552 full permanent -"]);
-    let message = passed_on("<al@example.net>: the mailbox is full\r\n");
+    let message = notice_with_enclosed_report("<al@example.net>: the mailbox is full\r\n");
     check(&message, &["al@example.net bounce - - full permanent -"]);
 }
 
@@ -190,7 +192,7 @@ fn international_reports_are_read() {
 }
 
 #[test]
-fn fields_are_found_in_words_and_in_broken_multiparts() {
+fn fields_are_found_in_text_and_in_broken_multiparts() {
     let fields = "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\n\
         Status: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 user unknown\r\n";
     let head = "From: MAILER-DAEMON@mx.example.net\r\nSubject: Delivery Status Notification (Failure)\r\n";

@@ -5,10 +5,10 @@ use crate::returned_check::{check, notice};
 const FOLLOWS: &str = "----- Original message -----\r\n";
 
 #[track_caller]
-fn check_all(from: &str, subject: &str, words: impl Fn(&str) -> String, cases: &[(&str, &str)]) {
+fn check_all(from: &str, subject: &str, text: impl Fn(&str) -> String, cases: &[(&str, &str)]) {
     for (reason, expected) in cases {
         check(
-            &notice(from, subject, &words(reason), FOLLOWS),
+            &notice(from, subject, &text(reason), FOLLOWS),
             &[&format!("jo@example.com bounce {expected}")],
         );
     }
@@ -16,7 +16,7 @@ fn check_all(from: &str, subject: &str, words: impl Fn(&str) -> String, cases: &
 
 #[test]
 fn hmailserver_shows_what_it_sent() {
-    let words = |reason: &str| {
+    let text = |reason: &str| {
         format!(
             "Your message did not reach some or all of the intended recipients.\r\n\r\nThe following recipient(s) could not be reached:\r\n\r\n\
              jo@example.com\r\n   Error Type: SMTP\r\n   {reason}\r\n"
@@ -25,7 +25,7 @@ fn hmailserver_shows_what_it_sent() {
     check_all(
         "mailer-daemon@mx.example.net",
         "Message undeliverable: Hello",
-        words,
+        text,
         &[
             (
                 "hMailServer sent: RCPT TO:<jo@example.com>\r\n   Remote server replied: 550 No such user",
@@ -45,7 +45,7 @@ fn hmailserver_shows_what_it_sent() {
 
 #[test]
 fn mdaemon_draws_arrows_and_writes_the_time() {
-    let words = |session: &str| {
+    let text = |session: &str| {
         format!(
             "The attached message had PERMANENT fatal delivery errors!\r\n\r\nFAILED ADDRESS - <jo@example.com>\r\n\r\n\
              --- Session Transcript ---\r\n 10:11:12: --> EHLO mx.example.net\r\n 10:11:12: <-- 250-STARTTLS\r\n{session}\r\n--- End Transcript ---\r\n"
@@ -54,7 +54,7 @@ fn mdaemon_draws_arrows_and_writes_the_time() {
     check_all(
         "MDaemon at mx.example.net <MDaemon@mx.example.net>",
         "Warning: jo@example.com - no!",
-        words,
+        text,
         &[
             (
                 " 10:11:12: --> RCPT To:<jo@example.com>\r\n 10:11:12: <-- 550 No such user",
@@ -70,7 +70,7 @@ fn mdaemon_draws_arrows_and_writes_the_time() {
 
 #[test]
 fn smartermail_labels_the_recipient() {
-    let words = |reason: &str| {
+    let text = |reason: &str| {
         format!(
             "Could not deliver message to the following recipient(s):\r\n\r\nFailed Recipient: jo@example.com\r\nReason: {reason}\r\n"
         )
@@ -78,7 +78,7 @@ fn smartermail_labels_the_recipient() {
     check_all(
         "System Administrator <postmaster@mx.example.net>",
         "Delivery Failure",
-        words,
+        text,
         &[
             ("Remote host said: 550 5.1.1 User unknown", "5.1.1 550 bad_mailbox permanent hard"),
             ("The domain example.com could not be found", "- - bad_domain permanent -"),
@@ -89,7 +89,7 @@ fn smartermail_labels_the_recipient() {
 
 #[test]
 fn cisco_says_what_the_code_means_before_it_quotes() {
-    let words = |reason: &str| {
+    let text = |reason: &str| {
         format!(
             "The following message to <jo@example.com> was undeliverable.\r\nThe reason for the problem:\r\n{reason}\r\n"
         )
@@ -97,7 +97,7 @@ fn cisco_says_what_the_code_means_before_it_quotes() {
     check_all(
         "Mail Delivery System <MAILER-DAEMON@mx.example.net>",
         "Delivery Status Notification (Failure)",
-        words,
+        text,
         &[
             ("5.1.0 - Unknown address error 550-'No such user'", "- 550 bad_mailbox permanent hard"),
             (
@@ -111,7 +111,7 @@ fn cisco_says_what_the_code_means_before_it_quotes() {
 
 #[test]
 fn mmdf_puts_the_address_and_the_reason_in_quotes() {
-    let words = |reason: &str| {
+    let text = |reason: &str| {
         format!(
             "    Your message could not be delivered to\r\n'jo@example.com (host: example.com) (queue: smtp)' for the following\r\nreason:  ' {reason}'\r\n"
         )
@@ -119,14 +119,14 @@ fn mmdf_puts_the_address_and_the_reason_in_quotes() {
     check_all(
         "Memo Service <mmdf@mx.example.net>",
         "Failed mail  (msg.aa01234)",
-        words,
+        text,
         &[("<jo@example.com>... User unknown", "- - bad_mailbox permanent hard")],
     );
 }
 
 #[test]
 fn sendmail_gives_up_after_days() {
-    let words = |session: &str| {
+    let text = |session: &str| {
         format!(
             "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n\r\n\
              \x20  ----- Transcript of session follows -----\r\n{session}\r\n"
@@ -135,7 +135,7 @@ fn sendmail_gives_up_after_days() {
     check_all(
         "Mail Delivery Subsystem <MAILER-DAEMON@mx.example.net>",
         "Returned mail: see transcript for details",
-        words,
+        text,
         &[
             (
                 "... while talking to mx.example.com.:\r\n>>> RCPT To:<jo@example.com>\r\n<<< 450 4.2.0 Greylisted\r\n\
@@ -154,7 +154,7 @@ fn sendmail_gives_up_after_days() {
 
 #[test]
 fn exchange_of_1999_numbers_its_reasons() {
-    let words = |reason: &str| {
+    let text = |reason: &str| {
         format!(
             "Your message\r\n\r\n  To:      jo@example.com\r\n  Subject: Hello\r\n\r\n\
              did not reach the following recipient(s):\r\n\r\njo@example.com on Thu, 29 Apr 2010 18:14:36 +0000\r\n\
@@ -164,7 +164,7 @@ fn exchange_of_1999_numbers_its_reasons() {
     check_all(
         "System Administrator <postmaster@mx.example.net>",
         "Undeliverable: Hello",
-        words,
+        text,
         &[
             ("0 (000C05A6) Unknown Recipient", "- - bad_mailbox permanent hard"),
             ("0 (000C0595) Ambiguous Recipient", "- - policy permanent -"),
@@ -173,8 +173,8 @@ fn exchange_of_1999_numbers_its_reasons() {
 }
 
 #[test]
-fn opensmtpd_names_its_own_trouble() {
-    let words = |reason: &str| {
+fn opensmtpd_names_reasons_of_its_own() {
+    let text = |reason: &str| {
         format!(
             "    Hi!\r\n\r\n    This is the MAILER-DAEMON, please DO NOT REPLY to this e-mail.\r\n\r\n\
              \x20   An error has occurred while attempting to deliver a message for\r\n    the following list of recipients:\r\n\r\n\
@@ -184,7 +184,7 @@ fn opensmtpd_names_its_own_trouble() {
     check_all(
         "Mailer Daemon <MAILER-DAEMON@mx.example.net>",
         "Delivery status notification: error",
-        words,
+        text,
         &[
             ("Destination seem to reject all mails", "- - bad_domain permanent -"),
             ("Could not retrieve credentials", "- - auth_failure permanent -"),
@@ -194,14 +194,13 @@ fn opensmtpd_names_its_own_trouble() {
     );
 }
 
-/// Its notices have the reason above the address.
 #[test]
-fn au_says_what_is_the_matter_with_the_account() {
-    let words = |reason: &str| format!("{reason}\r\n\r\n<jo@example.com>\r\n");
+fn au_puts_the_reason_above_the_address() {
+    let text = |reason: &str| format!("{reason}\r\n\r\n<jo@example.com>\r\n");
     check_all(
         "Postmaster@ezweb.ne.jp",
         "Mail System Error - Returned Mail",
-        words,
+        text,
         &[
             ("The user(s) account is temporarily limited.", "- - inactive permanent -"),
             ("The user(s) account is temporarily over quota.", "- - full permanent -"),

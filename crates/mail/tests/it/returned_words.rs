@@ -1,12 +1,12 @@
-//! Bounces without status fields: the words of qmail, Exim, Exchange, Gmail and others.
+//! Bounces without status fields: the texts of qmail, Exim, Exchange, Gmail and others.
 
 use crate::returned_check::{check, notice};
 
 const DEAD: &str = "jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard";
 
 #[test]
-fn qmail_says_it_is_sorry() {
-    let words = |reason: &str| {
+fn qmail_writes_the_reason_below_the_address() {
+    let message = |reason: &str| {
         notice(
             "MAILER-DAEMON@mx.example.net",
             "failure notice",
@@ -47,13 +47,13 @@ fn qmail_says_it_is_sorry() {
             "jo@example.com bounce 5.2.2 - full permanent -",
         ),
     ] {
-        check(&words(reason), &[expected]);
+        check(&message(reason), &[expected]);
     }
 }
 
 #[test]
 fn exim_names_the_address_and_the_command() {
-    let words = |reason: &str| {
+    let message = |reason: &str| {
         notice(
             "Mail Delivery System <Mailer-Daemon@mx.example.net>",
             "Mail delivery failed: returning message to sender",
@@ -93,16 +93,16 @@ fn exim_names_the_address_and_the_command() {
             "jo@example.com bounce - - bad_domain permanent hard",
         ),
     ] {
-        check(&words(reason), &[expected]);
+        check(&message(reason), &[expected]);
     }
 }
 
 #[test]
-fn a_notice_may_come_under_any_name_if_it_gives_the_message_back() {
-    let message = |words: &str| {
+fn a_notice_may_have_any_sender_if_it_encloses_the_message() {
+    let message = |text: &str| {
         format!(
             "From: no-reply@isp.example\r\nTo: bounce+1@rp.sender.example\r\nSubject: Mail\r\nMIME-Version: 1.0\r\n\
-             Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n{words}\r\n\
+             Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n{text}\r\n\
              --b\r\nContent-Type: message/rfc822\r\n\r\nFrom: news@sender.example\r\nTo: jo@example.com\r\n\r\nHello\r\n--b--\r\n"
         )
     };
@@ -117,10 +117,10 @@ fn a_notice_may_come_under_any_name_if_it_gives_the_message_back() {
 
 #[test]
 fn a_list_of_the_envelope_is_no_proof_of_the_command() {
-    let words = "Error message below:\r\n550 - Requested action not taken: no such user here\r\n\r\nMessage details:\r\n\
+    let text = "Error message below:\r\n550 - Requested action not taken: no such user here\r\n\r\nMessage details:\r\n\
         \x20 MAIL FROM: x@sender.example\r\n  RCPT TO: jo@example.com\r\n";
     check(
-        &notice("postmaster@mx.example.net", "Undelivered", words, "----- Original message -----\r\n"),
+        &notice("postmaster@mx.example.net", "Undelivered", text, "----- Original message -----\r\n"),
         &["jo@example.com bounce - 550 policy permanent -"],
     );
 }
@@ -149,25 +149,25 @@ fn unknown_users_in_notices_of_mailenable_and_courier_are_dead_addresses() {
 
 #[test]
 fn postfix_shows_its_postmaster_the_session() {
-    let words = "Transcript of session follows.\r\n\r\n Out: 220 mx.example.net ESMTP\r\n In:  EHLO a.example\r\n Out: 250-STARTTLS\r\n Out: 250 DSN\r\n\
+    let text = "Transcript of session follows.\r\n\r\n Out: 220 mx.example.net ESMTP\r\n In:  EHLO a.example\r\n Out: 250-STARTTLS\r\n Out: 250 DSN\r\n\
         \x20In:  RCPT TO:<jo@example.com>\r\n Out: 250 2.1.5 Ok\r\n In:  DATA\r\n Out: 354 End data\r\n Out: 451 4.3.0 Error: queue file write error\r\n\
         \x20In:  QUIT\r\n Out: 221 2.0.0 Bye\r\n";
     check(
-        &notice("MAILER-DAEMON@mx.example.net", "Postfix SMTP server: errors from a.example", words, ""),
+        &notice("MAILER-DAEMON@mx.example.net", "Postfix SMTP server: errors from a.example", text, ""),
         &["jo@example.com bounce 4.3.0 451 other permanent -"],
     );
 }
 
 #[test]
 fn several_recipients_have_a_paragraph_each() {
-    let words = "This is a permanent error. The following addresses failed:\r\n\r\n\"jo@example.com\":\r\nSMTP error from remote server after RCPT command:\r\n\
+    let text = "This is a permanent error. The following addresses failed:\r\n\r\n\"jo@example.com\":\r\nSMTP error from remote server after RCPT command:\r\n\
         host: in.example.com\r\n5.1.1 <jo@example.com>... User Unknown\r\n\r\n\"al@example.com\":\r\nSMTP error from remote server after RCPT command:\r\n\
         host: in.example.com\r\n5.2.2 <al@example.com>... Mailbox Full\r\n";
     check(
         &notice(
             "MAILER-DAEMON@gmx.example",
             "Mail delivery failed",
-            words,
+            text,
             "--- The header of the original message is following. ---\r\n",
         ),
         &[
@@ -176,7 +176,7 @@ fn several_recipients_have_a_paragraph_each() {
         ],
     );
     // Sendmail of the last century.
-    let words = "   ----- Transcript of session follows -----\r\nWhile talking to in.example.com:\r\n>>> MAIL From:<x@sender.example>\r\n\
+    let text = "   ----- Transcript of session follows -----\r\nWhile talking to in.example.com:\r\n>>> MAIL From:<x@sender.example>\r\n\
         <<< 501 <x@sender.example>... no access from mail server [192.0.2.1] which is an open relay.\r\n\
         554 <jo@example.com>... Remote protocol error\r\n\
         550 example.org (smtp)... 550 Host unknown\r\n554 <al@example.org>... 550 Host unknown (Authoritative answer from name server)\r\n\
@@ -185,7 +185,7 @@ fn several_recipients_have_a_paragraph_each() {
         &notice(
             "Mail Delivery Subsystem <MAILER-DAEMON>",
             "Returned mail: User unknown",
-            words,
+            text,
             "   ----- Unsent message follows -----\r\n",
         ),
         &[
@@ -198,20 +198,20 @@ fn several_recipients_have_a_paragraph_each() {
 
 #[test]
 fn exchange_names_the_recipient_in_the_middle() {
-    let words = "Your message\r\n\r\n  To:      Jo\r\n  Subject: Hello\r\n\r\ndid not reach the following recipient(s):\r\n\r\n\
+    let text = "Your message\r\n\r\n  To:      Jo\r\n  Subject: Hello\r\n\r\ndid not reach the following recipient(s):\r\n\r\n\
         jo@example.com on Thu, 5 Nov 2026 10:00:00 +0000\r\n    The recipient name is not recognized\r\n    MSEXCH:IMS:X:Y:Z 0 (000C05A6) Unknown Recipient\r\n";
     check(
-        &notice("System Administrator <postmaster@mx.example.net>", "Undeliverable: Hello", words, ""),
+        &notice("System Administrator <postmaster@mx.example.net>", "Undeliverable: Hello", text, ""),
         &["jo@example.com bounce - - bad_mailbox permanent hard"],
     );
-    let words = "Delivery has failed to these recipients or groups:\r\n\r\njo@example.com<mailto:jo@example.com>\r\nThe address wasn't found.\r\n\r\n\
+    let text = "Delivery has failed to these recipients or groups:\r\n\r\njo@example.com<mailto:jo@example.com>\r\nThe address wasn't found.\r\n\r\n\
         Diagnostic information for administrators:\r\nGenerating server: X.prod.outlook.com\r\njo@example.com\r\n\
         Remote Server returned '550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup'\r\n";
     check(
         &notice(
             "<postmaster@mx.example.net>",
             "Undeliverable: Hello",
-            words,
+            text,
             "Original message headers:\r\n\r\n",
         ),
         &["jo@example.com bounce 5.1.10 550 bad_mailbox permanent hard"],
@@ -246,9 +246,9 @@ fn gmail_and_yahoo_name_the_recipient_above_the_reason() {
 
 #[test]
 fn the_recipient_may_be_in_a_sentence_in_a_header_or_missing() {
-    let words = "There was an error delivering your mail to <jo@example.com>.\r\n\r\nin.example.com [192.0.2.1] did not like our RCPT TO:\r\n550 5.1.1 no\r\n";
+    let text = "There was an error delivering your mail to <jo@example.com>.\r\n\r\nin.example.com [192.0.2.1] did not like our RCPT TO:\r\n550 5.1.1 no\r\n";
     check(
-        &notice("MAILER-DAEMON <>", "Mail delivery failed", words, "Message headers follow.\r\n\r\n"),
+        &notice("MAILER-DAEMON <>", "Mail delivery failed", text, "Message headers follow.\r\n\r\n"),
         &[DEAD],
     );
     let named = "Your group message was not posted. See https://groups.google.com/support/ for help.\r\n";
@@ -280,8 +280,8 @@ fn other_charsets_and_html_are_read() {
 }
 
 #[test]
-fn unknown_user_needs_proof_to_kill_an_address() {
-    let words = |reply: &str| {
+fn unknown_user_is_hard_only_with_proof() {
+    let message = |reply: &str| {
         notice(
             "MAILER-DAEMON@mx.example.net",
             "Failure Notice",
@@ -292,27 +292,30 @@ fn unknown_user_needs_proof_to_kill_an_address() {
         )
     };
     check(
-        &words("Remote host said: 550 User unknown [RCPT_TO]"),
+        &message("Remote host said: 550 User unknown [RCPT_TO]"),
         &["jo@example.com bounce - 550 bad_mailbox permanent hard"],
     );
-    check(&words("Remote host said: 550 User unknown"), &["jo@example.com bounce - 550 policy permanent -"]);
+    check(
+        &message("Remote host said: 550 User unknown"),
+        &["jo@example.com bounce - 550 policy permanent -"],
+    );
     // Postfix and Sendmail begin so when they refuse a recipient, and only then.
     for reply in ["550 <jo@example.com>: User unknown", "550 <jo@example.com>... User unknown"] {
-        check(&words(reply), &["jo@example.com bounce - 550 bad_mailbox permanent hard"]);
+        check(&message(reply), &["jo@example.com bounce - 550 bad_mailbox permanent hard"]);
     }
-    // No remote host: the one that speaks keeps the mailboxes itself.
-    check(&words("User unknown"), &["jo@example.com bounce - - bad_mailbox permanent hard"]);
+    // No remote host: the reporting host itself has the mailboxes.
+    check(&message("User unknown"), &["jo@example.com bounce - - bad_mailbox permanent hard"]);
 }
 
 #[test]
 fn a_reason_for_one_recipient_does_not_apply_to_another() {
-    let words = "An error has occurred while attempting to deliver a message for\r\nthe following list of recipients:\r\n\r\n\
+    let text = "An error has occurred while attempting to deliver a message for\r\nthe following list of recipients:\r\n\r\n\
         jo@example.com: 550 5.1.1 <jo@example.com>... User unknown\r\nal@example.com: Destination seems to sleep\r\n";
     check(
         &notice(
             "MAILER-DAEMON@mx.example.net",
             "Delivery status notification",
-            words,
+            text,
             "    Below is a copy of the original message:\r\n",
         ),
         &[
@@ -320,9 +323,9 @@ fn a_reason_for_one_recipient_does_not_apply_to_another() {
             "al@example.com bounce - - other permanent -",
         ],
     );
-    let words = "Delivery to the following recipients failed.\r\n\r\n  jo@example.com\r\n  al@example.com\r\n\r\n552 5.2.2 Over quota\r\n";
+    let text = "Delivery to the following recipients failed.\r\n\r\n  jo@example.com\r\n  al@example.com\r\n\r\n552 5.2.2 Over quota\r\n";
     check(
-        &notice("postmaster@mx.example.net", "Delivery Status Notification (Failure)", words, ""),
+        &notice("postmaster@mx.example.net", "Delivery Status Notification (Failure)", text, ""),
         &[
             "jo@example.com bounce 5.2.2 552 full permanent -",
             "al@example.com bounce 5.2.2 552 full permanent -",

@@ -24,8 +24,8 @@ fn rewritten(message: &[u8]) -> Vec<u8> {
     rewritten_by(message, &settings(true, true))
 }
 
-/// Restores the links and removes the pixels. `escape` is how the text escapes addresses.
-fn undone(text: &str, escape: impl Fn(&str) -> String) -> (String, Vec<String>, usize) {
+/// Restores the links and removes the pixels. Returns the text, the targets of the links and the number of pixels.
+fn undone(text: &str) -> (String, Vec<String>, usize) {
     let (mut out, mut targets, mut pixels) = (String::new(), Vec::new(), 0);
     let mut rest = text;
     let pixel = format!("<img src=\"{BASE}/o/");
@@ -43,7 +43,7 @@ fn undone(text: &str, escape: impl Fn(&str) -> String) -> (String, Vec<String>, 
                 else {
                     panic!("no click")
                 };
-                out.push_str(&escape(&target));
+                out.push_str(&target);
                 targets.push(target);
                 rest = &rest[end..];
             }
@@ -63,10 +63,6 @@ fn undone(text: &str, escape: impl Fn(&str) -> String) -> (String, Vec<String>, 
 fn html_message(html: &str) -> Vec<u8> {
     format!("Subject: x\r\nContent-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{html}")
         .into_bytes()
-}
-
-fn as_written(target: &str) -> String {
-    target.to_owned()
 }
 
 #[test]
@@ -90,7 +86,7 @@ fn only_addresses_change_in_html() {
 "##;
     let out = rewritten(&html_message(html));
     let out = String::from_utf8(out).unwrap();
-    let (undone, targets, pixels) = undone(&out, as_written);
+    let (undone, targets, pixels) = undone(&out);
     assert_eq!(undone.as_bytes(), html_message(html));
     let paths: Vec<&str> = targets.iter().map(|target| target.rsplit('/').next().unwrap()).collect();
     // In HTML a CDATA section is a comment up to its first `>`.
@@ -113,13 +109,13 @@ fn the_pixel_is_before_the_end_of_the_body() {
 fn addresses_with_references_lead_where_a_browser_would_go() {
     let html = "<a href=\"https://example.com/?a=1&amp;b=2&#x26;c=3\">x</a><a href='https://example.com/?&copy;'>y</a>";
     let out = String::from_utf8(rewritten_by(&html_message(html), &settings(false, true))).unwrap();
-    let (_, targets, _) = undone(&out, as_written);
+    let (_, targets, _) = undone(&out);
     assert_eq!(targets, ["https://example.com/?a=1&b=2&c=3"]);
     assert!(out.contains("'https://example.com/?&copy;'"));
 }
 
 #[test]
-fn switches_are_kept_apart() {
+fn opens_and_clicks_are_tracked_independently() {
     let message = html_message("<body><a href=\"https://example.com/\">x</a></body>");
     let opens = String::from_utf8(rewritten_by(&message, &settings(true, false))).unwrap();
     assert!(opens.contains("href=\"https://example.com/\"") && opens.contains("/o/"));
@@ -138,7 +134,7 @@ fn excluded_hosts_and_unsubscribe_links_are_left_alone() {
     let excluded = ["static.example.com".to_owned()];
     let settings = RewriteSettings { excluded_hosts: &excluded, ..settings(false, true) };
     let out = String::from_utf8(rewritten_by(&message, &settings)).unwrap();
-    assert_eq!(undone(&out, as_written).1, ["https://example.com/buy"]);
+    assert_eq!(undone(&out).1, ["https://example.com/buy"]);
 }
 
 /// Every shape of message, with attachments and messages inside.
@@ -166,12 +162,12 @@ fn parts_keep_their_encoding_and_attachments_are_not_touched() {
     let out = rewritten(&message);
     let found = view(&out);
     let (plain, html) = (found.plain_body.unwrap(), found.html_body.unwrap());
-    let (plain, targets, _) = undone(&plain, as_written);
+    let (plain, targets, _) = undone(&plain);
     assert_eq!(
         (plain.as_str(), targets[0].as_str()),
         ("See https://example.com/plain?a=1 ü", "https://example.com/plain?a=1")
     );
-    let (html, _, pixels) = undone(&html, as_written);
+    let (html, _, pixels) = undone(&html);
     assert_eq!((html.as_str(), pixels), ("<a href=\"https://example.com/html\">x</a>", 1));
     let text = String::from_utf8(out).unwrap();
     let original = String::from_utf8(message).unwrap();
@@ -181,7 +177,7 @@ fn parts_keep_their_encoding_and_attachments_are_not_touched() {
     ] {
         assert!(text.contains(kept), "{text}");
     }
-    // From the end of the alternative on not a byte is different.
+    // Not a byte changes after the end of the alternative.
     let tail = &original[original.find("--alt--").unwrap()..];
     assert!(text.ends_with(tail), "{text}");
 }
@@ -219,7 +215,7 @@ fn signed_or_encrypted_mail_is_left_alone() {
 }
 
 #[test]
-fn charsets_are_minded() {
+fn only_urls_change_in_charsets_other_than_utf_8() {
     let message = |charset: &str, text: &[u8]| {
         let head =
             format!("Content-Type: text/html; charset={charset}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n");
@@ -254,7 +250,7 @@ fn a_line_that_grows_too_long_is_encoded() {
     let out = rewritten(message.as_bytes());
     let text = String::from_utf8_lossy(&out);
     assert!(text.starts_with("Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\nX-After: y\r\n\r\n"), "{text}");
-    assert_eq!(undone(&view(&out).html_body.unwrap(), as_written).0, html);
+    assert_eq!(undone(&view(&out).html_body.unwrap()).0, html);
     let bare = format!("Content-Type: text/html\r\n\r\n{html}");
     let out = rewritten(bare.as_bytes());
     assert!(
@@ -301,7 +297,7 @@ proptest! {
         } else {
             (String::from_utf8(out).unwrap(), String::from_utf8(message).unwrap())
         };
-        let (undone, targets, pixels) = undone(&text, as_written);
+        let (undone, targets, pixels) = undone(&text);
         prop_assert_eq!(undone, original);
         prop_assert!(pixels <= 1);
         prop_assert!(targets.iter().all(|target| target.starts_with("https://example.com/")));

@@ -57,14 +57,14 @@ fn subjects_keep_their_outer_spaces_and_what_looks_encoded() {
 
 proptest! {
     #[test]
-    fn compose_then_view(
+    fn a_composed_message_is_viewed_as_it_was_given(
         plain in proptest::option::of(text()),
         html in proptest::option::of(text()),
         subject in text(),
         header in text(),
         files in files(),
     ) {
-        // An encoded word in the given subject is read by design; this test is about all else.
+        // Without encoded words, which are decoded on purpose.
         let subject = line(&subject).replace("=?", "=");
         let header = line(&header).replace("=?", "=");
         let sample = Sample {

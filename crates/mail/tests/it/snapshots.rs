@@ -264,7 +264,7 @@ fn everything_at_once() {
 }
 
 #[test]
-fn without_visible_recipients_they_are_undisclosed() {
+fn without_to_and_cc_the_recipients_are_undisclosed() {
     let sample = Sample { to: Vec::new(), ..Sample::plain("Hi") };
     assert_snapshot!(shown(&sample), @r#"
     Date: Sun, 15 Nov 2026 03:00:00 +0000
@@ -306,7 +306,7 @@ fn the_sender_is_written_only_if_it_is_somebody_else() {
 }
 
 #[test]
-fn long_lines_are_encoded_and_short_of_998_they_are_not() {
+fn long_lines_and_non_ascii_text_are_encoded() {
     let short = format!("{}\n", "x".repeat(997));
     assert!(shown(&Sample::plain(&short)).contains("7bit"));
     let long = format!("{}\n", "x".repeat(998));
@@ -365,7 +365,7 @@ fn a_message_in_a_message_is_not_encoded() {
 }
 
 #[test]
-fn parameters_of_a_content_type_stay_but_for_ours() {
+fn parameters_of_a_content_type_stay_except_name_and_boundary() {
     let given = "Text/CSV; boundary=x; header=present; NAME=\"old\"; name*0=older";
     let text = shown(&Sample { files: vec![file("new.csv", given, b"")], ..Sample::plain("Hi") });
     assert!(text.contains("Content-Type: Text/CSV; header=present; name=\"new.csv\"\n"), "{text}");

@@ -17,7 +17,7 @@ on_both_engines!(
     foreign_message_is_unknown,
     ids_continue_over_a_restart_with_the_clock_set_back,
     data_survives_a_restart,
-    week_after_week_is_accepted,
+    messages_of_several_weeks_are_accepted,
     accepts_side_by_side_are_all_stored,
     caller_that_hangs_up_leaves_no_half_send,
 );
@@ -175,8 +175,8 @@ async fn data_survives_a_restart(fixture: Fixture) {
     assert_eq!(fixture.store.list_servers().await.expect("the store works").len(), 2);
 }
 
-/// PostgreSQL keeps each week in a partition of its own; a send may stand on the border of two.
-async fn week_after_week_is_accepted(fixture: Fixture) {
+/// PostgreSQL keeps each week in a partition of its own. Here each send and its message are in different weeks.
+async fn messages_of_several_weeks_are_accepted(fixture: Fixture) {
     let mut ids = Vec::new();
     for _ in 0..5 {
         let mut send = fixture.send_to(&["ann@example.com"]);
@@ -222,11 +222,11 @@ async fn caller_that_hangs_up_leaves_no_half_send(fixture: Fixture) {
             let _ = tokio::time::timeout(Duration::from_micros(patience_us), accept).await;
         }
     }
-    // Behind everything that was begun.
+    // After everything that was begun before.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     let counts = fixture.row_counts().await;
     assert_eq!(counts["sends"], counts["bodies"]);
     assert_eq!((counts["messages"], counts["messages"]), (counts["events"], counts["queue"]));
-    let without_body = "SELECT count(*) FROM messages WHERE send_id NOT IN (SELECT id FROM sends)";
-    assert_eq!(fixture.query_int(without_body).await, 0);
+    let without_send = "SELECT count(*) FROM messages WHERE send_id NOT IN (SELECT id FROM sends)";
+    assert_eq!(fixture.query_int(without_send).await, 0);
 }

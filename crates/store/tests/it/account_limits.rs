@@ -1,5 +1,5 @@
-//! Limits of an account's messages, for all its servers together: messages beyond them are held, and one event each warns at 90 and
-//! 100 %.
+//! Limits of an account's messages, for all its servers together: messages beyond them are held, and events warn once at
+//! 90 % and once at 100 %.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ on_both_engines!(
     a_held_message_is_released_only_within_the_limit,
     limit_of_the_account_is_kept_by_sends_side_by_side,
     every_server_of_the_account_is_notified_once_of_each_threshold,
-    an_account_has_no_more_things_than_its_ceiling,
+    an_account_has_no_more_objects_than_its_ceiling,
 );
 
 /// Ten an hour, and this many a month.
@@ -170,7 +170,7 @@ async fn limit_of_the_account_is_kept_by_sends_side_by_side(fixture: Fixture) {
         let mut send = limited(&fixture, server, 2, all);
         send.hourly_limit = (n % 5 == 0).then_some(1_000);
         if n % 2 == 0 {
-            // Those with a key go another way in PostgreSQL.
+            // PostgreSQL accepts sends with an idempotency key in another way.
             send.idempotency = fixture.send_with_key(&format!("k{n}"), 1, "a").idempotency;
         }
         let store = fixture.store.clone();
@@ -180,7 +180,7 @@ async fn limit_of_the_account_is_kept_by_sends_side_by_side(fixture: Fixture) {
     assert_eq!(fixture.claim_due().await.len(), 37);
     assert_eq!(fixture.query_int("SELECT count(*) FROM messages WHERE status = 'Held'").await, 120 - 37);
     assert_eq!(counted(&fixture, account).await, [None, Some(37), Some(37)]);
-    assert_eq!(fixture.query_int("SELECT count(*) FROM account_notices").await, 2, "each line once");
+    assert_eq!(fixture.query_int("SELECT count(*) FROM account_notices").await, 2, "each threshold once");
 }
 
 async fn every_server_of_the_account_is_notified_once_of_each_threshold(fixture: Fixture) {
@@ -218,7 +218,7 @@ async fn every_server_of_the_account_is_notified_once_of_each_threshold(fixture:
     }
 }
 
-async fn an_account_has_no_more_things_than_its_ceiling(fixture: Fixture) {
+async fn an_account_has_no_more_objects_than_its_ceiling(fixture: Fixture) {
     let account = fixture.store.create_account("new".into()).await.expect("the store works").id;
     set(
         &fixture,

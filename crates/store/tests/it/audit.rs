@@ -11,7 +11,8 @@ on_both_engines!(
     a_filter_that_few_entries_pass_ends_a_page_early,
 );
 
-async fn suspend(fixture: &Fixture, reason: Option<&str>) {
+/// Suspends the server; without a reason, ends its suspension.
+async fn set_suspension(fixture: &Fixture, reason: Option<&str>) {
     let audit = Audit {
         actor: ("command_line", None),
         address: None,
@@ -32,7 +33,7 @@ async fn verdict(fixture: &Fixture) -> AuditVerdict {
 
 async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
     for reason in [Some("one"), Some("two"), None, Some("four"), Some("four")] {
-        suspend(&fixture, reason).await;
+        set_suspension(&fixture, reason).await;
     }
     // The fifth changed nothing.
     let whole = verdict(&fixture).await;
@@ -49,7 +50,7 @@ async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
     assert_eq!(verdict(&fixture).await, whole);
     fixture.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq = 4")).await;
     assert_eq!(verdict(&fixture).await.broken_at, Some(4), "the head knows the last one");
-    // Also while a later one is written behind the head that is checked.
+    // An entry beyond the head does not replace a missing one.
     fixture.execute(&format!("UPDATE audit SET seq = 9 WHERE account_id = {account} AND seq = 3")).await;
     assert_eq!(verdict(&fixture).await.broken_at, Some(3));
     fixture.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq = 1")).await;
@@ -62,23 +63,23 @@ async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
 
 async fn a_long_chain_is_checked_in_parts(fixture: Fixture) {
     for number in 0..1_003 {
-        suspend(&fixture, Some(&format!("reason {number}"))).await;
+        set_suspension(&fixture, Some(&format!("reason {number}"))).await;
     }
     let first = verdict(&fixture).await;
     assert_eq!((first.intact_count, first.broken_at, first.has_more), (1_000, None, true));
-    let goes_on = async |after: i64, hash: &str| {
+    let verify_after = async |after: i64, hash: &str| {
         let found = fixture.store.verify_audit(fixture.account, after, hash).await.expect("the store works");
         (found.intact_count, found.broken_at, found.has_more)
     };
-    assert_eq!(goes_on(first.intact_count, &first.hash).await, (1_003, None, false));
-    // A part does not fit to another beginning, nor to one behind the end.
+    assert_eq!(verify_after(first.intact_count, &first.hash).await, (1_003, None, false));
+    // A part does not follow another hash, nor an entry that does not exist.
     let other = first.hash.replace('a', "b");
-    assert_eq!(goes_on(first.intact_count, &other).await, (1_000, Some(1_001), false));
-    assert_eq!(goes_on(first.intact_count, "no hash").await, (1_000, Some(1_001), false));
-    assert_eq!(goes_on(2_000, &first.hash).await, (2_000, Some(2_000), false));
+    assert_eq!(verify_after(first.intact_count, &other).await, (1_000, Some(1_001), false));
+    assert_eq!(verify_after(first.intact_count, "no hash").await, (1_000, Some(1_001), false));
+    assert_eq!(verify_after(2_000, &first.hash).await, (2_000, Some(2_000), false));
     let account = fixture.account.0;
     fixture.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq > 1000")).await;
-    assert_eq!(goes_on(first.intact_count, &first.hash).await, (1_000, Some(1_001), false));
+    assert_eq!(verify_after(first.intact_count, &first.hash).await, (1_000, Some(1_001), false));
 }
 
 /// Whether a filter should find an entry.

@@ -15,9 +15,9 @@ on_both_engines!(
     recipient_suppressed_since_the_accept_is_reported,
     fresh_message_is_read_again_when_an_address_was_suppressed_since,
     late_suppressions_apply_to_messages_accepted_before,
-    suppression_that_is_over_stops_nothing,
+    expired_suppression_stops_nothing,
     soft_failure_that_is_kept_may_go_again,
-    abandoned_begin_is_as_if_it_never_was_or_stays_begun,
+    message_of_an_abandoned_begin_can_be_released_and_begun_again,
 );
 
 fn begin(server_id: ServerId, message_id: MessageId, due_at: Timestamp) -> Begin {
@@ -29,18 +29,21 @@ async fn begin_one(fixture: &Fixture, entry: Begin) -> Begun {
 }
 
 async fn claimed_message_may_go_once(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let entry = begin(fixture.server, id, fixture.now());
     assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Go(Some(_))));
     assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Gone), "it was begun before");
     fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
     assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Gone), "it is not claimed");
     fixture.claim_due().await;
-    assert!(matches!(begin_one(&fixture, entry).await, Begun::Go(Some(_))), "a new claim begins anew");
+    assert!(
+        matches!(begin_one(&fixture, entry).await, Begun::Go(Some(_))),
+        "it may go again after a new claim"
+    );
 }
 
 async fn begun_message_comes_with_all_it_needs(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let Begun::Go(Some(begun)) = begin_one(&fixture, begin(fixture.server, id, fixture.now())).await else {
         panic!("it may go");
     };
@@ -52,7 +55,7 @@ async fn begun_message_comes_with_all_it_needs(fixture: Fixture) {
 async fn message_that_is_not_claimed_is_gone(fixture: Fixture) {
     let free = fixture.accept(fixture.send_to(&["bob@example.com"])).await[0];
     assert!(matches!(begin_one(&fixture, begin(fixture.server, free, fixture.now())).await, Begun::Gone));
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let other_time = begin(fixture.server, id, fixture.in_secs(1));
     assert!(matches!(begin_one(&fixture, other_time).await, Begun::Gone), "it is due at another time");
     let foreign = begin(fixture.other_server, id, fixture.now());
@@ -62,7 +65,7 @@ async fn message_that_is_not_claimed_is_gone(fixture: Fixture) {
 }
 
 async fn batch_is_answered_one_by_one(fixture: Fixture) {
-    let (first, second) = (fixture.claimed_message().await, fixture.claimed_message().await);
+    let (first, second) = (fixture.accept_and_claim().await, fixture.accept_and_claim().await);
     let now = fixture.now();
     let batch = vec![
         begin(fixture.server, first, now),
@@ -120,7 +123,7 @@ async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixtur
     let begun = fixture.store.begin(batch).await.expect("the store works");
     assert!(matches!(&begun[0], Begun::Suppressed(_, found) if *found == added), "{begun:?}");
     assert!(matches!(begun[1..], [Begun::Go(Some(_)), Begun::Go(None)]), "{begun:?}");
-    // One that is accepted later was looked up then.
+    // The recipient of a message accepted later was checked then.
     fixture.clock.advance(std::time::Duration::from_secs(30));
     let later = fixture.accept(fixture.send_to(&["dan@example.com"])).await[0];
     fixture.claim_due().await;
@@ -128,7 +131,7 @@ async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixtur
 }
 
 async fn late_suppressions_apply_to_messages_accepted_before(fixture: Fixture) {
-    let failing = fixture.claimed_message().await;
+    let failing = fixture.accept_and_claim().await;
     let mut outcome = fixture.outcome(failing, Status::HardFail);
     outcome.suppress = Some(suppression("ann@example.com", None));
     let unsubscribed = NewTrackingEvent {
@@ -140,7 +143,7 @@ async fn late_suppressions_apply_to_messages_accepted_before(fixture: Fixture) {
         user_agent: "Reader/1.0".into(),
         is_bot: false,
     };
-    // The store was away for a while, and something is accepted as soon as it is back.
+    // The store was unavailable for a while; a message is accepted before the outcome is stored.
     fixture.clock.advance(std::time::Duration::from_mins(5));
     let fresh = |id| Begin { needs_message: false, ..begin(fixture.server, id, fixture.now()) };
     let ids = fixture.accept(fixture.send_to(&["ann@example.com"])).await;
@@ -151,16 +154,20 @@ async fn late_suppressions_apply_to_messages_accepted_before(fixture: Fixture) {
     let ids = fixture.accept(fixture.send_to(&["bob@example.com"])).await;
     fixture.claim_due().await;
     let simulator = DomainName::parse("sim.postroad.test").expect("a domain");
-    fixture.store.record_tracking_events(vec![unsubscribed], simulator).await.expect("hits can be written");
+    fixture
+        .store
+        .record_tracking_events(vec![unsubscribed], simulator)
+        .await
+        .expect("tracking events can be written");
     assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, Begun::Suppressed(..)));
 }
 
-async fn suppression_that_is_over_stops_nothing(fixture: Fixture) {
+async fn expired_suppression_stops_nothing(fixture: Fixture) {
     let new = suppression("ann@example.com", Some(fixture.now()));
     fixture.store.add_suppression(fixture.server, new).await.expect("the store works");
     let other = suppression("ann@example.com", None);
     fixture.store.add_suppression(fixture.other_server, other).await.expect("the store works");
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(matches!(
         begin_one(&fixture, begin(fixture.server, id, fixture.now())).await,
         Begun::Go(Some(_))
@@ -168,7 +175,7 @@ async fn suppression_that_is_over_stops_nothing(fixture: Fixture) {
 }
 
 async fn soft_failure_that_is_kept_may_go_again(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     begin_one(&fixture, begin(fixture.server, id, fixture.now())).await;
     let mut outcome = fixture.outcome(id, Status::SoftFail);
     outcome.keep_claim = true;
@@ -187,9 +194,9 @@ async fn soft_failure_that_is_kept_may_go_again(fixture: Fixture) {
     assert_eq!(fixture.row_counts().await["queue"], 0);
 }
 
-async fn abandoned_begin_is_as_if_it_never_was_or_stays_begun(fixture: Fixture) {
+async fn message_of_an_abandoned_begin_can_be_released_and_begun_again(fixture: Fixture) {
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         let entries = vec![begin(fixture.server, id, fixture.now())];
         let patience = std::time::Duration::from_micros(patience_us);
         let _ = tokio::time::timeout(patience, fixture.store.begin(entries)).await;

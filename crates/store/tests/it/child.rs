@@ -1,9 +1,8 @@
-//! Runs one of this binary's own tests as a child process, for what a process can only do to itself once: being
-//! killed, and having its files limited.
+//! Runs one of this binary's own tests as a child process, for tests that kill a process or limit the size of its files.
 
 use std::process::{Command, Stdio};
 
-/// Names the child's part; without it such a test has nothing to do.
+/// Environment variable with the child's task; without it, the child's test does nothing.
 pub(crate) const PART_VARIABLE: &str = "POSTROAD_STORE_CHILD";
 
 /// `test` is the full path of the function, such as `crash::child`.
@@ -18,7 +17,7 @@ pub(crate) fn command(test: &str, part: &str) -> Command {
     command
 }
 
-/// The part that the parent process chose; `None` if this process is no child.
+/// The task that the parent process gave; `None` if this process is no child.
 pub(crate) fn part() -> Option<String> {
     std::env::var(PART_VARIABLE).ok()
 }

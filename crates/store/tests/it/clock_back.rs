@@ -14,7 +14,7 @@ on_both_engines!(
     clock_that_was_ahead_is_noticed_after_a_restart,
     webhook_events_of_the_day_ahead_are_due_again,
     holds_gates_and_limits_of_the_day_ahead_end_in_time,
-    an_outbox_of_many_pages_is_put_right,
+    an_outbox_of_many_pages_is_pulled_back,
     holds_and_idempotency_keys_of_many_pages_end_in_time,
     a_message_that_was_due_before_its_send_at_is_scheduled_again,
     a_claimed_message_can_be_scheduled_again,
@@ -23,29 +23,29 @@ on_both_engines!(
 const DAY: Duration = Duration::from_hours(24);
 const PAUSE_MAX: Duration = Duration::from_hours(7);
 
-/// Sets the clock a day ahead; returns when it was right.
+/// Sets the clock a day ahead; returns the right time.
 fn go_ahead(fixture: &Fixture) -> Timestamp {
     let now = fixture.now();
     fixture.clock.advance(DAY);
     now
 }
 
-async fn soft_failed(fixture: &Fixture) -> postroad_model::MessageId {
-    let id = fixture.claimed_message().await;
+async fn create_soft_failed(fixture: &Fixture) -> postroad_model::MessageId {
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
     id
 }
 
 async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
-    let before = soft_failed(&fixture).await;
+    let before = create_soft_failed(&fixture).await;
     let right = go_ahead(&fixture);
     assert!(!fixture.store.is_clock_behind());
-    let failed = soft_failed(&fixture).await;
+    let failed = create_soft_failed(&fixture).await;
     let fresh = fixture.accept(fixture.send_to(&["bob@example.com"])).await[0];
-    let retried = soft_failed(&fixture).await;
+    let retried = create_soft_failed(&fixture).await;
     fixture.store.retry(fixture.server, retried, simulator()).await.expect("the store works");
-    let wished = fixture.in_secs(600);
-    let send = fixture.send(fixture.server, &["c@example.com"], InitialState::Scheduled(wished), b"x");
+    let send_at = fixture.in_secs(600);
+    let send = fixture.send(fixture.server, &["c@example.com"], InitialState::Scheduled(send_at), b"x");
     let scheduled = fixture.accept(send).await[0];
     let claimed_on_the_way = vec![(fixture.server, before), (fixture.server, fresh)];
     fixture.store.release(claimed_on_the_way).await.expect("the store works");
@@ -61,13 +61,13 @@ async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
     due.sort_unstable();
     assert_eq!(due, [before, failed], "a pause after the last attempt");
     let entry = fixture.store.find_queued(scheduled).await.expect("the store works").expect("it is queued");
-    assert_eq!(entry.due_at, wished);
+    assert_eq!(entry.due_at, send_at);
     assert_eq!(fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works"), 0);
 }
 
 async fn claimed_messages_keep_their_due_time(fixture: Fixture) {
     let right = go_ahead(&fixture);
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let due_at = fixture.now();
     fixture.clock.set(right);
     assert_eq!(fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works"), 0);
@@ -96,7 +96,7 @@ async fn webhook_events_of_the_day_ahead_are_due_again(fixture: Fixture) {
     let changed = fixture.store.pull_webhooks_back(pauses.clone()).await.expect("the store works");
     assert_eq!(changed, 1);
     assert_eq!(webhooks::claim(&fixture, &webhook).await.len(), 1);
-    // After attempts the pause of the last one is left.
+    // After attempts, the pause that follows the last one remains.
     for (attempts, seconds) in [(1, 60), (2, 300), (9, 300)] {
         let due_at = fixture.in_secs(86_400).as_micros();
         fixture.execute(&format!("UPDATE webhook_queue SET attempts = {attempts}, due_at = {due_at}")).await;
@@ -149,7 +149,7 @@ async fn fill_outbox(fixture: &Fixture, rows: i64) {
         .await;
 }
 
-async fn an_outbox_of_many_pages_is_put_right(fixture: Fixture) {
+async fn an_outbox_of_many_pages_is_pulled_back(fixture: Fixture) {
     fill_outbox(&fixture, 18_000).await;
     let pauses = vec![Duration::from_mins(1)];
     let changed = fixture.store.pull_webhooks_back(pauses.clone()).await.expect("the store works");
@@ -184,8 +184,9 @@ async fn holds_and_idempotency_keys_of_many_pages_end_in_time(fixture: Fixture) 
     assert_eq!(fixture.query_int(&kept).await, 1_200);
 }
 
-/// A message that its sender wants sent in twelve hours, pending because the clock was a day ahead.
-async fn promoted_too_early(fixture: &Fixture) -> (postroad_model::MessageId, Timestamp) {
+/// Accepts a message to be sent in twelve hours, which becomes pending because the clock is a day ahead. Returns its id and
+/// when it is to be sent.
+async fn accept_and_promote_too_early(fixture: &Fixture) -> (postroad_model::MessageId, Timestamp) {
     let send_at = fixture.in_secs(12 * 3_600);
     let mut send = fixture.send(fixture.server, &["ann@example.com"], InitialState::Scheduled(send_at), b"x");
     send.info.options.send_at = Some(send_at);
@@ -212,14 +213,14 @@ async fn assert_waits_until(fixture: &Fixture, id: postroad_model::MessageId, se
 }
 
 async fn a_message_that_was_due_before_its_send_at_is_scheduled_again(fixture: Fixture) {
-    let (id, send_at) = promoted_too_early(&fixture).await;
+    let (id, send_at) = accept_and_promote_too_early(&fixture).await;
     fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
     assert_eq!(fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works"), 1);
     assert_waits_until(&fixture, id, send_at).await;
 }
 
 async fn a_claimed_message_can_be_scheduled_again(fixture: Fixture) {
-    let (id, send_at) = promoted_too_early(&fixture).await;
+    let (id, send_at) = accept_and_promote_too_early(&fixture).await;
     fixture.store.postpone(fixture.server, id, send_at).await.expect("the store works");
     assert_waits_until(&fixture, id, send_at).await;
 }

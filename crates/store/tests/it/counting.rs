@@ -20,9 +20,9 @@ on_both_engines!(
     an_event_counts_once_however_often_it_is_folded,
     a_message_held_twice_counts_once,
     tests_and_the_simulator_do_not_count,
-    latencies_leave_out_what_was_held,
+    held_messages_are_left_out_of_latencies,
     providers_are_learned_and_forgotten,
-    other_servers_are_apart,
+    servers_are_counted_separately,
     too_many_tags_are_counted_together,
     a_removed_set_gets_a_new_number,
     a_batch_of_many_different_sets_is_counted_in_parts,
@@ -35,7 +35,7 @@ pub(crate) fn rules() -> CountingRules {
     CountingRules { simulator_domain: DomainName::parse("sim.postroad.test").expect("a domain") }
 }
 
-/// Until nothing is left. On PostgreSQL another test's transaction may be in the way for a moment.
+/// Counts all events.
 pub(crate) async fn fold_all(fixture: &Fixture) {
     loop {
         let servers = fixture.store.list_uncounted_servers().await.expect("reading works");
@@ -44,7 +44,7 @@ pub(crate) async fn fold_all(fixture: &Fixture) {
                 != CountProgress::AllDone
             {}
         }
-        // On PostgreSQL some may wait for another transaction to end.
+        // On PostgreSQL some events can be counted only when a transaction of another test has ended.
         let is_counted = match fixture.place {
             EngineFiles::Sqlite(_) => "e.id <= c.event_id",
             EngineFiles::Postgres(_) => "(e.xact, e.id) <= (c.xact, c.event_id)",
@@ -99,10 +99,14 @@ fn send(fixture: &Fixture, address: &str, change: impl FnOnce(&mut NewSend)) -> 
     send
 }
 
-/// Accepts it and settles its attempts in order, each a minute after the one before.
-async fn live(fixture: &Fixture, send: NewSend, fates: &[(Status, EventKind, &str)]) -> MessageId {
+/// Accepts a message and settles its attempts in order, each a minute after the one before.
+async fn accept_and_settle(
+    fixture: &Fixture,
+    send: NewSend,
+    outcomes: &[(Status, EventKind, &str)],
+) -> MessageId {
     let id = fixture.accept(send).await[0];
-    for (number, (status, kind, data)) in fates.iter().enumerate() {
+    for (number, (status, kind, data)) in outcomes.iter().enumerate() {
         fixture.clock.advance(Duration::from_mins(1));
         fixture
             .store
@@ -126,9 +130,11 @@ const SUPPRESSED: (Status, EventKind, &str) = (Status::Held, EventKind::Held, r#
 
 async fn events_are_counted_where_they_belong(fixture: Fixture) {
     let started = fixture.now();
-    live(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELAYED, DELIVERED]).await;
-    live(&fixture, send(&fixture, "b@ONE.example", |_| {}), &[REFUSED]).await;
-    live(&fixture, send(&fixture, "c@two.example", |send| send.info.tag = None), &[SUPPRESSED]).await;
+    accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELAYED, DELIVERED])
+        .await;
+    accept_and_settle(&fixture, send(&fixture, "b@ONE.example", |_| {}), &[REFUSED]).await;
+    accept_and_settle(&fixture, send(&fixture, "c@two.example", |send| send.info.tag = None), &[SUPPRESSED])
+        .await;
     fold_all(&fixture).await;
 
     let expected =
@@ -156,11 +162,11 @@ async fn events_are_counted_where_they_belong(fixture: Fixture) {
             all.add(&row.sums.counts);
         }
         assert_eq!(non_zero(&all), expected, "{breakdown:?} {grain:?}");
-        // The same by their keys: of one set, where it was counted and where it was not.
+        // The same by key: one set, at times with and without counts.
         let number = sets(&fixture, breakdown).await[0].0;
         listed.retain(|row| row.dimensions == number);
         let (first, length) = (grain.start(started), grain.seconds());
-        let spans: Vec<i64> = (-1..20).map(|place| first + place * length).collect();
+        let spans: Vec<i64> = (-1..20).map(|step| first + step * length).collect();
         let found = fixture.store.find_counters(fixture.server, kind, vec![number, 999], spans).await;
         let by_time = |rows: Vec<CounterRow>| -> BTreeMap<i64, Vec<(&'static str, u64)>> {
             rows.into_iter().map(|row| (row.at, non_zero(&row.sums.counts))).collect()
@@ -188,7 +194,7 @@ async fn an_event_counts_once_however_often_it_is_folded(fixture: Fixture) {
     for number in 0..20 {
         fixture.accept(send(number)).await;
     }
-    // As many nodes do it: all read the same events, one of them writes what they add.
+    // Like several nodes: all read the same events, but only one writes their sums.
     let folds: Vec<_> = (0..8)
         .map(|_| {
             let (store, server) = (fixture.store.clone(), fixture.server);
@@ -201,7 +207,7 @@ async fn an_event_counts_once_however_often_it_is_folded(fixture: Fixture) {
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 20);
 
-    // A crash after the counters and before the mark cannot be: they are one transaction. After a restart it goes on.
+    // Counters and mark are one transaction, so that counting goes on after a restart.
     let fixture = fixture.reopen().await;
     let one_more = fixture.send_to(&["late@one.example"]);
     fixture.accept(one_more).await;
@@ -210,13 +216,13 @@ async fn an_event_counts_once_however_often_it_is_folded(fixture: Fixture) {
 }
 
 async fn a_message_held_twice_counts_once(fixture: Fixture) {
-    let id = live(&fixture, send(&fixture, "a@one.example", |_| {}), &[SUPPRESSED]).await;
+    let id = accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[SUPPRESSED]).await;
     for _ in 0..2 {
         fixture.store.retry(fixture.server, id, simulator()).await.expect("a held message is released");
         fixture.claim_due().await;
         let held = NewEvent { kind: EventKind::Held, data: r#"{"reason": "suppressed"}"#.into() };
         assert!(fixture.finish(Outcome { event: held, ..fixture.outcome(id, Status::Held) }).await);
-        // Sometimes both are in one batch, sometimes not.
+        // The first two holds are in one batch, the third is not.
         fold_all(&fixture).await;
     }
     assert_eq!(non_zero(&total(&fixture).await.counts), [("accepted", 1), ("held", 1), ("suppressed", 1)]);
@@ -226,7 +232,7 @@ async fn tests_and_the_simulator_do_not_count(fixture: Fixture) {
     let state = InitialState::TestSent { details: "only a test".into() };
     let test = fixture.send(fixture.server, &["a@one.example"], state, b"Subject: x\r\n\r\n");
     fixture.accept(test).await;
-    live(&fixture, send(&fixture, "delivered@SIM.postroad.test", |_| {}), &[DELIVERED]).await;
+    accept_and_settle(&fixture, send(&fixture, "delivered@SIM.postroad.test", |_| {}), &[DELIVERED]).await;
     fixture
         .store
         .add_server_event(fixture.server, NewEvent { kind: EventKind::SendLimitExceeded, data: "{}".into() })
@@ -245,10 +251,11 @@ async fn tests_and_the_simulator_do_not_count(fixture: Fixture) {
     );
 }
 
-async fn latencies_leave_out_what_was_held(fixture: Fixture) {
-    live(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELIVERED]).await;
-    live(&fixture, send(&fixture, "b@one.example", |_| {}), &[DELAYED, DELAYED, DELIVERED]).await;
-    let held = live(&fixture, send(&fixture, "c@one.example", |_| {}), &[SUPPRESSED]).await;
+async fn held_messages_are_left_out_of_latencies(fixture: Fixture) {
+    accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELIVERED]).await;
+    accept_and_settle(&fixture, send(&fixture, "b@one.example", |_| {}), &[DELAYED, DELAYED, DELIVERED])
+        .await;
+    let held = accept_and_settle(&fixture, send(&fixture, "c@one.example", |_| {}), &[SUPPRESSED]).await;
     fixture.clock.advance(Duration::from_hours(5));
     fixture.store.retry(fixture.server, held, simulator()).await.expect("a held message is released");
     fixture.claim_due().await;
@@ -282,7 +289,7 @@ async fn providers_are_learned_and_forgotten(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM recipient_providers").await, 0);
 }
 
-async fn other_servers_are_apart(fixture: Fixture) {
+async fn servers_are_counted_separately(fixture: Fixture) {
     fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
     let other =
         fixture.send(fixture.other_server, &["b@one.example", "c@one.example"], InitialState::Pending, b"x");
@@ -293,7 +300,7 @@ async fn other_servers_are_apart(fixture: Fixture) {
     assert_eq!(theirs.values().map(|sums| sums.counts.of(Metric::Accepted)).collect::<Vec<_>>(), [2]);
 }
 
-/// Accepted messages by tag, of counters of this shape.
+/// Accepted messages by tag, from the counters of this breakdown.
 async fn accepted_by_tag(fixture: &Fixture, breakdown: Breakdown) -> BTreeMap<String, u64> {
     let mut accepted = BTreeMap::new();
     for (number, set) in sets(fixture, breakdown).await {
@@ -313,7 +320,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     fixture.accept(tagged("first")).await;
     fixture.accept(tagged("")).await;
     fold_all(&fixture).await;
-    // Others, until one place is left; what is counted of them does not matter here.
+    // Further tags, until only one more fits; their counts do not matter here.
     let (server, taken) = (fixture.server, LABELS_MAX - 2);
     let number = match fixture.place {
         EngineFiles::Sqlite(_) => {
@@ -328,7 +335,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
              SELECT {server}, 50000 + i, 2, '', 'other tag ' || i, '', '', 0, 0, 0 FROM n"
         ))
         .await;
-    // Now with a provider: a combination that is new, of a tag that is not.
+    // With a provider: the combination is new, although the tag is not.
     let found = vec![(DomainName::parse("corp.example").expect("a domain"), "google".to_owned())];
     fixture.store.learn_recipient_providers(found).await.expect("the store answers");
     // Messages that never count do not use up the limit.
@@ -341,7 +348,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     let expected: BTreeMap<String, u64> = expected.map(|(tag, count)| (tag.to_owned(), count)).into();
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await, expected);
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Full).await, expected);
-    // A place that became free is given again.
+    // After a tag was removed, a new one fits again.
     fixture.execute("DELETE FROM counter_dimensions WHERE tag = 'other tag 1'").await;
     fixture.accept(tagged("fresh")).await;
     fold_all(&fixture).await;
@@ -374,16 +381,16 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
         fixture.accept(one).await;
     }
     // On PostgreSQL a transaction of another test may hide the newest events for a moment: then the first part is smaller.
-    let mut is_hindered = false;
+    let mut is_delayed = false;
     let (first, counted) = loop {
         let progress = fixture.store.fold_events(fixture.server, &rules()).await.expect("folding works");
         match (progress, total(&fixture).await.counts.of(Metric::Accepted)) {
-            (CountProgress::AllDone, counted) if counted < 200 => is_hindered = true,
+            (CountProgress::AllDone, counted) if counted < 200 => is_delayed = true,
             part => break part,
         }
     };
-    assert!(is_hindered || first == CountProgress::MoreLeft, "{counted}");
-    assert!(is_hindered || (1..200).contains(&counted), "{counted}");
+    assert!(is_delayed || first == CountProgress::MoreLeft, "{counted}");
+    assert!(is_delayed || (1..200).contains(&counted), "{counted}");
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.len(), 200);
@@ -395,11 +402,11 @@ const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGI
     DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";
 
 async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
-    live(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELIVERED]).await;
+    accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELIVERED]).await;
     fold_all(&fixture).await;
     let counted = total(&fixture).await;
     fixture.execute(TABLES_BEFORE).await;
-    // And what came behind it is taken back, or it could not come again.
+    // Undoes the later migrations too, so that they can run again.
     undo_setup_changes(&fixture).await;
     fixture.execute(BEFORE_SEARCH).await;
     fixture.execute(BEFORE_BATCHES).await;

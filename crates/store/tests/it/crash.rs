@@ -88,8 +88,8 @@ async fn check(fixture: &Fixture, acknowledged: &[Acknowledged]) {
         });
     }
     tasks.join_all().await;
-    // Those that were stored and not acknowledged are whole too.
-    for lame in [
+    // Messages that were stored but not acknowledged are whole too.
+    for count_of_halves in [
         "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM sends s WHERE s.id = m.send_id)",
         "SELECT count(*) FROM sends s WHERE NOT EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id)",
         "SELECT count(*) FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM sends s WHERE s.id = b.send_id)",
@@ -97,7 +97,7 @@ async fn check(fixture: &Fixture, acknowledged: &[Acknowledged]) {
         "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.message_id = m.id)",
         "SELECT count(*) - (SELECT count(*) FROM idempotency_keys) FROM sends WHERE id % 2 = 0",
     ] {
-        assert_eq!(fixture.query_int(lame).await, 0, "{lame}");
+        assert_eq!(fixture.query_int(count_of_halves).await, 0, "{count_of_halves}");
     }
     if let EngineFiles::Sqlite(_) = &fixture.place {
         let connection = rusqlite::Connection::open(fixture.place.sqlite_path()).expect("the file is there");
@@ -122,7 +122,7 @@ async fn check_one(store: &Store, server: ServerId, send: SendId, id: MessageId)
     assert_eq!(key, has_key(send).then_some(answer));
 }
 
-/// With and without a key are two ways into PostgreSQL.
+/// PostgreSQL accepts sends with and without an idempotency key in different ways.
 fn has_key(send: SendId) -> bool {
     send.0 % 2 == 0
 }

@@ -13,7 +13,7 @@ use crate::by_operator;
 use crate::fixture::{EngineFiles, Fixture, connect, on_both_engines};
 
 on_both_engines!(
-    delivery_setup_is_read_at_once,
+    delivery_setup_is_read_whole,
     only_servers_that_changed_are_read_again,
     a_change_that_is_committed_during_a_read_comes_with_the_next,
     servers_of_a_pool_are_listed,
@@ -22,11 +22,11 @@ on_both_engines!(
     sources_are_added_warmed_up_and_removed,
     source_days_are_read_page_by_page,
     sources_are_counted_by_provider,
-    pausing_stops_the_days_of_a_warm_up,
+    days_of_a_pause_are_added_when_the_warm_up_resumes,
     resumed_warm_up_is_judged_by_what_follows,
     gates_are_replaced_listed_and_end,
     hourly_limit_comes_with_the_credential,
-    changes_are_counted_in_this_process,
+    changes_of_the_setup_are_signalled,
     first_value_of_a_setting_wins,
     notes_on_receivers_are_kept_by_source_and_site,
 );
@@ -51,7 +51,7 @@ fn new_gate(scope: &str, automatic: bool) -> NewGate {
     }
 }
 
-async fn delivery_setup_is_read_at_once(fixture: Fixture) {
+async fn delivery_setup_is_read_whole(fixture: Fixture) {
     let store = &fixture.store;
     let pool = store.create_pool("main".into(), true).await.expect("the name is free");
     let source = store.add_source(new_source(pool.id, "192.0.2.1")).await.expect("the address is free");
@@ -105,15 +105,15 @@ async fn only_servers_that_changed_are_read_again(fixture: Fixture) {
     assert_eq!(read().await, []);
     let new = create("new".into()).await;
     assert_eq!(read().await, [(new, None)]);
-    let suspend = async |reason: Option<&str>| {
+    let set_suspension = async |reason: Option<&str>| {
         let reason = reason.map(str::to_owned);
         store.set_server_suspended_by(SetBy::Operator, new, reason).await.expect("it is there")
     };
-    suspend(Some("spam")).await;
+    set_suspension(Some("spam")).await;
     assert_eq!(read().await, [(new, Some("spam".to_owned()))]);
-    suspend(Some("spam")).await;
+    set_suspension(Some("spam")).await;
     assert_eq!(read().await, [], "it is suspended for the same reason");
-    suspend(None).await;
+    set_suspension(None).await;
     store.set_server_deleted(new, Some(fixture.in_secs(60))).await.expect("it is there");
     assert_eq!(read().await, [(new, Some("deleted".to_owned()))], "two changes are read once");
     let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
@@ -139,7 +139,7 @@ async fn a_change_that_is_committed_during_a_read_comes_with_the_next(fixture: F
     let text = "UPDATE servers SET suspended_reason = 'spam' WHERE id = $1";
     transaction.execute(text, &[&fixture.server.0]).await.expect("the server is there");
     let store = &fixture.store;
-    // Changes with higher numbers, committed before.
+    // A later transaction, committed before.
     by_operator::set_send_rate(store, fixture.other_server, SendRate::parse("5/s"))
         .await
         .expect("the store works");
@@ -211,7 +211,7 @@ async fn source_days_are_read_page_by_page(fixture: Fixture) {
     let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
     let source = store.add_source(new_source(pool, "192.0.2.1")).await.expect("the address is free").id;
     for status in [Status::Sent, Status::HardFail] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         assert!(fixture.finish(Outcome { source_id: Some(source), ..fixture.outcome(id, status) }).await);
         fixture.clock.advance(Duration::from_hours(24));
     }
@@ -244,7 +244,7 @@ async fn sources_are_counted_by_provider(fixture: Fixture) {
         ("other", Status::SoftFail),
     ];
     for (provider, status) in counted {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         let provider = provider.into();
         let outcome = Outcome { source_id: Some(source), provider, ..fixture.outcome(id, status) };
         assert!(fixture.finish(outcome).await);
@@ -259,8 +259,8 @@ async fn sources_are_counted_by_provider(fixture: Fixture) {
     assert_eq!(days, by_provider);
 }
 
-/// A source whose warm-up began now.
-async fn warming_source(fixture: &Fixture) -> SourceId {
+/// Creates a source whose warm-up begins now.
+async fn create_warming_source(fixture: &Fixture) -> SourceId {
     let store = &fixture.store;
     let pool = store.create_pool("fresh".into(), false).await.expect("the name is free").id;
     let new = NewSource { warmup_started_at: Some(fixture.now()), ..new_source(pool, "192.0.2.1") };
@@ -272,9 +272,9 @@ async fn pause(fixture: &Fixture, source_id: SourceId) {
     assert!(fixture.store.pause_warmup(pause).await.expect("the store works"));
 }
 
-async fn pausing_stops_the_days_of_a_warm_up(fixture: Fixture) {
+async fn days_of_a_pause_are_added_when_the_warm_up_resumes(fixture: Fixture) {
     let store = &fixture.store;
-    let id = warming_source(&fixture).await;
+    let id = create_warming_source(&fixture).await;
     let source = async || store.list_sources().await.expect("the store works").remove(0);
     for (days, lost) in [(3, 3), (20, 23)] {
         fixture.clock.advance(Duration::from_hours(48));
@@ -296,9 +296,9 @@ async fn pausing_stops_the_days_of_a_warm_up(fixture: Fixture) {
 
 async fn resumed_warm_up_is_judged_by_what_follows(fixture: Fixture) {
     let store = &fixture.store;
-    let id = warming_source(&fixture).await;
+    let id = create_warming_source(&fixture).await;
     let settle = async |status| {
-        let message = fixture.claimed_message().await;
+        let message = fixture.accept_and_claim().await;
         assert!(fixture.finish(Outcome { source_id: Some(id), ..fixture.outcome(message, status) }).await);
     };
     settle(Status::Sent).await;
@@ -334,7 +334,7 @@ async fn gates_are_replaced_listed_and_end(fixture: Fixture) {
     assert_eq!(store.list_gates().await.expect("the store works").len(), 2, "one has ended");
     assert_eq!(store.purge_gates().await.expect("the store works"), 1);
     let scope = GateScope::Domain(DomainName::parse("example.com").expect("a domain"));
-    // An account neither replaces nor lifts it, and does both to its own.
+    // An account can neither replace nor remove the operator's gate, but can do both with its own.
     let of_account = || store.set_gate_by(SetBy::Account, new_gate("domain:example.com", false));
     assert!(!of_account().await.expect("the store works"));
     assert!(!store.remove_gate_of_account(scope.clone()).await.expect("the store works"));
@@ -371,7 +371,7 @@ async fn hourly_limit_comes_with_the_credential(fixture: Fixture) {
     assert_eq!(limit().await, Some(500));
 }
 
-async fn changes_are_counted_in_this_process(fixture: Fixture) {
+async fn changes_of_the_setup_are_signalled(fixture: Fixture) {
     let store = &fixture.store;
     let mut changes = store.changes();
     changes.mark_unchanged();
@@ -417,7 +417,7 @@ async fn notes_on_receivers_are_kept_by_source_and_site(fixture: Fixture) {
     store.save_pacing_notes(first).await.expect("saving works");
     let newer = note("mx.one.example", Some(120), at(200));
     store.save_pacing_notes(vec![newer.clone()]).await.expect("saving works");
-    // One that another node learned before is not the last word.
+    // An older note of another node does not replace a newer one.
     store.save_pacing_notes(vec![note("mx.one.example", Some(60), at(150))]).await.expect("saving works");
     let listed = store.list_pacing_notes(at(0), 10).await.expect("reading works");
     assert_eq!(listed, [newer.clone(), note("mx.two.example", None, at(50))]);

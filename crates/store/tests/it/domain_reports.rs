@@ -11,7 +11,7 @@ on_both_engines!(
     reports_are_kept_once_and_summed_up,
     only_domains_of_servers_are_known,
     old_reports_are_removed_and_a_full_domain_makes_room,
-    reports_of_a_deleted_domain_are_not_its_next_owners,
+    next_owner_of_a_domain_does_not_see_its_old_reports,
 );
 
 const ALWAYS: (Timestamp, Timestamp) = (Timestamp::from_micros(0), Timestamp::from_micros(i64::MAX));
@@ -48,7 +48,7 @@ async fn reports_are_kept_once_and_summed_up(fixture: Fixture) {
     assert_eq!(add(&fixture, vec![first.clone(), first.clone()]).await.expect("the store works"), 1);
     assert_eq!(add(&fixture, vec![first.clone()]).await.expect("the store works"), 0);
     let second = report(domain, ReportKind::Dmarc, "2", 5, 5);
-    // Nonsense of a stranger does not break the sums.
+    // Absurd numbers of a stranger do not break the sums.
     let absurd = report(domain, ReportKind::Tls, "1", u64::MAX, u64::MAX);
     let another = report(domain, ReportKind::Tls, "2", u64::MAX, 0);
     let more = vec![second.clone(), absurd, another, report("mail.example.test", ReportKind::Tls, "1", 4, 1)];
@@ -105,7 +105,7 @@ async fn old_reports_are_removed_and_a_full_domain_makes_room(fixture: Fixture) 
     assert_eq!(sums().await, []);
 }
 
-async fn reports_of_a_deleted_domain_are_not_its_next_owners(fixture: Fixture) {
+async fn next_owner_of_a_domain_does_not_see_its_old_reports(fixture: Fixture) {
     let store = &fixture.store;
     let mut ids = Vec::new();
     for (server, domain) in [
@@ -129,13 +129,13 @@ async fn reports_of_a_deleted_domain_are_not_its_next_owners(fixture: Fixture) {
     for id in &ids[..2] {
         store.delete_domain(*id, fixture.now()).await.expect("the store works");
     }
-    // They go by their age: whoever adds the name meanwhile does not see them.
+    // The reports are removed by age; an owner who adds the name meanwhile does not see them.
     assert_eq!(left().await, ["one.example", "two.example"]);
     fixture.clock.advance(Duration::from_secs(1));
     let next = store.create_domain(fixture.new_domain("one.example")).await.expect("the store works");
     assert!(since(next.created_at).await.expect("the store works").is_empty());
     store.delete_domain(next.id, fixture.now()).await.expect("the store works");
-    // Those of domains that go with their server are removed with it.
+    // Reports of domains that are deleted with their server are removed with it.
     store.set_server_deleted(fixture.server, Some(fixture.now())).await.expect("the store works");
     while store.purge_deleted().await.expect("the store works") {}
     assert_eq!(left().await, ["one.example"]);

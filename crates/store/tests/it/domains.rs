@@ -23,15 +23,15 @@ on_both_engines! {
     the_operators_verification_is_independent_of_the_checks,
     a_rotated_key_signs_once_its_record_is_found,
     a_key_whose_record_is_gone_signs_for_72_hours_more,
-    a_check_that_began_earlier_changes_nothing_of_a_later_ones_result,
-    a_key_that_came_during_a_check_is_looked_for_soon,
+    an_earlier_check_does_not_overwrite_the_result_of_a_later_one,
+    a_key_added_during_a_check_is_checked_soon,
     only_hosts_of_verified_domains_are_served_and_those_of_deleted_ones_for_a_while,
-    domains_are_judged_by_the_addresses_their_servers_use,
+    sources_of_a_server_an_account_and_all_servers_are_listed,
     verified_domain_has_its_signing_keys,
     return_path_and_tracking_host_follow_their_aliases,
     a_domain_is_checked_by_one_node_only,
     accounts_take_turns_with_their_checks,
-    checks_by_hand_keep_a_distance,
+    checks_by_hand_are_limited_in_frequency,
     domains_of_an_earlier_version_stay_verified_and_keep_their_keys,
 }
 
@@ -130,7 +130,7 @@ async fn by_id(fixture: &Fixture, id: DomainId) -> Domain {
     fixture.store.find_domain_by_id(id).await.expect("the store works").expect("it is there")
 }
 
-/// A check of the domain in which the records of all its keys are what the others are.
+/// A check of the domain. The records of all its keys have the same result as the others.
 fn check(domain: &Domain, is_good: Option<bool>) -> DomainCheck {
     let keys = is_good.map(|is_good| domain.keys.iter().map(|key| (key.id, is_good)).collect());
     DomainCheck {
@@ -224,8 +224,8 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
     let delivery = store.find_domain_delivery(foreign, name("acme.example")).await.expect("the store works");
     assert!(delivery.is_none());
 
-    // The server's own goes first, even unverified: it is what the server's key sees and changes. But until it is verified,
-    // mail goes on by the account's.
+    // The server's own domain goes first, even unverified: it is the one that the server's key sees and changes. But until
+    // it is verified, mail uses the account's.
     let own = store.create_domain(fixture.new_domain("acme.example")).await.expect("another owner");
     assert_eq!(find(&fixture, fixture.server, "acme.example").await.map(|found| found.id), Some(own.id));
     let sending = store.find_sending_domain(fixture.server, name("acme.example")).await;
@@ -355,21 +355,22 @@ async fn the_operators_verification_is_independent_of_the_checks(fixture: Fixtur
     let store = &fixture.store;
     let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
     store.set_domain_verified(domain.id, Some(fixture.now()), fixture.now()).await.expect("it is there");
-    let said = by_id(&fixture, domain.id).await;
-    assert_eq!((said.verified_by, said.keys[0].state), (Some(VerifiedBy::Operator), KeyState::Active));
-    let failing = record(&fixture, check(&said, Some(false))).await;
+    let verified = by_id(&fixture, domain.id).await;
+    assert_eq!(
+        (verified.verified_by, verified.keys[0].state),
+        (Some(VerifiedBy::Operator), KeyState::Active)
+    );
+    let failing = record(&fixture, check(&verified, Some(false))).await;
     assert_eq!(failing.verified_by, Some(VerifiedBy::Operator));
     fixture.clock.advance(Duration::from_hours(100));
     let good = record(&fixture, check(&failing, Some(true))).await;
-    assert_eq!(good.verified_by, Some(VerifiedBy::Operator), "it is shown as what it is");
+    assert_eq!(good.verified_by, Some(VerifiedBy::Operator), "the operator's verification is shown");
     store.set_domain_verified(domain.id, None, fixture.now()).await.expect("it is there");
-    let taken_away = by_id(&fixture, domain.id).await;
-    assert_eq!(
-        (taken_away.verified_by, taken_away.verified_at),
-        (Some(VerifiedBy::Dns), Some(fixture.now()))
-    );
+    let withdrawn = by_id(&fixture, domain.id).await;
+    assert_eq!((withdrawn.verified_by, withdrawn.verified_at), (Some(VerifiedBy::Dns), Some(fixture.now())));
 }
 
+/// Selectors of the keys that sign for the domain; `None` if it is not verified.
 async fn signers(fixture: &Fixture, text: &str) -> Option<Vec<String>> {
     let found =
         fixture.store.find_domain_delivery(fixture.server, name(text)).await.expect("the store works");
@@ -430,7 +431,7 @@ async fn a_key_whose_record_is_gone_signs_for_72_hours_more(fixture: Fixture) {
     assert_eq!(signers(&fixture, "acme.example").await, own);
 }
 
-async fn a_check_that_began_earlier_changes_nothing_of_a_later_ones_result(fixture: Fixture) {
+async fn an_earlier_check_does_not_overwrite_the_result_of_a_later_one(fixture: Fixture) {
     let store = &fixture.store;
     let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
     let slow = DomainCheck { begun_at: fixture.now(), ..check(&domain, Some(false)) };
@@ -442,14 +443,14 @@ async fn a_check_that_began_earlier_changes_nothing_of_a_later_ones_result(fixtu
     assert_eq!((after.verified_by, after.failing_since), (Some(VerifiedBy::Dns), None));
     assert_eq!((after.checked_at, after.next_check_at), (good.checked_at, good.next_check_at));
     assert_eq!(domain_events(&fixture, fixture.server).await.len(), 1);
-    // The clock was set back: what began in the future then is no reason to ignore what is found now.
+    // After the clock was set back, a check that began in the future does not hide the result of one that begins now.
     let future = DomainCheck { begun_at: fixture.in_secs(3_600), ..check(&after, Some(true)) };
     record(&fixture, future).await;
     let now = DomainCheck { begun_at: fixture.now(), ..check(&after, Some(false)) };
     assert_eq!(record(&fixture, now).await.failing_since, Some(fixture.now()));
 }
 
-async fn a_key_that_came_during_a_check_is_looked_for_soon(fixture: Fixture) {
+async fn a_key_added_during_a_check_is_checked_soon(fixture: Fixture) {
     let store = &fixture.store;
     let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
     let running = DomainCheck { begun_at: fixture.now(), ..check(&domain, Some(true)) };
@@ -506,7 +507,7 @@ async fn return_path_and_tracking_host_follow_their_aliases(fixture: Fixture) {
     record(&fixture, aliases(false, &domain)).await;
     assert_eq!(uses().await, (false, false));
     let hosts = store.list_tracking_hosts().await.expect("the store works");
-    assert_eq!(hosts, ["track.acme.example"], "links of before still lead here");
+    assert_eq!(hosts, ["track.acme.example"], "earlier links still lead here");
 }
 
 async fn only_hosts_of_verified_domains_are_served_and_those_of_deleted_ones_for_a_while(fixture: Fixture) {
@@ -532,7 +533,7 @@ async fn only_hosts_of_verified_domains_are_served_and_those_of_deleted_ones_for
         .set_domain_tracking(domain.id, DomainTracking::default(), fixture.in_secs(60))
         .await
         .expect("it is there");
-    assert_eq!(hosts().await, both, "links with the name of before work");
+    assert_eq!(hosts().await, both, "links with the earlier name work");
     store.delete_domain(domain.id, fixture.in_secs(120)).await.expect("it is there");
     assert_eq!(hosts().await, both);
     fixture.clock.advance(Duration::from_mins(1));
@@ -541,7 +542,7 @@ async fn only_hosts_of_verified_domains_are_served_and_those_of_deleted_ones_for
     assert!(hosts().await.is_empty());
 }
 
-async fn domains_are_judged_by_the_addresses_their_servers_use(fixture: Fixture) {
+async fn sources_of_a_server_an_account_and_all_servers_are_listed(fixture: Fixture) {
     let store = &fixture.store;
     let addresses = async |of| {
         let senders = store.list_sources_of(of).await.expect("the store works");
@@ -632,13 +633,13 @@ async fn accounts_take_turns_with_their_checks(fixture: Fixture) {
     let first = claim(store, 2).await.expect("the store works");
     assert!(first.iter().any(|(id, _)| *id == late), "{first:?}");
     let account = first.iter().map(|(_, account)| *account).find(|account| *account != small).expect("two");
-    // One whose checks do not end gets no more turns.
+    // An account with five unfinished checks gets no more.
     let busy = HashMap::from([(account, 5)]);
     assert_eq!(store.claim_due_domain_checks(50, busy).await.expect("the store works"), []);
     assert_eq!(claim(store, 50).await.expect("the store works").len(), 5);
 }
 
-async fn checks_by_hand_keep_a_distance(fixture: Fixture) {
+async fn checks_by_hand_are_limited_in_frequency(fixture: Fixture) {
     let store = &fixture.store;
     let id = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new").id;
     let claim =

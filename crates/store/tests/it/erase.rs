@@ -17,7 +17,7 @@ on_both_engines!(
     a_block_that_is_being_written_is_written_again_without_an_erased_person,
     a_message_with_many_events_is_erased_in_steps,
     the_text_of_a_send_to_many_is_kept_until_the_last_is_done,
-    saved_searches_for_an_erased_address_go,
+    saved_searches_for_an_erased_address_are_removed,
     a_counting_turn_cannot_bring_back_an_erased_tag,
 );
 
@@ -66,7 +66,7 @@ async fn the_text_of_a_send_to_many_is_kept_until_the_last_is_done(fixture: Fixt
     assert_eq!(erased, Erased::Done);
 }
 
-/// Whether a file below the folder has 32 bytes of the text, looked for at many of its places.
+/// Whether a file below the folder contains one of many 32-byte samples of the text.
 fn is_left(folder: &Path, text: &[u8]) -> bool {
     let needles: Vec<&[u8]> = text.chunks_exact(32).step_by(8).collect();
     fs::read_dir(folder).expect("the folder is there").any(|entry| {
@@ -83,7 +83,7 @@ fn is_left(folder: &Path, text: &[u8]) -> bool {
 async fn no_file_has_a_part_of_an_erased_text() {
     let fixture = Fixture::sqlite().await;
     let mut messages = Vec::new();
-    // In a row, in pages of its own, in a file.
+    // Stored in a row, in pages of its own, in a file.
     for (seed, bytes) in [(1, 700), (2, 3_000), (3, 40_000), (4, 90_000)] {
         let text = text(seed, bytes);
         messages.push((accept(&fixture, "ann@example.com", &text).await, text));
@@ -110,11 +110,11 @@ async fn the_index_forgets_an_erased_message(fixture: Fixture) {
     let before = fixture.query_int(tokens).await;
     erase(&fixture, erased).await;
     let after = fixture.query_int(tokens).await;
-    // Every three letters of the address that the other one does not have; the other message has the same subject.
+    // Every three letters of the address that the other one does not have. The other message has the same subject.
     let only_hers = "jane.doe@customer.".len() as i64 - 2;
     assert!(before - after >= only_hers, "{before} tokens, then {after}");
     let blocks = "SELECT count(*) FROM search_postings WHERE length(positions) > 1";
-    assert!(fixture.query_int(blocks).await < 30, "the subject is the other's only");
+    assert!(fixture.query_int(blocks).await < 30, "tokens of the subject are left with one message");
 }
 
 async fn a_block_that_is_being_written_is_written_again_without_an_erased_person(fixture: Fixture) {
@@ -144,7 +144,7 @@ async fn a_block_that_is_being_written_is_written_again_without_an_erased_person
     assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks WHERE state = 1").await, 1);
 }
 
-async fn saved_searches_for_an_erased_address_go(fixture: Fixture) {
+async fn saved_searches_for_an_erased_address_are_removed(fixture: Fixture) {
     let store = &fixture.store;
     let person = NewUser {
         account_id: fixture.account,
@@ -170,7 +170,7 @@ async fn saved_searches_for_an_erased_address_go(fixture: Fixture) {
     assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["another"]);
 }
 
-/// Turns write only what nobody else has counted, so the erasure counts everything that one may have read.
+/// A counting turn writes only events that are not counted yet, so the erasure counts all events that a turn may have read.
 async fn a_counting_turn_cannot_bring_back_an_erased_tag(fixture: Fixture) {
     let store = &fixture.store;
     let mut send = fixture.send(fixture.server, &["jane@example.com"], InitialState::Pending, b"x");
@@ -190,7 +190,7 @@ async fn a_counting_turn_cannot_bring_back_an_erased_tag(fixture: Fixture) {
 
 async fn a_message_with_many_events_is_erased_in_steps(fixture: Fixture) {
     let id = accept(&fixture, "jane.doe@customer.example", b"x").await;
-    // Its own events first: those below have ids and numbers that would be next.
+    // Before the events below are inserted, whose numbers are higher than the next one.
     let cancelled = fixture.store.cancel_if(fixture.server, id, WaitingFor::Anything).await;
     assert!(cancelled.is_ok(), "{cancelled:?}");
     let events = if fixture.is_sqlite() {

@@ -1,4 +1,4 @@
-//! The feed: every event once, in commit order, and no later event before one already read.
+//! The feed: every event once, in commit order; no event appears before one that was already read.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     events_come_in_order_and_once,
     feed_of_one_kind_moves_on_over_the_others,
-    feed_of_one_message_is_only_its,
-    feed_from_its_end_begins_with_what_comes,
-    events_of_a_server_count_their_own_seq,
+    feed_of_one_message_has_only_its_events,
+    feed_from_its_end_begins_with_the_next_event,
+    events_of_a_server_have_their_own_seq,
     reader_beside_many_writers_misses_nothing,
     newest_events_come_page_by_page,
 );
@@ -47,7 +47,7 @@ async fn read_all(fixture: &Fixture, mut query: FeedQuery, wanted: usize) -> Vec
 }
 
 async fn send_and_finish(fixture: &Fixture) -> MessageId {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     id
 }
@@ -76,7 +76,7 @@ async fn feed_of_one_kind_moves_on_over_the_others(fixture: Fixture) {
     assert!(page.events.is_empty() && page.has_more && page.next > EventCursor::START);
 }
 
-async fn feed_of_one_message_is_only_its(fixture: Fixture) {
+async fn feed_of_one_message_has_only_its_events(fixture: Fixture) {
     send_and_finish(&fixture).await;
     let id = send_and_finish(&fixture).await;
     let query = FeedQuery { message_id: Some(id), ..whole(&fixture, EventCursor::START) };
@@ -88,7 +88,7 @@ async fn feed_of_one_message_is_only_its(fixture: Fixture) {
     assert_eq!(foreign, None);
 }
 
-async fn feed_from_its_end_begins_with_what_comes(fixture: Fixture) {
+async fn feed_from_its_end_begins_with_the_next_event(fixture: Fixture) {
     send_and_finish(&fixture).await;
     assert_eq!(read_all(&fixture, whole(&fixture, EventCursor::START), 2).await.len(), 2);
     let end = fixture.store.feed_end(fixture.server).await.expect("the store works");
@@ -98,7 +98,7 @@ async fn feed_from_its_end_begins_with_what_comes(fixture: Fixture) {
     assert_eq!(all.iter().map(|event| event.message_id).collect::<Vec<_>>(), [id, id]);
 }
 
-async fn events_of_a_server_count_their_own_seq(fixture: Fixture) {
+async fn events_of_a_server_have_their_own_seq(fixture: Fixture) {
     let mut notices = fixture.store.event_notices();
     notices.mark_unchanged();
     for _ in 0..2 {
@@ -160,7 +160,7 @@ async fn newest_events_come_page_by_page(fixture: Fixture) {
     let (first, before) = list(all).await;
     assert_eq!(first, wanted[..4]);
     assert_eq!(list(RecentEventsQuery { before, ..all }).await, (wanted[4..].to_vec(), None));
-    // Of one kind; what was looked at ends the page too.
+    // Of one kind. A page also ends after `scanned_max` events.
     let accepted = RecentEventsQuery { kinds: [EventKind::Accepted].into_iter().collect(), ..all };
     let is_accepted = |one: &&(MessageId, EventKind)| one.1 == EventKind::Accepted;
     let only: Vec<_> = wanted.iter().filter(is_accepted).copied().collect();

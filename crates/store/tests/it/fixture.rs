@@ -88,7 +88,7 @@ pub(crate) async fn open(
         .await
 }
 
-/// Its halves name its selector.
+/// A key whose halves are texts with its selector.
 pub(crate) fn new_key(selector: &str, algorithm: KeyAlgorithm) -> NewDkimKey {
     NewDkimKey {
         selector: selector.to_owned(),
@@ -112,7 +112,7 @@ impl Fixture {
         Self::through(place, database).await
     }
 
-    /// `database` is the way to `place`, which may lead through a proxy.
+    /// `database` is how the store reaches `place`, perhaps through a proxy.
     pub(crate) async fn through(place: EngineFiles, database: Database) -> Self {
         let clock = ManualClock::default();
         let store = open(database, IDENTITY, &clock).await.expect("a fresh store opens");
@@ -193,7 +193,7 @@ impl Fixture {
     }
 
     /// Accepts a pending message of the first server and claims it.
-    pub(crate) async fn claimed_message(&self) -> MessageId {
+    pub(crate) async fn accept_and_claim(&self) -> MessageId {
         let id = self.accept(self.send_to(&["ann@example.com"])).await[0];
         let claimed = self.claim_due().await;
         assert!(claimed.iter().any(|entry| entry.message_id == id), "{id} is not among {claimed:?}");
@@ -250,7 +250,7 @@ impl Fixture {
         self.store.list_events(self.server, id).await.expect("reading works")
     }
 
-    /// `kind` of each event, after a look at their numbers.
+    /// Kinds of the message's events. Checks that their numbers have no gap.
     pub(crate) async fn event_kinds(&self, id: MessageId) -> Vec<EventKind> {
         let events = self.events(id).await;
         let numbers: Vec<i64> = events.iter().map(|event| event.seq).collect();
@@ -262,7 +262,7 @@ impl Fixture {
         matches!(self.place, EngineFiles::Sqlite(_))
     }
 
-    /// Runs a statement behind the store's back.
+    /// Runs a statement directly in the database.
     pub(crate) async fn execute(&self, text: &str) {
         match &self.place {
             EngineFiles::Sqlite(_) => {
@@ -276,16 +276,16 @@ impl Fixture {
         }
     }
 
-    /// The integer that a question behind the store's back gives.
+    /// Runs a query that returns one integer directly in the database.
     pub(crate) async fn query_int(&self, text: &str) -> i64 {
         match &self.place {
             EngineFiles::Sqlite(_) => {
                 let connection =
                     rusqlite::Connection::open(self.place.sqlite_path()).expect("the file is there");
-                connection.query_row(text, [], |row| row.get(0)).expect("the question is good")
+                connection.query_row(text, [], |row| row.get(0)).expect("the query is good")
             }
             EngineFiles::Postgres(database) => {
-                connect(database.url()).await.query_one(text, &[]).await.expect("the question is good").get(0)
+                connect(database.url()).await.query_one(text, &[]).await.expect("the query is good").get(0)
             }
         }
     }
@@ -315,7 +315,7 @@ pub(crate) fn message_ids(send: &NewSend) -> Vec<MessageId> {
     send.recipients.iter().map(|recipient| recipient.id).collect()
 }
 
-/// The domain whose mail is not limited.
+/// The simulator's domain, whose mail does not count against limits.
 pub(crate) fn simulator() -> DomainName {
     DomainName::parse("sim.postroad.test").expect("a domain")
 }

@@ -19,7 +19,7 @@ on_both_engines!(
     messages_without_room_stay_in_the_queue,
 );
 
-/// Keeps what it is given.
+/// Collects the messages that are handed over.
 #[derive(Debug, Default)]
 pub(crate) struct Basket(Mutex<Vec<Fresh>>);
 
@@ -36,12 +36,12 @@ impl Basket {
         basket
     }
 
-    fn empty(&self) -> Vec<Fresh> {
+    fn take_all(&self) -> Vec<Fresh> {
         std::mem::take(&mut *self.0.lock().expect("nobody panics with it"))
     }
 
     fn message_ids(&self) -> Vec<MessageId> {
-        self.empty().iter().flat_map(|fresh| fresh.recipients.iter().map(|r| r.message_id)).collect()
+        self.take_all().iter().flat_map(|fresh| fresh.recipients.iter().map(|r| r.message_id)).collect()
     }
 }
 
@@ -56,7 +56,7 @@ async fn fresh_message_is_handed_over_claimed_and_whole(fixture: Fixture) {
     let send_id = send.info.id;
     let ids = fixture.accept(send).await;
 
-    let fresh = basket.empty();
+    let fresh = basket.take_all();
     assert_eq!(fresh.len(), 1);
     assert_eq!((fresh[0].send.id, &fresh[0].body[..]), (send_id, &message[..]));
     let recipient = &fresh[0].recipients[0];
@@ -79,7 +79,7 @@ async fn nothing_is_claimed_while_nobody_delivers(fixture: Fixture) {
     let basket = Basket::attach(&fixture);
     fixture.store.stop_delivering();
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    assert!(basket.empty().is_empty());
+    assert!(basket.take_all().is_empty());
     assert_eq!(fixture.claim_due().await[0].message_id, id);
 }
 
@@ -94,7 +94,7 @@ async fn only_what_is_pending_is_handed_over(fixture: Fixture) {
     for state in [held, test, InitialState::Scheduled(fixture.in_secs(30))] {
         fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await;
     }
-    assert!(basket.empty().is_empty());
+    assert!(basket.take_all().is_empty());
     fixture.clock.advance(Duration::from_secs(30));
     assert_eq!(fixture.claim_due().await.len(), 1, "the scheduled one");
 
@@ -126,7 +126,7 @@ async fn fresh_message_of_a_caller_that_hung_up_is_handed_over(fixture: Fixture)
         let accept = fixture.store.accept(fixture.send_to(&["ann@example.com"]));
         let _ = tokio::time::timeout(Duration::from_micros(patience_us), accept).await;
     }
-    // Behind everything that was begun.
+    // After everything that was begun before.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     assert_eq!(basket.message_ids().len() as i64, fixture.row_counts().await["messages"]);
     assert!(fixture.claim_due().await.is_empty());
@@ -135,7 +135,7 @@ async fn fresh_message_of_a_caller_that_hung_up_is_handed_over(fixture: Fixture)
 async fn fresh_message_is_begun_and_finished_without_a_read(fixture: Fixture) {
     let basket = Basket::attach(&fixture);
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    let entry = basket.empty().remove(0).recipients.remove(0).entry;
+    let entry = basket.take_all().remove(0).recipients.remove(0).entry;
     let begin =
         Begin { server_id: entry.server_id, message_id: id, due_at: entry.due_at, needs_message: false };
     let begun = fixture.store.begin(vec![begin]).await.expect("the store works");
@@ -145,16 +145,16 @@ async fn fresh_message_is_begun_and_finished_without_a_read(fixture: Fixture) {
 }
 
 #[derive(Debug)]
-struct Bomb;
+struct PanickingSink;
 
-impl FreshSink for Bomb {
+impl FreshSink for PanickingSink {
     fn take(&self, _: Fresh) {
         panic!("a bug in delivery");
     }
 }
 
 async fn sink_that_panics_stops_nobody(fixture: Fixture) {
-    fixture.store.deliver_to(Arc::new(Bomb));
+    fixture.store.deliver_to(Arc::new(PanickingSink));
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     fixture.store.stop_delivering();
     fixture.accept(fixture.send_to(&["bob@example.com"])).await;
@@ -163,12 +163,12 @@ async fn sink_that_panics_stops_nobody(fixture: Fixture) {
 
 /// Has no room for one server.
 #[derive(Debug)]
-struct Choosy {
+struct SinkWithoutRoom {
     refused: ServerId,
     basket: Basket,
 }
 
-impl FreshSink for Choosy {
+impl FreshSink for SinkWithoutRoom {
     fn take(&self, fresh: Fresh) {
         self.basket.take(fresh);
     }
@@ -179,7 +179,7 @@ impl FreshSink for Choosy {
 }
 
 async fn messages_without_room_stay_in_the_queue(fixture: Fixture) {
-    let sink = Arc::new(Choosy { refused: fixture.server, basket: Basket::default() });
+    let sink = Arc::new(SinkWithoutRoom { refused: fixture.server, basket: Basket::default() });
     fixture.store.deliver_to(sink.clone());
     let of_both = [fixture.server, fixture.other_server];
     let sends = of_both.map(|server| fixture.send(server, &["ann@example.com"], InitialState::Pending, b"x"));
@@ -197,13 +197,13 @@ async fn messages_without_room_stay_in_the_queue(fixture: Fixture) {
     assert_eq!(claimed, [ids[0], in_batch[0], in_batch[1]], "a claim finds them");
 }
 
-/// An accept whose commit is not heard of: what it claimed is claimed again by the next that asks.
+/// If the answer to a commit is lost, the messages that it claimed are found by the next claim.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fresh_messages_whose_commit_is_lost_come_back() {
     let database = postroad_testkit::Database::create();
     let proxy = postroad_testkit::PgProxy::start(database.url());
-    let way = postroad_store::Database::Postgres(proxy.url().to_owned());
-    let fixture = Fixture::through(crate::fixture::EngineFiles::Postgres(database), way).await;
+    let proxied = postroad_store::Database::Postgres(proxy.url().to_owned());
+    let fixture = Fixture::through(crate::fixture::EngineFiles::Postgres(database), proxied).await;
     let basket = Basket::attach(&fixture);
     fixture.accept(fixture.send_to(&["first@example.com"])).await;
     let mut tasks = tokio::task::JoinSet::new();

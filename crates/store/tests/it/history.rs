@@ -14,7 +14,7 @@ const ROWS_READ: &str = "SELECT ((SELECT coalesce(sum(seq_tup_read), 0) FROM pg_
 const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'postroad'";
 
-/// Of messages; each has two events.
+/// Number of messages; each has two events.
 const HISTORY: usize = 5_000;
 const BATCH: usize = 100;
 
@@ -31,7 +31,7 @@ async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     })
     .await;
     let read = ask(ROWS_READ).await;
-    // Empty, as the planner is to believe; and without dead rows, which are read again while any transaction of the cluster
+    // The planner must believe these tables to be empty. Dead rows would be read again while any transaction of the cluster
     // may still see them.
     client.batch_execute("VACUUM ANALYZE queue").await.expect("nobody is in the way");
     client.batch_execute("VACUUM ANALYZE suppressions").await.expect("nobody is in the way");
@@ -39,7 +39,7 @@ async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     (Fixture { store, clock, account, server, other_server, place }, read)
 }
 
-/// Accepted, claimed, begun and sent.
+/// Accepts, claims, begins and finishes this many messages.
 async fn send_all(fixture: &Fixture, messages: usize, needs_message: bool) {
     let addresses: Vec<String> = (0..messages).map(|number| format!("ann{number}@example.com")).collect();
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();

@@ -11,8 +11,8 @@ on_both_engines!(
     messages_beyond_the_limit_are_held,
     next_hour_starts_from_zero,
     exempt_and_test_messages_do_not_count,
-    servers_are_counted_apart,
-    no_limit_is_counted_nowhere,
+    servers_are_counted_separately,
+    without_a_limit_nothing_is_counted,
     limit_is_kept_by_sends_side_by_side,
 );
 
@@ -64,7 +64,7 @@ async fn exempt_and_test_messages_do_not_count(fixture: Fixture) {
     assert_eq!(statuses(&fixture, &id).await, [Status::Pending]);
 }
 
-async fn servers_are_counted_apart(fixture: Fixture) {
+async fn servers_are_counted_separately(fixture: Fixture) {
     fixture.accept(limited(&fixture, &["a@example.com"], 1)).await;
     let other = fixture.send(fixture.other_server, &["a@example.com"], InitialState::Pending, b"x");
     let id = fixture.accept(NewSend { hourly_limit: Some(1), ..other }).await[0];
@@ -72,7 +72,7 @@ async fn servers_are_counted_apart(fixture: Fixture) {
     assert_eq!(message.expect("it is there").status, Status::Pending);
 }
 
-async fn no_limit_is_counted_nowhere(fixture: Fixture) {
+async fn without_a_limit_nothing_is_counted(fixture: Fixture) {
     fixture.accept(fixture.send_to(&["a@example.com"])).await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM server_hours").await, 0);
 }
@@ -82,7 +82,7 @@ async fn limit_is_kept_by_sends_side_by_side(fixture: Fixture) {
     for n in 0..60 {
         let mut send = limited(&fixture, &["a@example.com", "b@example.com"], 37);
         if n % 2 == 0 {
-            // Those with a key go another way in PostgreSQL.
+            // PostgreSQL accepts sends with an idempotency key in another way.
             send.idempotency = fixture.send_with_key(&format!("k{n}"), 1, "a").idempotency;
         }
         let store = fixture.store.clone();

@@ -8,7 +8,7 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     repeated_key_gives_the_first_answer_and_writes_nothing,
-    other_fingerprint_gets_the_first_one,
+    another_fingerprint_gets_the_first_answer,
     expired_key_is_free_again,
     crowd_with_one_key_makes_one_send,
     same_key_on_two_servers_is_two_keys,
@@ -38,7 +38,7 @@ async fn repeated_key_gives_the_first_answer_and_writes_nothing(fixture: Fixture
     assert_eq!(unknown, None);
 }
 
-async fn other_fingerprint_gets_the_first_one(fixture: Fixture) {
+async fn another_fingerprint_gets_the_first_answer(fixture: Fixture) {
     fixture.accept(fixture.send_with_key("k", 1, "first")).await;
     let other = fixture.store.accept(fixture.send_with_key("k", 2, "other")).await.expect("the store works");
     assert_eq!(other, repeated(1, "first"));
@@ -117,7 +117,8 @@ async fn key_survives_a_restart(fixture: Fixture) {
     assert_eq!(again, repeated(1, "first"));
 }
 
-/// An id that exists already is a bug of the caller; it must not take its key, or its neighbours, down with it.
+/// A message id that exists already is a bug of the caller. It must neither use up the key nor fail other sends of the
+/// batch.
 async fn failed_send_does_not_use_its_key_up(fixture: Fixture) {
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     let before = fixture.row_counts().await;
@@ -129,8 +130,8 @@ async fn failed_send_does_not_use_its_key_up(fixture: Fixture) {
         tasks.spawn(async move { store.accept(send).await });
     }
     assert!(fixture.store.accept(broken).await.is_err());
-    for neighbour in tasks.join_all().await {
-        assert_eq!(neighbour.expect("it is accepted"), Accepted::Stored(Vec::new()));
+    for other in tasks.join_all().await {
+        assert_eq!(other.expect("it is accepted"), Accepted::Stored(Vec::new()));
     }
     assert_eq!(fixture.row_counts().await["sends"], before["sends"] + 20);
     fixture.accept(fixture.send_with_key("k", 1, "whole")).await;

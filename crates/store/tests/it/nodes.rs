@@ -14,7 +14,7 @@ use postroad_store::{
 use crate::fixture::{Fixture, IDENTITY, is_unavailable, new_send, on_both_engines, open, settings};
 use crate::webhooks;
 
-async fn second_node(fixture: &Fixture) -> Store {
+async fn open_second_node(fixture: &Fixture) -> Store {
     open(fixture.place.database(), "another node", &fixture.clock).await.expect("there is a free number")
 }
 
@@ -34,7 +34,7 @@ async fn take_lease_away(fixture: &Fixture) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_share_the_work_and_never_a_message() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM nodes WHERE owner <> ''").await, 2);
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..200 {
@@ -87,11 +87,11 @@ async fn two_nodes_share_the_work_and_never_a_message() {
 #[tokio::test]
 async fn restarted_node_gets_its_number_back_and_its_claims_are_reaped() {
     let fixture = Fixture::postgres().await;
-    let _other = second_node(&fixture).await;
-    let place = |column: &str| format!("SELECT {column} FROM nodes WHERE owner = '{IDENTITY}'");
-    let (number, epoch) = (place("node"), place("epoch"));
+    let _other = open_second_node(&fixture).await;
+    let select = |column: &str| format!("SELECT {column} FROM nodes WHERE owner = '{IDENTITY}'");
+    let (number, epoch) = (select("node"), select("epoch"));
     let before = (fixture.query_int(&number).await, fixture.query_int(&epoch).await);
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let last_id = fixture.store.ids().expect("a node has ids").last();
     fixture.clock.set(fixture.now().minus(Duration::from_secs(100)));
     let fixture = fixture.reopen().await;
@@ -107,7 +107,7 @@ async fn restarted_node_gets_its_number_back_and_its_claims_are_reaped() {
 #[tokio::test]
 async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     assert_eq!(
         other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works").len(),
@@ -123,7 +123,7 @@ async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
 #[tokio::test]
 async fn lost_lease_fences_accept_and_finish() {
     let fixture = Fixture::postgres().await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let before = fixture.row_counts().await;
     take_lease_away(&fixture).await;
     let with_key = fixture.store.accept(fixture.send_with_key("k", 1, "a")).await;
@@ -154,7 +154,7 @@ async fn node_that_lost_its_lease_takes_a_new_one() {
 #[tokio::test]
 async fn ids_of_another_node_are_not_accepted() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     let now = fixture.now();
     let send = new_send(&other, fixture.server, now, &["ann@example.com"], InitialState::Pending, b"x");
     assert!(is_unavailable(&fixture.store.accept(send).await));
@@ -187,7 +187,7 @@ const LEASE_SECONDS_LEFT: &str =
 #[tokio::test]
 async fn nodes_stay_alive_when_the_databases_clock_goes_back() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
     other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
     begin(&other, &fixture, ids[0]).await;
@@ -226,7 +226,7 @@ async fn dead_nodes_are_found_after_the_databases_clock_went_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_on_two_nodes_is_one_send() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..100 {
         let key = fixture.send_with_key(&format!("k{}", n % 10), 1, &format!("answer {n}")).idempotency;
@@ -254,7 +254,7 @@ async fn begin(store: &Store, fixture: &Fixture, id: MessageId) -> Begun {
 #[tokio::test]
 async fn begun_messages_of_a_dead_node_are_adopted_later() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
     other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
     assert!(matches!(begin(&other, &fixture, ids[0]).await, Begun::Go(None)));
@@ -268,7 +268,7 @@ async fn begun_messages_of_a_dead_node_are_adopted_later() {
     assert_eq!(
         fixture.store.reap().await.expect("the store works"),
         0,
-        "it is not sent again without a word"
+        "it is not sent again without a record"
     );
     let adopted = fixture.store.adopt_abandoned(10).await.expect("the store works");
     assert_eq!(adopted.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [ids[0]]);
@@ -278,9 +278,9 @@ async fn begun_messages_of_a_dead_node_are_adopted_later() {
     assert_eq!(fixture.claim_due().await[0].message_id, ids[0], "it is tried again");
 }
 
-/// A message that another node had begun long ago before it died.
-async fn begun_by_a_dead_node(fixture: &Fixture) -> MessageId {
-    let other = second_node(fixture).await;
+/// Creates a message that another node began long ago, before it died.
+async fn create_begun_by_a_dead_node(fixture: &Fixture) -> MessageId {
+    let other = open_second_node(fixture).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
     begin(&other, fixture, id).await;
@@ -304,7 +304,7 @@ async fn assert_not_claimable(fixture: &Fixture) {
 #[tokio::test]
 async fn a_possible_duplicate_stays_one_until_its_outcome_is_recorded() {
     let mut fixture = Fixture::postgres().await;
-    let id = begun_by_a_dead_node(&fixture).await;
+    let id = create_begun_by_a_dead_node(&fixture).await;
     for _ in 0..3 {
         assert_eq!(adopt_abandoned(&fixture).await, [id]);
         fixture = fixture.reopen().await;
@@ -322,11 +322,11 @@ async fn a_possible_duplicate_stays_one_until_its_outcome_is_recorded() {
     assert_eq!(fixture.claim_due().await[0].message_id, id);
 }
 
-/// The node whose journal knows how it ended dies before it can say so.
+/// The node whose journal has the outcome dies before it records it.
 #[tokio::test]
 async fn a_message_adopted_by_its_journal_stays_a_possible_duplicate() {
     let fixture = Fixture::postgres().await;
-    let id = begun_by_a_dead_node(&fixture).await;
+    let id = create_begun_by_a_dead_node(&fixture).await;
     let adopted = fixture.store.adopt(vec![(fixture.server, id)]).await.expect("the store works");
     assert_eq!(adopted[0].message_id, id);
     let fixture = fixture.reopen().await;
@@ -349,7 +349,7 @@ const ADOPTED_LONG_AGO: &str = "UPDATE queue SET begun_at = begun_at + 960000000
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_adoption_whose_answer_is_lost_stays_a_possible_duplicate() {
     let fixture = Fixture::postgres().await;
-    let id = begun_by_a_dead_node(&fixture).await;
+    let id = create_begun_by_a_dead_node(&fixture).await;
     for patience_us in [0, 100, 400, 800, 1_200, 1_600, 2_400, 3_200, 6_400] {
         for is_by_journal in [false, true] {
             let keys = vec![(fixture.server, id)];
@@ -381,7 +381,7 @@ async fn an_adoption_whose_answer_is_lost_stays_a_possible_duplicate() {
 #[tokio::test]
 async fn restarted_node_adopts_what_its_journal_knows_and_releases_the_rest() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     let addresses = ["a@example.com", "b@example.com", "c@example.com", "d@example.com"];
     let ids = fixture.accept(fixture.send_to(&addresses)).await;
     let foreign = other.claim(fixture.now(), 1, ClaimSkips::default()).await.expect("the store works");
@@ -409,18 +409,18 @@ async fn restarted_node_adopts_what_its_journal_knows_and_releases_the_rest() {
     assert_eq!(other.finish(vec![fixture.outcome(ids[0], Status::Sent)]).await.expect("it works"), [true]);
 }
 
-/// A number that went to another installation: the new owner must not release the claims on it.
+/// A node's number that got a new owner: the new owner must not release the old one's claims.
 #[tokio::test]
-async fn claims_of_an_earlier_owner_are_not_previous_ones() {
+async fn claims_of_an_earlier_owner_are_not_released() {
     let fixture = Fixture::postgres().await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     begin(&fixture.store, &fixture, id).await;
     fixture.execute("UPDATE nodes SET owner = 'somebody else'").await;
     fixture.execute("UPDATE nodes SET lease_until = 1").await;
     let fixture = fixture.reopen().await;
     assert!(fixture.store.list_previous_begun().await.expect("the store works").is_empty());
     assert_eq!(fixture.store.release_previous().await.expect("the store works"), 0);
-    // But who knows what became of it may say so.
+    // But a node whose journal has the outcome may adopt it.
     assert_eq!(fixture.store.adopt(vec![(fixture.server, id)]).await.expect("the store works").len(), 1);
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
 }
@@ -429,7 +429,7 @@ async fn claims_of_an_earlier_owner_are_not_previous_ones() {
 async fn live_nodes_are_counted() {
     let fixture = Fixture::postgres().await;
     assert_eq!(live_nodes(&fixture).await, 1);
-    let _other = second_node(&fixture).await;
+    let _other = open_second_node(&fixture).await;
     assert_eq!(fixture.store.delivery_setup(None).await.expect("the store works").live_nodes, 2);
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
     assert_eq!(live_nodes(&fixture).await, 1);
@@ -476,7 +476,7 @@ async fn a_claim_without_some_servers_reads_none_of_their_entries() {
 #[tokio::test]
 async fn transcript_of_a_message_older_than_its_table_is_stored() {
     let fixture = Fixture::postgres().await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let week = id.0 / ((7 * 24 * 3_600) << 21);
     for week in week..week + 3 {
         fixture.execute(&format!("DROP TABLE delivery_transcripts_w{week}")).await;
@@ -495,7 +495,7 @@ async fn transcript_of_a_message_older_than_its_table_is_stored() {
 #[tokio::test]
 async fn webhook_claims_of_a_node_are_free_when_it_starts_again() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;
     for _ in 0..3 {
         fixture.accept(fixture.send_to(&["ann@example.com"])).await;
@@ -510,7 +510,7 @@ async fn webhook_claims_of_a_node_are_free_when_it_starts_again() {
     assert!(again.iter().all(|work| work.event.id != of_other), "the other node has it");
 }
 
-on_both_engines!(a_node_is_listed_with_what_it_says_of_itself);
+on_both_engines!(a_node_is_listed_with_its_description);
 
 fn description(host: &str) -> NodeDescription {
     let listener = NodeListener { name: "HTTPS".to_owned(), address: "0.0.0.0:443".to_owned() };
@@ -523,9 +523,9 @@ fn description(host: &str) -> NodeDescription {
     }
 }
 
-async fn a_node_is_listed_with_what_it_says_of_itself(fixture: Fixture) {
+async fn a_node_is_listed_with_its_description(fixture: Fixture) {
     let nodes = fixture.store.list_nodes().await.expect("the store works");
-    assert_eq!((nodes.len(), &nodes[0].description), (1, &None), "it has said nothing yet");
+    assert_eq!((nodes.len(), &nodes[0].description), (1, &None), "it is not described yet");
     fixture.store.describe_node(&description("mx1.example.com")).await.expect("the store works");
     let other = NodeDescription { certificate: None, ..description("mx1.example.com") };
     fixture.store.describe_node(&other).await.expect("the store works");
@@ -547,7 +547,7 @@ async fn a_node_is_listed_with_what_it_says_of_itself(fixture: Fixture) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_listed_until_another_has_their_number() {
     let fixture = Fixture::postgres().await;
-    let other = second_node(&fixture).await;
+    let other = open_second_node(&fixture).await;
     fixture.store.describe_node(&description("mx1.example.com")).await.expect("the store works");
     other.describe_node(&description("mx2.example.com")).await.expect("the store works");
     let listed = async |store: &Store| {
@@ -564,5 +564,5 @@ async fn nodes_are_listed_until_another_has_their_number() {
     assert_eq!(listed(&third).await, [(0, true, first), (1, true, None)]);
     third.describe_node(&description("mx3.example.com")).await.expect("the store works");
     let settings = "SELECT count(*) FROM settings WHERE key LIKE 'node.%'";
-    assert_eq!(fixture.query_int(settings).await, 2, "what the second said is forgotten");
+    assert_eq!(fixture.query_int(settings).await, 2, "the description of the second is removed");
 }

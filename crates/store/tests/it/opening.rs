@@ -37,7 +37,7 @@ async fn newer_schema_is_refused_and_left_alone(fixture: Fixture) {
     assert!(refused.to_string().contains("schema version 4711"), "{refused}");
 }
 
-/// As many as there are files.
+/// Number of migrations, each of which is a file.
 fn versions() -> i64 {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite");
     std::fs::read_dir(folder).expect("the folder is there").count() as i64
@@ -75,7 +75,7 @@ async fn second_process_on_a_sqlite_file_is_kept_out() {
     let fixture = Fixture::sqlite().await;
     let second = open(fixture.place.database(), IDENTITY, &fixture.clock).await.unwrap_err();
     assert!(matches!(second, OpenError::Locked(_)), "{second:?}");
-    // It did no harm, and the first gives its place up only when it is closed.
+    // The first one still works, and the file is free when it is closed.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     fixture.reopen().await;
 }
@@ -107,7 +107,7 @@ async fn files_are_for_the_owner_only() {
 }
 
 #[tokio::test]
-async fn full_reserve_refuses_new_mail_and_lets_outcomes_through() {
+async fn too_little_free_disk_refuses_new_mail_but_no_outcomes() {
     let fixture = Fixture::sqlite().await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     let Fixture { store, clock, account, server, other_server, place } = fixture;
@@ -132,7 +132,7 @@ fn database_names_are_parsed() {
         assert_eq!(Database::parse(url).unwrap(), Database::Postgres(url.to_owned()));
     }
     for bad in ["", "sqlite:", "mysql://h/d", "data/p.db"] {
-        assert!(matches!(Database::parse(bad), Err(OpenError::BadUrl(_))), "{bad:?} was taken");
+        assert!(matches!(Database::parse(bad), Err(OpenError::BadUrl(_))), "{bad:?} was accepted");
     }
 }
 

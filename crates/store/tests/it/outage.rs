@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use postroad_model::{MessageId, Status};
+use postroad_model::Status;
 use postroad_store::{Accepted, Begin, Begun, ClaimSkips, Database, InitialState, NewSend};
 use postroad_testkit::{PgProxy, eventually};
 use rand::rngs::SmallRng;
@@ -22,7 +22,7 @@ fn full_disk_is_survived_on_sqlite() {
     assert!(text.contains("the disk was full and is not any more"), "{text}");
 }
 
-/// The largest file this process may write; the kernel refuses to write beyond as a full disk does.
+/// Limits the size of files that this process writes; writes beyond it fail as on a full disk.
 fn limit_files(bytes: Option<u64>) {
     let soft = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
     let pid = std::process::id().to_string();
@@ -37,7 +37,7 @@ async fn full_disk_child() {
         return;
     }
     let fixture = Fixture::sqlite().await;
-    let first = fixture.claimed_message().await;
+    let first = fixture.accept_and_claim().await;
     let before = fixture.row_counts().await;
     let last_id = fixture.store.ids().expect("a node has ids").last();
     let path = fixture.place.sqlite_path();
@@ -100,19 +100,18 @@ impl Outage {
     async fn prepare() -> Self {
         let database = postroad_testkit::Database::create();
         let proxy = PgProxy::start(database.url());
-        let way = Database::Postgres(proxy.url().to_owned());
-        let fixture = Fixture::through(EngineFiles::Postgres(database), way).await;
+        let proxied = Database::Postgres(proxy.url().to_owned());
+        let fixture = Fixture::through(EngineFiles::Postgres(database), proxied).await;
         fixture.accept(fixture.send_to(&["ann@example.com"])).await;
         fixture.accept(fixture.send_with_key("before", 1, "a")).await;
         Self { fixture, proxy }
     }
 
-    /// Every verb says "try again", within `patience`.
-    async fn expect_unavailable(&self, patience: Duration) -> Vec<MessageId> {
+    /// Every operation fails with "try again", within `patience`.
+    async fn expect_unavailable(&self, patience: Duration) {
         let fixture = &self.fixture;
         let (with_key, without) =
             (fixture.send_with_key("during", 1, "b"), fixture.send_to(&["a@example.com", "b@example.com"]));
-        let ids = [message_ids(&with_key), message_ids(&without)].concat();
         let begun = Instant::now();
         let (with_key, without, claim, read, write) = tokio::join!(
             fixture.store.accept(with_key),
@@ -127,7 +126,6 @@ impl Outage {
         assert!(is_unavailable(&read), "{read:?}");
         assert!(is_unavailable(&write), "{write:?}");
         assert!(begun.elapsed() < patience, "it took {:?}", begun.elapsed());
-        ids
     }
 
     async fn expect_recovery(&self) {
@@ -148,14 +146,14 @@ impl Outage {
 
     /// A send whose answer was lost is there with all its rows or with none.
     async fn expect_whole_or_nothing(&self) {
-        for lame in [
+        for count_of_halves in [
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM sends s WHERE s.id = m.send_id)",
             "SELECT count(*) FROM sends s WHERE NOT EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id)",
             "SELECT count(*) FROM sends s WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.send_id = s.id)",
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.message_id = m.id)",
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.message_id = m.id)",
         ] {
-            assert_eq!(self.fixture.query_int(lame).await, 0, "{lame}");
+            assert_eq!(self.fixture.query_int(count_of_halves).await, 0, "{count_of_halves}");
         }
     }
 }
@@ -242,7 +240,7 @@ async fn until_sleeping(fixture: &Fixture, count: i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_nobody_waits_for_any_more_is_cancelled_on_postgres() {
     let fixture = Fixture::postgres().await;
-    let message_id = fixture.claimed_message().await;
+    let message_id = fixture.accept_and_claim().await;
     let slow = "CREATE FUNCTION take_a_minute() RETURNS trigger LANGUAGE plpgsql
         AS 'BEGIN PERFORM pg_sleep(60); RETURN NEW; END'";
     fixture.execute(slow).await;

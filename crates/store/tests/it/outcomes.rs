@@ -15,7 +15,7 @@ on_both_engines!(
     refused_outcome_writes_none_of_its_parts,
     entry_that_failed_is_claimed_when_it_is_due_again,
     entries_that_come_back_are_claimed_in_order,
-    claims_do_not_pass_over_what_comes_in_behind,
+    entries_accepted_between_claims_are_all_claimed,
     outcome_whose_commit_was_not_confirmed_is_recorded_once,
     outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone,
 );
@@ -23,7 +23,7 @@ on_both_engines!(
 /// The engine repeats an outcome when the answer to its commit was lost.
 async fn outcome_whose_commit_was_not_confirmed_is_recorded_once(fixture: Fixture) {
     for (keep_claim, counts_as_attempt) in [(true, true), (true, false), (false, true)] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         let due_at = fixture.now();
         let outcome = Outcome {
             claimed_for: Some(due_at),
@@ -47,7 +47,7 @@ async fn outcome_whose_commit_was_not_confirmed_is_recorded_once(fixture: Fixtur
 }
 
 async fn outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let first = Outcome { claimed_for: Some(fixture.now()), ..fixture.outcome(id, Status::Sent) };
     fixture.clock.advance(Duration::from_secs(1));
     fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works");
@@ -61,7 +61,7 @@ async fn outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone(fixtur
 }
 
 async fn transcripts_are_kept_by_delivery(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let with_transcript = |status, text: &str| Outcome {
         transcript: Some(text.to_owned()),
         keep_claim: true,
@@ -85,7 +85,7 @@ async fn transcripts_are_kept_by_delivery(fixture: Fixture) {
 }
 
 async fn outcome_suppresses_the_address_for_later_sends(fixture: Fixture) {
-    let (first, second) = (fixture.claimed_message().await, fixture.claimed_message().await);
+    let (first, second) = (fixture.accept_and_claim().await, fixture.accept_and_claim().await);
     let suppress = |id, details: &str| {
         let new = NewSuppression {
             address: "Ann@example.com".into(),
@@ -115,17 +115,17 @@ async fn sources_are_counted_by_day(fixture: Fixture) {
         (Status::Sent, Some(4)),
         (Status::Sent, None),
     ] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         outcomes.push(Outcome { source_id: source.map(SourceId), ..fixture.outcome(id, status) });
     }
     assert_eq!(fixture.store.finish(outcomes).await.expect("the store works"), [true; 6]);
     fixture.clock.advance(Duration::from_hours(24));
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(
         fixture.finish(Outcome { source_id: Some(SourceId(3)), ..fixture.outcome(id, Status::Sent) }).await
     );
-    let of = async |what: &str, source: i64, day: i64| {
-        let text = format!("SELECT {what} FROM source_days WHERE source_id = {source} AND day = {day}");
+    let of = async |column: &str, source: i64, day: i64| {
+        let text = format!("SELECT {column} FROM source_days WHERE source_id = {source} AND day = {day}");
         fixture.query_int(&text).await
     };
     // 2026-11-15 is day 20,772.
@@ -158,8 +158,8 @@ async fn refused_outcome_writes_none_of_its_parts(fixture: Fixture) {
 }
 
 async fn entry_that_failed_is_claimed_when_it_is_due_again(fixture: Fixture) {
-    let first = fixture.claimed_message().await;
-    // The claims have gone on to a later entry when the failure comes back before it.
+    let first = fixture.accept_and_claim().await;
+    // A later entry is claimed before the failed one, which is due earlier, is queued again.
     let second = fixture.accept(fixture.send_due_in(fixture.server, 600)).await[0];
     let claimed =
         fixture.store.claim(fixture.in_secs(600), 10, ClaimSkips::default()).await.expect("the store works");
@@ -189,7 +189,7 @@ async fn entries_that_come_back_are_claimed_in_order(fixture: Fixture) {
     assert!(claim(10).await.is_empty());
 }
 
-async fn claims_do_not_pass_over_what_comes_in_behind(fixture: Fixture) {
+async fn entries_accepted_between_claims_are_all_claimed(fixture: Fixture) {
     let far = fixture.in_secs(900);
     let (store, server) = (fixture.store.clone(), fixture.server);
     let mut tasks = tokio::task::JoinSet::new();
@@ -207,7 +207,7 @@ async fn claims_do_not_pass_over_what_comes_in_behind(fixture: Fixture) {
 }
 
 async fn retry_comes_back_with_the_address_of_its_last_attempt(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     for source in [Some(SourceId(3)), Some(SourceId(4)), None] {
         let failed = Outcome { retry_source_id: source, ..fixture.outcome(id, Status::SoftFail) };
         assert!(fixture.finish(failed).await);

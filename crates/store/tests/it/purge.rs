@@ -14,9 +14,9 @@ use postroad_store::{
 use crate::fixture::{EngineFiles, Fixture, connect, create_server, new_key, on_both_engines, open};
 
 on_both_engines!(
-    a_deleted_server_goes_with_all_it_has_and_nobody_elses,
-    a_deleted_account_goes_and_its_name_is_free,
-    servers_that_still_have_mail_do_not_keep_others
+    a_deleted_server_is_removed_with_its_rows_and_no_others,
+    a_deleted_account_is_removed_and_its_name_is_free,
+    servers_that_still_have_mail_do_not_delay_others
 );
 
 /// Tables that have rows of a server.
@@ -79,10 +79,10 @@ async fn counts(fixture: &Fixture) -> BTreeMap<&'static str, i64> {
     counts
 }
 
-/// The stored counts of an account's servers, domains and so on equal its rows.
-async fn counts_are_kept(fixture: &Fixture) {
+/// Checks that the stored counts of an account's servers, domains and so on equal its rows.
+async fn assert_counts_equal_rows(fixture: &Fixture) {
     let account = fixture.account.0;
-    for (what, rows) in [
+    for (object, rows) in [
         (LimitedObject::Servers, format!("servers WHERE account_id = {account}")),
         (LimitedObject::Domains, format!("domains WHERE account_id = {account}")),
         (
@@ -91,9 +91,9 @@ async fn counts_are_kept(fixture: &Fixture) {
         ),
         (LimitedObject::Users, format!("users WHERE account_id = {account}")),
     ] {
-        let kept = fixture.store.count_objects(fixture.account, what).await.expect("the store works");
+        let kept = fixture.store.count_objects(fixture.account, object).await.expect("the store works");
         let found = fixture.query_int(&format!("SELECT count(*) FROM {rows}")).await;
-        assert_eq!(kept as i64, found, "{what:?}");
+        assert_eq!(kept as i64, found, "{object:?}");
     }
 }
 
@@ -106,13 +106,13 @@ async fn purge(fixture: &Fixture) -> usize {
     steps
 }
 
-async fn a_deleted_server_goes_with_all_it_has_and_nobody_elses(fixture: Fixture) {
+async fn a_deleted_server_is_removed_with_its_rows_and_no_others(fixture: Fixture) {
     let store = &fixture.store;
     fill(&fixture, fixture.other_server, 3).await;
     let before = counts(&fixture).await;
     let doomed = create_server(store, fixture.account, "Doomed").await;
     fill(&fixture, doomed, 1_200).await;
-    counts_are_kept(&fixture).await;
+    assert_counts_equal_rows(&fixture).await;
     let gate = NewGate {
         scope: GateScope::Server(doomed),
         action: GateAction::Suspend,
@@ -138,13 +138,13 @@ async fn a_deleted_server_goes_with_all_it_has_and_nobody_elses(fixture: Fixture
     let steps = purge(&fixture).await;
     assert!(steps >= 3 + 6, "1,200 addresses go in three steps, the rest one by one: {steps}");
     assert_eq!(counts(&fixture).await, before);
-    counts_are_kept(&fixture).await;
+    assert_counts_equal_rows(&fixture).await;
     assert!(store.list_gates().await.expect("it works").is_empty());
     assert!(store.find_server(doomed).await.expect("it works").is_none());
     create_server(store, fixture.account, "Doomed").await;
 }
 
-async fn servers_that_still_have_mail_do_not_keep_others(fixture: Fixture) {
+async fn servers_that_still_have_mail_do_not_delay_others(fixture: Fixture) {
     let store = &fixture.store;
     let (sooner, later) = (fixture.in_secs(60), fixture.in_secs(61));
     for number in 0..101 {
@@ -160,7 +160,7 @@ async fn servers_that_still_have_mail_do_not_keep_others(fixture: Fixture) {
     assert!(store.find_server(empty).await.expect("it works").is_none());
 }
 
-async fn a_deleted_account_goes_and_its_name_is_free(fixture: Fixture) {
+async fn a_deleted_account_is_removed_and_its_name_is_free(fixture: Fixture) {
     let store = &fixture.store;
     fill(&fixture, fixture.server, 3).await;
     let before = counts(&fixture).await;
@@ -217,5 +217,5 @@ async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
         assert!(purge.await.expect("it ends").expect("the store works"));
     }
     assert!(fixture.store.find_server(doomed).await.expect("it works").is_none());
-    counts_are_kept(&fixture).await;
+    assert_counts_equal_rows(&fixture).await;
 }

@@ -25,7 +25,7 @@ on_both_engines!(
     released_message_is_claimed_again,
     claims_end_with_the_process,
     abandoned_claim_comes_back,
-    abandoned_outcome_leaves_the_message_in_order,
+    abandoned_outcome_is_stored_whole_or_not_at_all,
     claim_of_nothing_is_empty,
     servers_without_room_are_skipped_until_they_have_some,
 );
@@ -74,7 +74,7 @@ async fn claims_come_in_the_order_they_are_due(fixture: Fixture) {
 }
 
 async fn sent_message_leaves_the_queue(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     fixture.clock.advance(Duration::from_secs(3));
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let message = fixture.message(id).await;
@@ -90,7 +90,7 @@ async fn sent_message_leaves_the_queue(fixture: Fixture) {
 }
 
 async fn soft_failure_is_queued_again(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     for attempt in 1..=3 {
         assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
         let message = fixture.message(id).await;
@@ -112,7 +112,7 @@ async fn soft_failure_is_queued_again(fixture: Fixture) {
 }
 
 async fn uncounted_failure_leaves_the_attempts_alone(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     for (counts, attempts) in [(false, 0), (true, 1), (false, 1)] {
         let mut outcome = fixture.outcome(id, Status::SoftFail);
         outcome.counts_as_attempt = counts;
@@ -123,7 +123,7 @@ async fn uncounted_failure_leaves_the_attempts_alone(fixture: Fixture) {
 }
 
 async fn soft_failure_without_a_next_attempt_stays_queued(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let mut outcome = fixture.outcome(id, Status::SoftFail);
     outcome.delivery.next_attempt_at = None;
     assert!(fixture.finish(outcome).await);
@@ -131,7 +131,7 @@ async fn soft_failure_without_a_next_attempt_stays_queued(fixture: Fixture) {
 }
 
 async fn hard_failure_ends_the_message(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::HardFail)).await);
     assert_eq!(fixture.message(id).await.status, Status::HardFail);
     assert_eq!(fixture.row_counts().await["queue"], 0);
@@ -140,7 +140,7 @@ async fn hard_failure_ends_the_message(fixture: Fixture) {
 }
 
 async fn held_outcome_leaves_the_queue(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Held)).await);
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.next_attempt_at), (Status::Held, None));
@@ -149,7 +149,7 @@ async fn held_outcome_leaves_the_queue(fixture: Fixture) {
 
 async fn second_outcome_comes_too_late(fixture: Fixture) {
     for status in [Status::Sent, Status::SoftFail] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         let both = vec![fixture.outcome(id, status), fixture.outcome(id, status)];
         assert_eq!(fixture.store.finish(both).await.expect("the store works"), [true, false], "{status}");
         assert!(!fixture.finish(fixture.outcome(id, status)).await, "{status}");
@@ -157,7 +157,7 @@ async fn second_outcome_comes_too_late(fixture: Fixture) {
         assert_eq!(fixture.event_kinds(id).await.len(), 2, "{status}");
     }
     // At the same time.
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..10 {
         let (store, outcome) = (fixture.store.clone(), fixture.outcome(id, Status::SoftFail));
@@ -184,7 +184,7 @@ async fn outcome_without_a_claim_is_refused(fixture: Fixture) {
 }
 
 async fn impossible_outcome_writes_nothing(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let before = fixture.row_counts().await;
     assert!(!fixture.finish(fixture.outcome(id, Status::Bounced)).await, "Pending cannot become Bounced");
     assert_eq!(fixture.row_counts().await, before);
@@ -192,8 +192,8 @@ async fn impossible_outcome_writes_nothing(fixture: Fixture) {
 }
 
 async fn outcomes_of_a_batch_are_settled_one_by_one(fixture: Fixture) {
-    let sent = fixture.claimed_message().await;
-    let again = fixture.claimed_message().await;
+    let sent = fixture.accept_and_claim().await;
+    let again = fixture.accept_and_claim().await;
     let unclaimed = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     let failed = {
         let mut outcome = fixture.outcome(again, Status::SoftFail);
@@ -223,7 +223,7 @@ async fn outcomes_of_a_batch_are_settled_one_by_one(fixture: Fixture) {
 }
 
 async fn delivery_is_read_back_whole(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let mut outcome = fixture.outcome(id, Status::SoftFail);
     outcome.delivery = NewDelivery {
         at: fixture.now(),
@@ -251,7 +251,7 @@ async fn delivery_is_read_back_whole(fixture: Fixture) {
 }
 
 async fn released_message_is_claimed_again(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.claim_due().await.is_empty());
     let before = fixture.row_counts().await;
     fixture
@@ -266,7 +266,7 @@ async fn released_message_is_claimed_again(fixture: Fixture) {
 }
 
 async fn claims_end_with_the_process(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert_eq!(fixture.store.reap().await.expect("the store works"), 0, "the node is alive");
     assert!(fixture.claim_due().await.is_empty());
     let fixture = fixture.reopen().await;
@@ -303,11 +303,11 @@ async fn claim_soon(fixture: &Fixture) -> Vec<Claimed> {
     }
 }
 
-async fn abandoned_outcome_leaves_the_message_in_order(fixture: Fixture) {
+async fn abandoned_outcome_is_stored_whole_or_not_at_all(fixture: Fixture) {
     let mut attempts = 0;
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400] {
         if patience_us == 0 {
-            fixture.claimed_message().await;
+            fixture.accept_and_claim().await;
         }
         let id = MessageId(fixture.query_int("SELECT message_id FROM queue").await);
         let finish = fixture.store.finish(vec![fixture.outcome(id, Status::SoftFail)]);

@@ -26,12 +26,12 @@ on_both_engines!(
     queue_changes_report_messages_that_are_queued_again,
 );
 
-async fn scheduled(fixture: &Fixture, seconds: u64, address: &str) -> MessageId {
+async fn accept_scheduled(fixture: &Fixture, seconds: u64, address: &str) -> MessageId {
     let state = InitialState::Scheduled(fixture.in_secs(seconds));
     fixture.accept(fixture.send(fixture.server, &[address], state, b"x")).await[0]
 }
 
-async fn held(fixture: &Fixture) -> MessageId {
+async fn accept_held(fixture: &Fixture) -> MessageId {
     let state = InitialState::Held {
         reason: HoldReason::Development,
         details: "held".into(),
@@ -55,9 +55,9 @@ async fn begin(fixture: &Fixture, id: MessageId) -> Begun {
 }
 
 async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
-    let third = scheduled(&fixture, 30, "c@example.com").await;
-    let first = fixture.claimed_message().await;
-    let second = scheduled(&fixture, 10, "b@example.org").await;
+    let third = accept_scheduled(&fixture, 30, "c@example.com").await;
+    let first = fixture.accept_and_claim().await;
+    let second = accept_scheduled(&fixture, 10, "b@example.org").await;
     let pending = InitialState::Pending;
     let foreign =
         fixture.accept(fixture.send(fixture.other_server, &["d@example.com"], pending, b"x")).await[0];
@@ -97,8 +97,8 @@ async fn queue_is_counted(fixture: Fixture) {
     assert_eq!((empty.total, empty.due, empty.scheduled, empty.oldest_due_at), (0, 0, 0, None));
     assert!(empty.by_domain.is_empty());
     fixture.accept(fixture.send_to(&["a@example.com", "b@example.com", "c@example.org"])).await;
-    scheduled(&fixture, 60, "d@example.org").await;
-    scheduled(&fixture, 60, "e@example.org").await;
+    accept_scheduled(&fixture, 60, "d@example.org").await;
+    accept_scheduled(&fixture, 60, "e@example.org").await;
     let stats = fixture.store.queue_stats(usize::MAX).await.expect("the store works");
     assert_eq!((stats.total, stats.due, stats.scheduled), (5, 3, 2));
     assert_eq!(stats.oldest_due_at, Some(fixture.now()));
@@ -115,7 +115,7 @@ async fn servers_with_the_longest_queues_come_first(fixture: Fixture) {
     let pending = InitialState::Pending;
     fixture.accept(fixture.send(fixture.other_server, &["a@example.com"], pending, b"x")).await;
     fixture.accept(fixture.send_to(&["a@example.com", "b@example.com"])).await;
-    scheduled(&fixture, 60, "d@example.org").await;
+    accept_scheduled(&fixture, 60, "d@example.org").await;
     let found = list(9).await;
     let counts: Vec<_> = found.iter().map(|backlog| (backlog.server_id, backlog.waiting)).collect();
     assert_eq!(counts, [(fixture.server, 3), (fixture.other_server, 1)]);
@@ -135,7 +135,7 @@ async fn servers_with_the_longest_queues_come_first(fixture: Fixture) {
 async fn message_is_found_without_its_server(fixture: Fixture) {
     let state = InitialState::Pending;
     let id = fixture.accept(fixture.send(fixture.other_server, &["a@example.com"], state, b"x")).await[0];
-    let held = held(&fixture).await;
+    let held = accept_held(&fixture).await;
     let store = &fixture.store;
     let found = store.find_queued(id).await.expect("the store works").expect("it is queued");
     assert_eq!((found.server_id, found.message_id, found.claimed), (fixture.other_server, id, false));
@@ -146,7 +146,7 @@ async fn message_is_found_without_its_server(fixture: Fixture) {
 }
 
 async fn retried_message_is_due_now(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
     assert!(fixture.claim_due().await.is_empty());
     assert_eq!(retry(&fixture, id).await, Retried::Now);
@@ -156,7 +156,7 @@ async fn retried_message_is_due_now(fixture: Fixture) {
 }
 
 async fn retry_ends_the_claim(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     let old = fixture.now();
     fixture.clock.advance(Duration::from_secs(1));
     assert_eq!(retry(&fixture, id).await, Retried::Now);
@@ -169,9 +169,9 @@ async fn retry_ends_the_claim(fixture: Fixture) {
 }
 
 async fn held_message_is_released_into_the_queue(fixture: Fixture) {
-    let id = held(&fixture).await;
-    // The claims have gone on before it comes in.
-    fixture.claimed_message().await;
+    let id = accept_held(&fixture).await;
+    // A later message is claimed before it is released.
+    fixture.accept_and_claim().await;
     assert_eq!(retry(&fixture, id).await, Retried::Released);
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.hold_expiry), (Status::Pending, None));
@@ -203,8 +203,8 @@ async fn released_message_keeps_its_options(fixture: Fixture) {
 }
 
 async fn message_for_a_suppressed_recipient_is_not_retried(fixture: Fixture) {
-    let held = held(&fixture).await;
-    let waiting = fixture.claimed_message().await;
+    let held = accept_held(&fixture).await;
+    let waiting = fixture.accept_and_claim().await;
     let new = NewSuppression {
         address: "ann@example.com".into(),
         reason: SuppressionReason::Manual,
@@ -227,10 +227,10 @@ async fn message_for_a_suppressed_recipient_is_not_retried(fixture: Fixture) {
 }
 
 async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
-    let failed = fixture.claimed_message().await;
+    let failed = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(failed, Status::SoftFail)).await);
     let pending = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    for id in [failed, pending, scheduled(&fixture, 60, "a@example.com").await] {
+    for id in [failed, pending, accept_scheduled(&fixture, 60, "a@example.com").await] {
         assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled));
         let message = fixture.message(id).await;
         assert_eq!((message.status, message.next_attempt_at), (Status::Cancelled, None));
@@ -239,7 +239,7 @@ async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
         assert_eq!(fixture.event_kinds(id).await.last(), Some(&EventKind::Cancelled));
         assert_eq!(cancel(&fixture, id).await, Cancelled::NotWaiting);
     }
-    let id = held(&fixture).await;
+    let id = accept_held(&fixture).await;
     assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::HoldCancelled));
     assert_eq!(fixture.message(id).await.hold_expiry, None);
     assert_eq!(fixture.row_counts().await["queue"], 0);
@@ -248,7 +248,7 @@ async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
 }
 
 async fn cancelled_claim_is_gone(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled));
     assert!(matches!(begin(&fixture, id).await, Begun::Gone));
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
@@ -256,7 +256,7 @@ async fn cancelled_claim_is_gone(fixture: Fixture) {
 }
 
 async fn begun_message_is_too_late_to_cancel_or_retry(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(matches!(begin(&fixture, id).await, Begun::Go(None)));
     assert_eq!(cancel(&fixture, id).await, Cancelled::TooLate);
     assert_eq!(retry(&fixture, id).await, Retried::TooLate);
@@ -265,7 +265,7 @@ async fn begun_message_is_too_late_to_cancel_or_retry(fixture: Fixture) {
 }
 
 async fn settled_message_is_not_waiting(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let before = fixture.row_counts().await;
     assert_eq!(
@@ -274,19 +274,19 @@ async fn settled_message_is_not_waiting(fixture: Fixture) {
     );
     assert_eq!(cancel(&fixture, MessageId(1)).await, Cancelled::NotWaiting);
     assert_eq!(retry(&fixture, MessageId(1)).await, Retried::NotWaiting);
-    let queued = fixture.claimed_message().await;
+    let queued = fixture.accept_and_claim().await;
     let foreign = fixture.store.cancel(fixture.other_server, queued).await.expect("the store works");
     assert_eq!(foreign, Cancelled::NotWaiting);
     assert_eq!(fixture.row_counts().await["deliveries"], before["deliveries"]);
-    assert!(fixture.finish(fixture.outcome(queued, Status::Sent)).await, "its claim stands");
+    assert!(fixture.finish(fixture.outcome(queued, Status::Sent)).await, "it is still claimed");
 }
 
 async fn holds_end_when_their_time_is_over(fixture: Fixture) {
-    let ids = [held(&fixture).await, held(&fixture).await, held(&fixture).await];
+    let ids = [accept_held(&fixture).await, accept_held(&fixture).await, accept_held(&fixture).await];
     let expire = async |limit| fixture.store.expire_holds(limit).await.expect("the store works");
     assert_eq!(expire(10).await, 0);
     fixture.clock.advance(Duration::from_hours(1));
-    let young = held(&fixture).await;
+    let young = accept_held(&fixture).await;
     assert_eq!((expire(2).await, expire(2).await, expire(2).await), (2, 1, 0));
     for id in ids {
         let message = fixture.message(id).await;
@@ -304,7 +304,7 @@ async fn holds_end_when_their_time_is_over(fixture: Fixture) {
 
 async fn cancel_and_finish_side_by_side_have_one_winner(fixture: Fixture) {
     for _ in 0..20 {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         let (store, server) = (fixture.store.clone(), fixture.server);
         let cancelling =
             tokio::spawn(async move { store.cancel(server, id).await.expect("the store works") });
@@ -318,7 +318,7 @@ async fn cancel_and_finish_side_by_side_have_one_winner(fixture: Fixture) {
 }
 
 async fn queue_changes_report_messages_that_are_queued_again(fixture: Fixture) {
-    let (first, second) = (fixture.claimed_message().await, held(&fixture).await);
+    let (first, second) = (fixture.accept_and_claim().await, accept_held(&fixture).await);
     let (mut setup, mut changes) = (fixture.store.changes(), fixture.store.queue_changes());
     setup.mark_unchanged();
     changes.mark_unchanged();

@@ -1,5 +1,5 @@
-//! After 100,000 messages with random fates the counters say what a simple recount of the rows says: by domain, tag,
-//! hour and provider.
+//! After 100,000 messages with random outcomes the counters equal a simple recount of the rows: by hour, and by domain,
+//! tag, provider and the other dimensions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -18,14 +18,14 @@ use serde_json::json;
 use crate::counting::fold_all;
 use crate::fixture::{EngineFiles, Fixture, connect, message_ids, new_send, on_both_engines, simulator};
 
-on_both_engines!(after_random_fates_the_counters_equal_a_recount);
+on_both_engines!(after_random_outcomes_the_counters_equal_a_recount);
 
 const SENDS: usize = 1_000;
 const RECIPIENTS: usize = 100;
 const AT_ONCE: usize = 2_000;
 const SENDERS: [&str; 3] = ["shop.example", "news.example", "bücher.example"];
 const SOURCES: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
-const VERSIONS: [Option<&str>; 3] = [None, Some("TLSv1.2"), Some("TLSv1.3")];
+const TLS_VERSIONS: [Option<&str>; 3] = [None, Some("TLSv1.2"), Some("TLSv1.3")];
 const TAGS: [Option<&str>; 4] = [None, Some("welcome"), Some("invoice"), Some("news, weekly")];
 const RECEIVERS: [(&str, Option<&str>); 5] = [
     ("gmail.com", Some("google")),
@@ -35,7 +35,7 @@ const RECEIVERS: [(&str, Option<&str>); 5] = [
     ("sim.postroad.test", None),
 ];
 
-async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
+async fn after_random_outcomes_the_counters_equal_a_recount(fixture: Fixture) {
     let seed = rand::random();
     eprintln!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -44,7 +44,7 @@ async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
     });
     fixture.store.learn_recipient_providers(known.collect()).await.expect("providers are noted");
     accept_all(&fixture, &mut random).await;
-    // Some is counted while the rest happens.
+    // Some events are counted before the rest happens.
     fold_all(&fixture).await;
     while settle_some(&fixture, &mut random).await {}
     add_tracking_events(&fixture, &mut random).await;
@@ -53,7 +53,8 @@ async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
     let recounted = Recount::of(&fixture).await;
     let accepted: u64 = recounted.totals.values().filter_map(|counts| counts.get("accepted")).sum();
     assert!(accepted > 70_000, "{accepted}");
-    // Each grain by itself is the whole, and in it each shape; the combinations say of each dimension what it says itself.
+    // Each grain alone gives the totals, and in it each breakdown. The combinations, added up by one dimension, equal the
+    // counters of that dimension.
     for grain in Grain::ALL {
         let counted = Counted::of(&fixture, grain).await;
         let step = grain.seconds().max(HOUR);
@@ -128,12 +129,12 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
             delivery.bounce_class = class.map(ToOwned::to_owned);
             if matches!(kind, EventKind::Delivered | EventKind::Delayed | EventKind::Bounced) {
                 let (source_ip, tls) =
-                    (random.random_range(0..SOURCES.len()), random.random_range(0..VERSIONS.len()));
+                    (random.random_range(0..SOURCES.len()), random.random_range(0..TLS_VERSIONS.len()));
                 delivery.source_ip = Some(SOURCES[source_ip].to_owned());
-                delivery.tls = VERSIONS[tls].map(ToOwned::to_owned);
+                delivery.tls = TLS_VERSIONS[tls].map(ToOwned::to_owned);
                 data["mx"] = json!("mx.example");
                 data["source_ip"] = json!(SOURCES[source_ip]);
-                data["tls_version"] = json!(VERSIONS[tls]);
+                data["tls_version"] = json!(TLS_VERSIONS[tls]);
             }
             let event = NewEvent { kind, data: data.to_string() };
             Outcome { delivery, event, ..fixture.outcome(entry.message_id, status) }
@@ -143,7 +144,7 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
         outcomes.iter().filter(|o| o.delivery.status == Status::Held).map(|o| o.message_id).collect();
     let settled = fixture.store.finish(outcomes).await.expect("finishing works");
     assert!(settled.into_iter().all(|settled| settled));
-    // A third of those held get another chance, and may be held again.
+    // A third of the held messages are released, and may be held again.
     let released: Vec<_> = held
         .into_iter()
         .filter(|_| random.random_ratio(1, 3))
@@ -158,8 +159,8 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
     !claimed.is_empty()
 }
 
-/// Opens, clicks, bounces that came back, complaints and unsubscriptions of a tenth of the messages that were sent; as
-/// rows, since no entry point is open here.
+/// Adds opens, clicks, late bounces, complaints and unsubscriptions of a tenth of the sent messages; as rows, because no
+/// entry point runs here.
 async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
     let sent = rows(
         fixture,
@@ -173,6 +174,7 @@ async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
             continue;
         }
         let (id, seq) = (row[0].parse::<i64>().expect("an id"), row[1].parse::<i64>().expect("a number"));
+        // By a person, by a bot.
         let mut opened_by = (false, false);
         for number in 0..random.random_range(1..4) {
             let bot = random.random_ratio(1, 4);
@@ -308,14 +310,14 @@ impl Recount {
                 before = Some(row[0].clone());
             }
         }
-        let hits = rows(
+        let tracking_events = rows(
             fixture,
             "SELECT e.message_id || '|' || e.kind || '|' || e.at || '|' || e.data FROM events e
              WHERE e.kind IN ('message.opened', 'message.clicked', 'message.complained', 'message.unsubscribed')
                 OR e.data LIKE '%async%'",
         )
         .await;
-        for row in hits {
+        for row in tracking_events {
             let (message, kind, data) = (&messages[&row[0]], row[1].as_str(), row[3].as_str());
             let by_bot = data.contains(r#""bot":true"#);
             let names: &[&'static str] = match kind {
@@ -329,9 +331,9 @@ impl Recount {
             };
             let class = if kind == "message.bounced" { "inactive" } else { "" };
             let (source_ip, tls) = &delivered[&row[0]];
-            let is_said = ["", r#""first":true"#, r#""first_including_bots":true"#];
-            for (name, said) in names.iter().zip(is_said) {
-                if !name.is_empty() && data.contains(said) {
+            let conditions = ["", r#""first":true"#, r#""first_including_bots":true"#];
+            for (name, condition) in names.iter().zip(conditions) {
+                if !name.is_empty() && data.contains(condition) {
                     all.add(message, name, &row[2], [class, source_ip, tls]);
                 }
             }
@@ -381,7 +383,7 @@ fn value_of(breakdown: Breakdown, set: &Dimensions) -> String {
         Breakdown::SourceIp => set.source_ip.clone(),
         Breakdown::TlsVersion => set.tls_version.clone(),
         Breakdown::Total | Breakdown::Full | Breakdown::FullByAttempt => {
-            unreachable!("they have not one value")
+            unreachable!("they have no single value")
         }
     }
 }
@@ -395,7 +397,7 @@ struct Counted {
     of_full: BTreeMap<Breakdown, Table>,
     /// Likewise, from counters that distinguish attempts.
     of_attempts: BTreeMap<Breakdown, Table>,
-    /// Everything, with latencies: of the total, and of each shape.
+    /// Sums with latencies: of the total, and of each breakdown.
     sums: Vec<Sums>,
 }
 
@@ -437,27 +439,26 @@ impl Counted {
 }
 
 async fn list(fixture: &Fixture, kind: (Grain, Breakdown)) -> Vec<CounterRow> {
-    // Two ranges, as a question may ask for them.
+    // Two ranges, as callers may ask for.
     let middle = Grain::Day.start(fixture.now()) + 86_400;
     let ranges = vec![(0, middle), (middle, i64::MAX / 2_000_000)];
     let rows = fixture.store.list_counters(fixture.server, kind, ranges, 1_000_000).await;
     rows.expect("reading works")
 }
 
-/// The columns of a text that joins them with bars.
+/// Rows of a query whose one column joins its values with bars.
 async fn rows(fixture: &Fixture, text: &str) -> Vec<Vec<String>> {
     let split = |row: &str| row.split('|').map(ToOwned::to_owned).collect();
     match &fixture.place {
         EngineFiles::Sqlite(_) => {
             let connection =
                 rusqlite::Connection::open(fixture.place.sqlite_path()).expect("the file is there");
-            let mut statement = connection.prepare(text).expect("the question is good");
+            let mut statement = connection.prepare(text).expect("the query is good");
             let rows = statement.query_map([], |row| row.get::<_, String>(0)).expect("it is answered");
             rows.map(|row| split(&row.expect("a text"))).collect()
         }
         EngineFiles::Postgres(database) => {
-            let answer =
-                connect(database.url()).await.simple_query(text).await.expect("the question is good");
+            let answer = connect(database.url()).await.simple_query(text).await.expect("the query is good");
             let texts = answer.iter().filter_map(|message| match message {
                 SimpleQueryMessage::Row(row) => row.get(0),
                 _ => None,

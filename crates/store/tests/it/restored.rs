@@ -18,8 +18,8 @@ const TRANSACTIONS_BEFORE: &str =
 const HIGHEST: &str = "SELECT max(xact) FROM events";
 const NOW: &str = "SELECT pg_current_xact_id()::text::bigint";
 
-/// The fixture's database in this cluster, opened there. The old one is gone.
-async fn moved_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
+/// Moves the fixture's database to this cluster, and opens it there.
+async fn move_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
     let Fixture { store, clock, account, server, other_server, place } = fixture;
     drop(store);
     let EngineFiles::Postgres(old) = &place else { unreachable!("it was made on PostgreSQL") };
@@ -41,7 +41,7 @@ async fn moved_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
         .expect("psql is beside the server");
     assert!(restored.success() && dump.wait().expect("it was started").success());
     let place = EngineFiles::Postgres(new);
-    // Several nodes at once: one of them finds out.
+    // Several nodes open it at once: one of them notices the new cluster.
     let other_node = open(place.database(), "another node", &clock);
     let (store, other_node) =
         tokio::join!(open(place.database(), crate::fixture::IDENTITY, &clock), other_node);
@@ -49,8 +49,8 @@ async fn moved_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
     Fixture { store: store.expect("the store opens"), clock, account, server, other_server, place }
 }
 
-async fn sent(fixture: &Fixture) -> MessageId {
-    let id = fixture.claimed_message().await;
+async fn send_message(fixture: &Fixture) -> MessageId {
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     id
 }
@@ -81,20 +81,20 @@ async fn restored_dump_goes_on_in_another_cluster() {
     let fixture = Fixture::postgres().await;
     let webhook = webhooks::create(&fixture, [EventKind::Delivered].into_iter().collect()).await;
     fixture.execute(TRANSACTIONS_BEFORE).await;
-    let counted_before = sent(&fixture).await;
+    let counted_before = send_message(&fixture).await;
     assert_eq!(counted(&fixture).await, 1);
     let (first, read_before) = read(&fixture, EventCursor::START, 2).await;
     assert_eq!(first, [counted_before; 2]);
     // Neither counted nor read nor posted before the dump.
-    let waits = sent(&fixture).await;
+    let waits = send_message(&fixture).await;
 
     let cluster = Cluster::start().expect("PostgreSQL starts");
-    let fixture = moved_to(&cluster, fixture).await;
+    let fixture = move_to(&cluster, fixture).await;
     assert!(fixture.query_int(HIGHEST).await > fixture.query_int(NOW).await, "else nothing is tested");
 
     let end = fixture.store.feed_end(fixture.server).await.expect("the store works");
     assert!(end > read_before);
-    let later = sent(&fixture).await;
+    let later = send_message(&fixture).await;
     // Without a gap or a repetition, also for whoever was at the end; and in this order for new readers.
     let (rest, behind) = read(&fixture, read_before, 4).await;
     assert_eq!(rest, [waits, waits, later, later]);
@@ -105,10 +105,10 @@ async fn restored_dump_goes_on_in_another_cluster() {
     let posted: Vec<MessageId> = works.iter().map(|work| work.event.message_id).collect();
     assert_eq!(posted, [counted_before, waits, later]);
 
-    // Opened once more it is at home: nothing is added again.
+    // Opened again in the same cluster: the numbers do not jump a second time.
     let highest = fixture.query_int(HIGHEST).await;
     let fixture = fixture.reopen().await;
-    let last = sent(&fixture).await;
+    let last = send_message(&fixture).await;
     assert_eq!(read(&fixture, behind, 2).await.0, [last; 2]);
     assert!(fixture.query_int(HIGHEST).await - highest < 1_000_000);
     assert_eq!(counted(&fixture).await, 4);

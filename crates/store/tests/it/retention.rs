@@ -10,16 +10,16 @@ use crate::fixture::{EngineFiles, Fixture, on_both_engines};
 use crate::webhooks;
 
 on_both_engines!(
-    old_messages_go_with_everything_about_them,
+    old_messages_are_removed_with_everything_about_them,
     queued_messages_keep_only_data_of_their_server,
     uncounted_events_stay_with_their_messages,
     pending_webhook_events_stay_with_their_message,
     late_event_that_a_webhook_waits_for_keeps_an_old_message,
-    bodies_go_before_their_messages,
+    bodies_are_removed_before_their_messages,
     a_server_may_keep_its_mail_for_a_shorter_time,
-    text_that_had_to_stay_keeps_its_message_for_that_round,
+    a_body_that_is_kept_keeps_its_message_until_the_next_round,
     sends_whose_text_is_gone_are_not_looked_at_again,
-    counters_go_by_their_time,
+    counters_are_removed_by_age,
 );
 
 const WEEK: Duration = Duration::from_hours(7 * 24);
@@ -46,19 +46,19 @@ async fn remove(fixture: &Fixture, which: OldRows, before: i64) -> u64 {
     }
 }
 
-/// Everything that is this old, as the remover does.
+/// Removes everything older than `before`, as the retention task does.
 async fn remove_all(fixture: &Fixture, before: i64) {
     for which in ALL {
         remove(fixture, which, before).await;
     }
 }
 
-async fn sent(fixture: &Fixture, count: usize) -> Vec<MessageId> {
-    sent_by(fixture, fixture.server, count).await
+async fn send_messages(fixture: &Fixture, count: usize) -> Vec<MessageId> {
+    send_messages_of(fixture, fixture.server, count).await
 }
 
-/// Sent, with a transcript.
-async fn sent_by(fixture: &Fixture, server: ServerId, count: usize) -> Vec<MessageId> {
+/// Accepts messages of a server and records them as sent, each with a transcript.
+async fn send_messages_of(fixture: &Fixture, server: ServerId, count: usize) -> Vec<MessageId> {
     let addresses: Vec<String> = (0..count).map(|number| format!("u{number}@example.com")).collect();
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
     let ids =
@@ -74,11 +74,11 @@ async fn sent_by(fixture: &Fixture, server: ServerId, count: usize) -> Vec<Messa
     ids
 }
 
-async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
+async fn old_messages_are_removed_with_everything_about_them(fixture: Fixture) {
     // More than one step.
-    sent(&fixture, 1_200).await;
+    send_messages(&fixture, 1_200).await;
     fixture.clock.advance(3 * WEEK);
-    let young = sent(&fixture, 2).await;
+    let young = send_messages(&fixture, 2).await;
     fold_all(&fixture).await;
     let before = idgen::first_id_at(fixture.now().minus(WEEK));
     remove_all(&fixture, before).await;
@@ -96,7 +96,7 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     ];
     assert_eq!(left, expected.into());
     assert_eq!(fixture.message(young[0]).await.status, Status::Sent);
-    // Past events are still counted.
+    // The counters still include the removed events.
     let totals = fixture
         .store
         .list_counters(fixture.server, (Grain::Day, Breakdown::Total), vec![(0, i64::MAX / 2_000_000)], 1_000)
@@ -118,14 +118,14 @@ async fn rows_of(fixture: &Fixture, server: ServerId) -> [i64; 5] {
 }
 
 async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
-    sent(&fixture, 2).await;
+    send_messages(&fixture, 2).await;
     fixture.clock.advance(Duration::from_hours(2));
-    let held = fixture.claimed_message().await;
+    let held = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(held, Status::Held)).await);
     // In the same week and in a later one.
-    sent_by(&fixture, fixture.other_server, 3).await;
+    send_messages_of(&fixture, fixture.other_server, 3).await;
     fixture.clock.advance(3 * WEEK);
-    sent_by(&fixture, fixture.other_server, 3).await;
+    send_messages_of(&fixture, fixture.other_server, 3).await;
     fixture.clock.advance(3 * WEEK);
     fold_all(&fixture).await;
     remove_all(&fixture, idgen::first_id_at(fixture.now())).await;
@@ -133,7 +133,7 @@ async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
     // The held message and its delivery, not those before it. Its events go by their own age.
     assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 1, 0, 0]);
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 1);
-    fixture.store.cancel(fixture.server, held).await.expect("its delivery has a place");
+    fixture.store.cancel(fixture.server, held).await.expect("its delivery can be stored");
     fold_all(&fixture).await;
     fixture.clock.advance(2 * WEEK);
     remove_all(&fixture, idgen::first_id_at(fixture.now())).await;
@@ -142,7 +142,7 @@ async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
 }
 
 async fn uncounted_events_stay_with_their_messages(fixture: Fixture) {
-    sent(&fixture, 3).await;
+    send_messages(&fixture, 3).await;
     fixture.clock.advance(3 * WEEK);
     let before = idgen::first_id_at(fixture.now());
     remove_all(&fixture, before).await;
@@ -154,8 +154,8 @@ async fn uncounted_events_stay_with_their_messages(fixture: Fixture) {
 
 async fn pending_webhook_events_stay_with_their_message(fixture: Fixture) {
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;
-    let id = sent(&fixture, 1).await[0];
-    sent_by(&fixture, fixture.other_server, 1).await;
+    let id = send_messages(&fixture, 1).await[0];
+    send_messages_of(&fixture, fixture.other_server, 1).await;
     fold_all(&fixture).await;
     fixture.clock.advance(3 * WEEK);
     let before = idgen::first_id_at(fixture.now());
@@ -165,22 +165,22 @@ async fn pending_webhook_events_stay_with_their_message(fixture: Fixture) {
     let works = webhooks::claim_some(&fixture, &webhook, 10).await;
     assert_eq!(works.len(), 2);
     assert!(works.iter().all(|work| work.event.message.as_ref().is_some_and(|message| message.id == id)));
-    // An event that is gone all the same is in nobody's way.
+    // Queued events that are missing do not block others.
     fixture.execute("DELETE FROM events").await;
     fixture.clock.advance(Duration::from_mins(5));
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
-    sent(&fixture, 1).await;
+    send_messages(&fixture, 1).await;
     assert_eq!(webhooks::claim_some(&fixture, &webhook, 2).await.len(), 2, "those that are there");
     webhooks::claim_some(&fixture, &webhook, 10).await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
 }
 
 async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixture) {
-    let old = sent(&fixture, 1).await[0];
-    sent(&fixture, 1).await;
+    let old = send_messages(&fixture, 1).await[0];
+    send_messages(&fixture, 1).await;
     fixture.clock.advance(3 * WEEK);
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;
-    sent(&fixture, 1).await;
+    send_messages(&fixture, 1).await;
     let (server, late) = (fixture.server.0, fixture.store.ids().expect("a node has ids").next());
     let text = format!(
         "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
@@ -201,7 +201,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
     assert_eq!(works[0].event.message.as_ref().map(|message| message.id), Some(old));
 }
 
-async fn bodies_go_before_their_messages(fixture: Fixture) {
+async fn bodies_are_removed_before_their_messages(fixture: Fixture) {
     // One in a row, one in a file.
     let noise: Vec<u8> = (0..200_000).map(|_| rand::random()).collect();
     let small = fixture.accept(fixture.send_to(&["a@example.com"])).await[0];
@@ -230,10 +230,12 @@ async fn bodies_go_before_their_messages(fixture: Fixture) {
     }
 }
 
+/// Like `remove`, for one server.
 async fn remove_of(fixture: &Fixture, which: OldRows, before: i64) -> Removal {
     remove_of_after(fixture, which, before, None).await
 }
 
+/// Like `remove_of`, after the bodies of this removal.
 async fn remove_of_after(
     fixture: &Fixture,
     which: OldRows,
@@ -250,15 +252,15 @@ async fn remove_of_after(
 const OF_SERVER: [OldRows; 5] =
     [OldRows::Transcripts, OldRows::Deliveries, OldRows::EventsOfMessages, OldRows::Messages, OldRows::Sends];
 
-async fn text_that_had_to_stay_keeps_its_message_for_that_round(fixture: Fixture) {
-    let waiting = fixture.claimed_message().await;
+async fn a_body_that_is_kept_keeps_its_message_until_the_next_round(fixture: Fixture) {
+    let waiting = fixture.accept_and_claim().await;
     fixture.clock.advance(Duration::from_hours(2));
-    sent(&fixture, 1).await;
+    send_messages(&fixture, 1).await;
     fixture.clock.advance(Duration::from_hours(2));
     let before = idgen::first_id_at(fixture.now());
     let bodies = remove_of(&fixture, OldRows::Bodies, before).await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 2);
-    // It is done in the middle of the round.
+    // The waiting message is sent in the middle of the round.
     assert!(fixture.finish(fixture.outcome(waiting, Status::Sent)).await);
     fold_all(&fixture).await;
     for which in OF_SERVER {
@@ -274,11 +276,11 @@ async fn text_that_had_to_stay_keeps_its_message_for_that_round(fixture: Fixture
 }
 
 async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
-    sent(&fixture, 2).await;
-    // Older than what is scheduled by more than the ids of a send are apart.
+    send_messages(&fixture, 2).await;
+    // Older than the next message by more than the ids of one send may be apart.
     fixture.clock.advance(Duration::from_hours(2));
-    sent(&fixture, 1).await;
-    sent_by(&fixture, fixture.other_server, 3).await;
+    send_messages(&fixture, 1).await;
+    send_messages_of(&fixture, fixture.other_server, 3).await;
     fold_all(&fixture).await;
     fixture.clock.advance(Duration::from_secs(1));
     let before = idgen::first_id_at(fixture.now().minus(Duration::from_hours(1)));
@@ -301,7 +303,7 @@ async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
 }
 
 async fn sends_whose_text_is_gone_are_not_looked_at_again(fixture: Fixture) {
-    sent(&fixture, 1).await;
+    send_messages(&fixture, 1).await;
     fixture.clock.advance(Duration::from_hours(3));
     let steps = async || {
         let firsts = vec![(fixture.server, idgen::first_id_at(fixture.now()))];
@@ -316,17 +318,17 @@ async fn sends_whose_text_is_gone_are_not_looked_at_again(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
     assert!(steps().await < first);
     // Bodies that came since are removed, too.
-    sent(&fixture, 1).await;
+    send_messages(&fixture, 1).await;
     fixture.clock.advance(Duration::from_hours(3));
     steps().await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
 }
 
-async fn counters_go_by_their_time(fixture: Fixture) {
-    sent(&fixture, 2).await;
+async fn counters_are_removed_by_age(fixture: Fixture) {
+    send_messages(&fixture, 2).await;
     // So that the older ones are in another block of days.
     fixture.clock.advance(5 * WEEK);
-    sent(&fixture, 1).await;
+    send_messages(&fixture, 1).await;
     fold_all(&fixture).await;
     let before = Grain::Day.start(fixture.now());
     let count = async |text: &str| fixture.query_int(text).await;

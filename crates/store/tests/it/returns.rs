@@ -13,16 +13,16 @@ use postroad_store::{
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
-    bounce_turns_a_sent_message_bounced_once,
+    a_sent_message_becomes_bounced_once,
     bounce_of_a_message_that_was_not_sent_changes_nothing,
     complaint_leaves_the_status_and_is_reported_once,
     notice_without_effect_is_kept_all_the_same,
     repeated_mail_is_kept_once_and_a_flood_has_an_end,
     effect_of_a_repetition_is_kept_with_its_mail,
     large_and_small_mail_is_read_back,
-    mail_about_nothing_of_ours_is_not_taken,
-    sources_count_what_came_back,
-    two_bounces_at_once_make_one,
+    mail_about_unknown_messages_is_refused,
+    sources_count_complaints_and_no_simulated_bounces,
+    concurrent_bounces_have_one_effect,
     bounce_of_a_message_whose_deliveries_are_removed_is_taken,
 );
 
@@ -30,8 +30,8 @@ const KEPT: Taken = Taken { is_stored: true, has_effect: false };
 const CHANGED: Taken = Taken { is_stored: true, has_effect: true };
 const DROPPED: Taken = Taken { is_stored: false, has_effect: false };
 
-async fn sent_message(fixture: &Fixture) -> MessageId {
-    let id = fixture.claimed_message().await;
+async fn send_message(fixture: &Fixture) -> MessageId {
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     id
 }
@@ -120,8 +120,8 @@ async fn suppressed_for(fixture: &Fixture) -> Option<SuppressionReason> {
     found.expect("the store works").map(|found| found.reason)
 }
 
-async fn bounce_turns_a_sent_message_bounced_once(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+async fn a_sent_message_becomes_bounced_once(fixture: Fixture) {
+    let id = send_message(&fixture).await;
     fixture.clock.advance(Duration::from_mins(1));
     let new = mail(&fixture, id, "one@mx.example", Some(bounce(&fixture, id)));
     let kept_as = new.id;
@@ -151,7 +151,7 @@ async fn bounce_turns_a_sent_message_bounced_once(fixture: Fixture) {
 async fn bounce_of_a_message_that_was_not_sent_changes_nothing(fixture: Fixture) {
     let mut ids = vec![fixture.accept(fixture.send_to(&["ann@example.com"])).await[0]];
     for status in [Status::SoftFail, Status::HardFail, Status::Held] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         assert!(fixture.finish(fixture.outcome(id, status)).await);
         ids.push(id);
     }
@@ -167,7 +167,7 @@ async fn bounce_of_a_message_that_was_not_sent_changes_nothing(fixture: Fixture)
 }
 
 async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+    let id = send_message(&fixture).await;
     assert_eq!(take(&fixture, mail(&fixture, id, "one@mx.example", Some(complaint(id)))).await, CHANGED);
     assert_eq!(take(&fixture, mail(&fixture, id, "two@mx.example", Some(complaint(id)))).await, KEPT);
     assert_eq!(fixture.message(id).await.status, Status::Sent);
@@ -183,7 +183,7 @@ async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
 }
 
 async fn notice_without_effect_is_kept_all_the_same(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+    let id = send_message(&fixture).await;
     let new = mail(&fixture, id, "delay@mx.example", None);
     let kept_as = new.id;
     assert_eq!(take(&fixture, new).await, KEPT);
@@ -194,7 +194,7 @@ async fn notice_without_effect_is_kept_all_the_same(fixture: Fixture) {
 }
 
 async fn repeated_mail_is_kept_once_and_a_flood_has_an_end(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+    let id = send_message(&fixture).await;
     assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", None)).await, KEPT);
     assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", None)).await, DROPPED);
     for number in 1..20 {
@@ -202,13 +202,13 @@ async fn repeated_mail_is_kept_once_and_a_flood_has_an_end(fixture: Fixture) {
         assert_eq!(take(&fixture, mail(&fixture, id, &name, None)).await, KEPT, "{number}");
     }
     assert_eq!(take(&fixture, mail(&fixture, id, "last@mx.example", None)).await, DROPPED);
-    let other = sent_message(&fixture).await;
+    let other = send_message(&fixture).await;
     assert_eq!(take(&fixture, mail(&fixture, other, "same@mx.example", None)).await, KEPT);
 }
 
-/// As when the bounce was faster than the outcome of the attempt, and comes again.
+/// The bounce arrives before the outcome of the attempt is stored, and once more after it.
 async fn effect_of_a_repetition_is_kept_with_its_mail(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", Some(bounce(&fixture, id)))).await, KEPT);
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let again = mail(&fixture, id, "same@mx.example", Some(bounce(&fixture, id)));
@@ -219,7 +219,7 @@ async fn effect_of_a_repetition_is_kept_with_its_mail(fixture: Fixture) {
 }
 
 async fn large_and_small_mail_is_read_back(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+    let id = send_message(&fixture).await;
     let large: Vec<u8> =
         (0..1_500_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     for bytes in [&b"x"[..], &large] {
@@ -237,8 +237,8 @@ async fn large_and_small_mail_is_read_back(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM sends").await, 4);
 }
 
-async fn mail_about_nothing_of_ours_is_not_taken(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+async fn mail_about_unknown_messages_is_refused(fixture: Fixture) {
+    let id = send_message(&fixture).await;
     let first = mail(&fixture, id, "one@mx.example", None);
     let kept_as = first.id;
     assert_eq!(take(&fixture, first).await, KEPT);
@@ -254,7 +254,7 @@ async fn mail_about_nothing_of_ours_is_not_taken(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM sends").await, 2);
 }
 
-async fn sources_count_what_came_back(fixture: Fixture) {
+async fn sources_count_complaints_and_no_simulated_bounces(fixture: Fixture) {
     let pool = fixture.store.create_pool("shared".into(), true).await.expect("the store works");
     let address = "192.0.2.1";
     let new = NewSource {
@@ -268,19 +268,19 @@ async fn sources_count_what_came_back(fixture: Fixture) {
     let domain = postroad_model::DomainName::parse("example.com").expect("a name");
     fixture.store.learn_recipient_providers(vec![(domain, "big".into())]).await.expect("the store works");
     for source_ip in [Some(address), Some("192.0.2.99"), None] {
-        let id = fixture.claimed_message().await;
+        let id = fixture.accept_and_claim().await;
         let mut outcome = Outcome { source_id: None, ..fixture.outcome(id, Status::Sent) };
         outcome.delivery.source_ip = source_ip.map(str::to_owned);
         assert!(fixture.finish(outcome).await);
-        // Suppressed, the next message to the address would be held.
+        // If the address were suppressed, the next message to it would be held.
         let counted = ReturnEffect { suppress: None, ..complaint(id) };
         assert_eq!(take(&fixture, mail(&fixture, id, "", Some(counted))).await, CHANGED);
         let simulated = bounce(&fixture, id);
         let simulated = ReturnEffect { suppress: None, counts_for_source: false, ..simulated };
         assert_eq!(take(&fixture, mail(&fixture, id, "", Some(simulated))).await, CHANGED);
     }
-    let of = async |what: &str| {
-        fixture.query_int(&format!("SELECT {what} FROM source_days WHERE source_id = {}", source.0)).await
+    let of = async |column: &str| {
+        fixture.query_int(&format!("SELECT {column} FROM source_days WHERE source_id = {}", source.0)).await
     };
     assert_eq!((of("sent").await, of("bounced").await, of("complained").await), (0, 0, 1));
     assert_eq!(fixture.query_int("SELECT count(*) FROM source_days").await, 1);
@@ -288,8 +288,8 @@ async fn sources_count_what_came_back(fixture: Fixture) {
     assert_eq!(fixture.query_int(of_big).await, 1, "by the provider of the recipient");
 }
 
-async fn two_bounces_at_once_make_one(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+async fn concurrent_bounces_have_one_effect(fixture: Fixture) {
+    let id = send_message(&fixture).await;
     let mut taking = tokio::task::JoinSet::new();
     for number in 0..8 {
         let (store, name) = (fixture.store.clone(), format!("{number}@mx.example"));
@@ -302,7 +302,7 @@ async fn two_bounces_at_once_make_one(fixture: Fixture) {
 }
 
 async fn bounce_of_a_message_whose_deliveries_are_removed_is_taken(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+    let id = send_message(&fixture).await;
     fixture.clock.advance(Duration::from_hours(3 * 7 * 24));
     let before = idgen::first_id_at(fixture.now());
     let mut removal =

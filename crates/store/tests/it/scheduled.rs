@@ -15,11 +15,11 @@ on_both_engines!(
     a_message_that_became_due_late_is_uncounted_in_the_hour_that_counted_it,
     a_retried_message_is_uncounted_in_the_hour_in_which_it_was_accepted,
     servers_take_turns_when_scheduled_messages_become_due,
-    held_ones_do_not_end_the_turn,
+    held_messages_do_not_end_a_servers_turn,
     scheduled_message_that_is_retried_is_due_now,
     released_hold_with_a_future_send_at_reads_scheduled,
     expired_messages_are_listed_and_finished_whoever_has_claimed_them,
-    message_on_the_wire_is_not_expired_until_it_is_taken_off,
+    begun_message_is_not_expired_until_it_is_unbegun,
 );
 
 fn scheduled(fixture: &Fixture, addresses: &[&str], seconds: u64) -> NewSend {
@@ -147,7 +147,7 @@ async fn servers_take_turns_when_scheduled_messages_become_due(fixture: Fixture)
     assert_eq!(claimed, 41 - 10, "the rest follows");
 }
 
-async fn held_ones_do_not_end_the_turn(fixture: Fixture) {
+async fn held_messages_do_not_end_a_servers_turn(fixture: Fixture) {
     let limit = Some(1);
     by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
     let addresses: Vec<String> = (0..31).map(|number| format!("u{number}@example.com")).collect();
@@ -229,7 +229,7 @@ async fn expired_messages_are_listed_and_finished_whoever_has_claimed_them(fixtu
     assert!(!fixture.finish(fixture.outcome(claimed, Status::Sent)).await, "its claim is over");
 }
 
-async fn message_on_the_wire_is_not_expired_until_it_is_taken_off(fixture: Fixture) {
+async fn begun_message_is_not_expired_until_it_is_unbegun(fixture: Fixture) {
     let id = fixture.accept(expiring(&fixture, 60)).await[0];
     let due_at = fixture.claim_due().await[0].due_at;
     let entry =

@@ -21,7 +21,7 @@ async fn sqlite_schema_is_the_golden_one() {
 #[tokio::test]
 async fn postgres_schema_is_the_golden_one() {
     let fixture = Fixture::postgres().await;
-    // With its partitions, which must not show.
+    // Creates partitions, which must not show.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     let EngineFiles::Postgres(database) = &fixture.place else { unreachable!("it was made on PostgreSQL") };
     let client = connect(database.url()).await;
@@ -45,15 +45,15 @@ async fn postgres_schema_is_the_golden_one() {
                 || CASE WHEN attstorage = 'e' THEN ' STORAGE EXTERNAL' ELSE '' END
              FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
              WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
-        // The text of NOT NULL constraints differs between versions; it stands with the columns anyway.
+        // The text of NOT NULL constraints differs between versions; the columns show them anyway.
         let constraints = "SELECT pg_get_constraintdef(oid) FROM pg_constraint
              WHERE conrelid = $1 AND contype <> 'n' ORDER BY contype DESC, conname";
         let indexes = "SELECT pg_get_indexdef(indexrelid) FROM pg_index
              WHERE indrelid = $1 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
              ORDER BY indexrelid::regclass::text";
         let triggers = "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal ORDER BY tgname";
-        for question in [columns, constraints, indexes, triggers] {
-            for row in client.query(question, &[&oid]).await.expect("the store works") {
+        for query in [columns, constraints, indexes, triggers] {
+            for row in client.query(query, &[&oid]).await.expect("the store works") {
                 writeln!(text, "    {}", row.get::<_, String>(0)).unwrap();
             }
         }
@@ -77,5 +77,5 @@ fn compare(name: &str, found: &str) {
         std::fs::write(&path, &found).expect("the golden file can be written");
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(golden == found, "{name} is not the schema; UPDATE_GOLDEN=1 writes it anew. Found:\n{found}");
+    assert!(golden == found, "{name} is not the schema; UPDATE_GOLDEN=1 rewrites it. Found:\n{found}");
 }

@@ -17,10 +17,10 @@ on_both_engines! {
     searches_find_what_a_scan_finds,
     messages_stored_late_are_found,
     one_writer_adds_a_block_and_another_finishes_it,
-    the_index_goes_with_its_messages,
-    a_search_without_time_continues_with_its_cursor,
+    the_index_is_removed_with_its_messages,
+    a_search_that_runs_out_of_time_continues_with_its_cursor,
     one_node_merges_blocks_and_another_finishes_it,
-    merged_blocks_go_with_their_messages,
+    merged_blocks_are_removed_with_their_messages,
     a_merge_brings_no_erased_person_back,
 }
 
@@ -143,7 +143,7 @@ fn random_matcher(random: &mut StdRng) -> (Matcher, Test) {
     }
 }
 
-/// All pages, with what the index and the time limit make of them.
+/// Searches page by page; returns all ids found.
 async fn search_all(
     fixture: &Fixture,
     filter: &Arc<SearchFilter>,
@@ -314,7 +314,7 @@ async fn one_writer_adds_a_block_and_another_finishes_it(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks WHERE state = 1").await, 1);
 }
 
-async fn the_index_goes_with_its_messages(fixture: Fixture) {
+async fn the_index_is_removed_with_its_messages(fixture: Fixture) {
     let old = accept_block(&fixture, "old").await;
     accept_block(&fixture, "new").await;
     fixture.clock.advance(Duration::from_secs(11));
@@ -329,7 +329,7 @@ async fn the_index_goes_with_its_messages(fixture: Fixture) {
     assert!(search_all(&fixture, &tagged("old"), 10, Duration::from_mins(1)).await.is_empty());
 }
 
-async fn a_search_without_time_continues_with_its_cursor(fixture: Fixture) {
+async fn a_search_that_runs_out_of_time_continues_with_its_cursor(fixture: Fixture) {
     for _ in 0..4 {
         accept_block(&fixture, "block").await;
     }
@@ -381,7 +381,7 @@ async fn one_node_merges_blocks_and_another_finishes_it(fixture: Fixture) {
     assert_eq!(found.len(), 4 * BLOCK);
 }
 
-async fn merged_blocks_go_with_their_messages(fixture: Fixture) {
+async fn merged_blocks_are_removed_with_their_messages(fixture: Fixture) {
     let old = accept_block(&fixture, "old").await;
     accept_block(&fixture, "new").await;
     fixture.clock.advance(Duration::from_secs(11));

@@ -114,7 +114,7 @@ async fn hourly_limit_is_reported_once_at_nine_tenths_and_once_when_used_up(fixt
     let webhook = fixture.store.create_webhook(new_webhook(fixture.server, wants)).await.expect("works");
     let hour = "2026-11-15T00:00:00Z";
     let server = json!({ "id": fixture.server.0, "name": "Live" });
-    let line = |kind, messages: i64, hour: &str| {
+    let event = |kind, messages: i64, hour: &str| {
         (kind, json!({ "server": server, "limit": 20, "volume": messages, "hour": hour }))
     };
     for (recipients, expected) in [(17, 0), (1, 1), (1, 1), (1, 2), (1, 2), (5, 2)] {
@@ -124,10 +124,10 @@ async fn hourly_limit_is_reported_once_at_nine_tenths_and_once_when_used_up(fixt
     fixture.clock.advance(Duration::from_hours(1));
     fixture.accept(limited(&fixture, 30, 20)).await;
     let expected = [
-        line(EventKind::SendLimitApproaching, 18, hour),
-        line(EventKind::SendLimitExceeded, 20, hour),
-        line(EventKind::SendLimitApproaching, 30, "2026-11-15T01:00:00Z"),
-        line(EventKind::SendLimitExceeded, 30, "2026-11-15T01:00:00Z"),
+        event(EventKind::SendLimitApproaching, 18, hour),
+        event(EventKind::SendLimitExceeded, 20, hour),
+        event(EventKind::SendLimitApproaching, 30, "2026-11-15T01:00:00Z"),
+        event(EventKind::SendLimitExceeded, 30, "2026-11-15T01:00:00Z"),
     ];
     assert_eq!(of_server(&fixture, fixture.server).await, expected);
     assert_eq!(of_server(&fixture, fixture.other_server).await, []);
@@ -153,7 +153,7 @@ async fn hourly_limit_is_reported_once_by_concurrent_sends(fixture: Fixture) {
     for n in 0..40 {
         let mut send = limited(&fixture, 3, 50);
         if n % 2 == 0 {
-            // Those with a key go another way in PostgreSQL.
+            // PostgreSQL accepts sends with an idempotency key in another way.
             send.idempotency = fixture.send_with_key(&format!("k{n}"), 1, "a").idempotency;
         }
         let store = fixture.store.clone();
@@ -221,7 +221,7 @@ async fn domain_is_reported_when_it_becomes_verified(fixture: Fixture) {
     assert_eq!(of_server(&fixture, fixture.server).await, [(EventKind::DomainVerified, data)]);
     set(None).await;
     set(Some(fixture.now())).await;
-    assert_eq!(of_server(&fixture, fixture.server).await.len(), 2, "it was not, and is again");
+    assert_eq!(of_server(&fixture, fixture.server).await.len(), 2, "it is verified again");
     let unknown =
         store.set_domain_verified(postroad_model::DomainId(4711), Some(fixture.now()), fixture.now()).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");

@@ -18,18 +18,18 @@ on_both_engines!(
     suspension_of_server_or_account_reaches_its_keys,
     rotated_credential_lives_on_until_its_end,
     a_login_belongs_to_one_credential_at_a_time,
-    revoked_credential_keeps_the_first_moment,
+    revoking_again_keeps_the_first_time,
     last_use_never_goes_back,
     settings_are_set_replaced_and_removed,
     missing_objects_are_not_found,
     a_deleted_server_keeps_nothing_once_it_cannot_be_restored,
-    the_service_server_is_nobody_elses,
+    the_service_server_is_created_once_and_is_no_customers,
 );
 
-async fn the_service_server_is_nobody_elses(fixture: Fixture) {
+async fn the_service_server_is_created_once_and_is_no_customers(fixture: Fixture) {
     let store = &fixture.store;
     assert_eq!(store.find_service_server().await.expect("the store works"), None);
-    // A customer that has its names has nothing of its mail.
+    // A customer's account and server of the same names are not used.
     let customer = store.create_account("postroad".into()).await.expect("the store works").id;
     let new =
         NewServer { account_id: customer, name: "operator".into(), mode: ServerMode::Live, pool_id: None };
@@ -42,7 +42,7 @@ async fn the_service_server_is_nobody_elses(fixture: Fixture) {
     let server = store.find_server(own).await.expect("the store works").expect("it is there");
     assert_eq!((server.account_name.as_str(), server.name.as_str()), ("postroad 2", "operator"));
     assert_eq!(store.find_service_server().await.expect("the store works"), Some(own));
-    // A deleted one sends nothing: there is another then.
+    // A deleted one sends nothing, so another is created.
     store.set_server_deleted(own, Some(fixture.in_secs(60))).await.expect("the store works");
     assert_ne!(store.find_or_create_service_server().await.expect("the store works"), own);
 }
@@ -219,7 +219,7 @@ async fn rotated_credential_lives_on_until_its_end(fixture: Fixture) {
     assert!(matches!(revoked, Err(StoreError::NotFound)), "{revoked:?}");
     assert_eq!(store.list_credentials(None).await.expect("the store works").len(), 2);
 
-    // A nearer end stays.
+    // An earlier end stays.
     let mut ending = new_credential(fixture.server, "shop", 5);
     ending.expires_at = Some(end);
     let ending = store.create_credential(ending).await.expect("the store works");
@@ -265,7 +265,7 @@ async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
     create(4).await.expect("a revoked credential frees its login");
 }
 
-async fn revoked_credential_keeps_the_first_moment(fixture: Fixture) {
+async fn revoking_again_keeps_the_first_time(fixture: Fixture) {
     let store = &fixture.store;
     let id =
         store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works");
@@ -336,7 +336,7 @@ async fn missing_objects_are_not_found(fixture: Fixture) {
     }
     assert!(store.find_credential(CredentialId(99)).await.expect("the store works").is_none());
     assert!(store.list_credentials(None).await.expect("the store works").is_empty());
-    // A failed verb leaves the store in working order.
+    // A failed operation leaves the store in working order.
     store.create_account("Next".into()).await.expect("the store works");
 }
 

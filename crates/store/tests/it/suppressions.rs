@@ -1,4 +1,4 @@
-//! Suppressed addresses: kept per server, and held back when a send comes for them.
+//! Suppressed addresses: kept per server; messages to them are held.
 
 use postroad_model::{EventKind, MessageId, Status, SuppressionReason, Timestamp};
 use postroad_store::{InitialState, NewSuppression, SuppressionCursor, SuppressionFilter};
@@ -8,11 +8,11 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     suppressed_recipient_is_held_and_the_others_are_not,
     suppression_is_of_one_server_and_any_letter_case,
-    suppression_that_is_over_holds_nothing,
-    exempt_and_test_recipients_are_not_looked_up,
+    expired_suppression_holds_nothing,
+    exempt_and_test_messages_are_not_held,
     older_suppression_stays_unless_it_is_over_or_ends_sooner,
     suppressions_are_found_listed_and_removed,
-    many_are_added_and_removed_at_once_each_with_its_result,
+    many_suppressions_are_added_and_removed_each_with_its_result,
     lists_are_newest_first_by_pages_and_filters,
     expired_suppressions_are_removed_in_time,
 );
@@ -56,8 +56,8 @@ async fn suppressed_recipient_is_held_and_the_others_are_not(fixture: Fixture) {
 async fn suppression_is_of_one_server_and_any_letter_case(fixture: Fixture) {
     suppress(&fixture, "Bücher@BÜCHER.example", None).await;
     let later = InitialState::Scheduled(fixture.in_secs(60));
+    // The same domain in its DNS form.
     let send = fixture.send(fixture.server, &["bücher@xn--bcher-kva.example"], later, b"x");
-    // `Domain` of a fixture's recipient is what follows the @.
     let id = fixture.accept(send).await[0];
     assert_eq!(fixture.message(id).await.status, Status::Held);
     let pending = InitialState::Pending;
@@ -67,13 +67,13 @@ async fn suppression_is_of_one_server_and_any_letter_case(fixture: Fixture) {
     assert_eq!(message.expect("it is there").status, Status::Pending);
 }
 
-async fn suppression_that_is_over_holds_nothing(fixture: Fixture) {
+async fn expired_suppression_holds_nothing(fixture: Fixture) {
     suppress(&fixture, "ann@example.com", Some(fixture.now())).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     assert_eq!(fixture.message(id).await.status, Status::Pending);
 }
 
-async fn exempt_and_test_recipients_are_not_looked_up(fixture: Fixture) {
+async fn exempt_and_test_messages_are_not_held(fixture: Fixture) {
     suppress(&fixture, "ann@example.com", None).await;
     let mut exempt = fixture.send_to(&["ann@example.com"]);
     exempt.recipients[0].exempt = true;
@@ -130,7 +130,7 @@ async fn suppressions_are_found_listed_and_removed(fixture: Fixture) {
     assert!(find("b@example.com").await.is_none());
 }
 
-async fn many_are_added_and_removed_at_once_each_with_its_result(fixture: Fixture) {
+async fn many_suppressions_are_added_and_removed_each_with_its_result(fixture: Fixture) {
     // More than one transaction takes.
     let number = 700;
     let address = |n: usize| format!("User-{n}@example.com");

@@ -10,12 +10,12 @@ use crate::domains::undo_setup_changes;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
-    a_template_is_found_by_id_and_alias_and_by_nobody_else,
-    every_change_of_texts_is_a_version_and_old_ones_go,
+    a_template_is_found_by_id_and_alias_on_its_server_only,
+    every_change_of_texts_is_a_version_and_old_versions_are_removed,
     publishing_remembers_what_was_published_before,
     an_alias_is_taken_once_and_free_again_after_deletion,
     a_layout_stays_while_it_is_used,
-    a_server_has_only_so_many,
+    a_server_has_a_limited_number_of_templates,
     names_of_an_earlier_version_become_unique,
 );
 
@@ -57,7 +57,7 @@ async fn versions(fixture: &Fixture, id: TemplateId) -> Vec<i64> {
     found.expect("the store works").into_iter().map(|info| info.version).collect()
 }
 
-async fn a_template_is_found_by_id_and_alias_and_by_nobody_else(fixture: Fixture) {
+async fn a_template_is_found_by_id_and_alias_on_its_server_only(fixture: Fixture) {
     let made = create(&fixture, "welcome").await;
     assert_eq!((made.latest, made.published, made.previous), (1, None, None));
     for by in [TemplateRef::Id(made.id), TemplateRef::Alias("welcome".into())] {
@@ -78,7 +78,7 @@ async fn a_template_is_found_by_id_and_alias_and_by_nobody_else(fixture: Fixture
     assert_eq!(page, [second]);
 }
 
-async fn every_change_of_texts_is_a_version_and_old_ones_go(fixture: Fixture) {
+async fn every_change_of_texts_is_a_version_and_old_versions_are_removed(fixture: Fixture) {
     let id = create(&fixture, "welcome").await.id;
     fixture.store.publish_template(fixture.server, id, 1).await.expect("the store works");
     let renamed =
@@ -153,7 +153,7 @@ async fn a_layout_stays_while_it_is_used(fixture: Fixture) {
     assert!(matches!(fixture.store.create_template(no_layout, 100).await, Err(StoreError::MissingReference)));
 }
 
-async fn a_server_has_only_so_many(fixture: Fixture) {
+async fn a_server_has_a_limited_number_of_templates(fixture: Fixture) {
     for alias in ["a", "b"] {
         fixture.store.create_template(new(&fixture, alias), 2).await.expect("there is room");
     }

@@ -13,15 +13,15 @@ on_both_engines!(
     first_events_of_people_and_bots_are_distinguished,
     a_click_within_a_second_of_delivery_is_a_bots,
     unsubscribing_is_reported_once,
-    unsubscribing_counts_again_after_the_address_was_let_in,
-    unsubscribing_counts_when_the_message_is_gone,
-    hits_of_one_message_are_numbered_in_a_row,
-    hits_of_unknown_messages_are_passed_over,
-    a_flood_of_hits_has_an_end,
-    hits_of_test_messages_are_marked_and_suppress_nobody,
-    hits_of_many_messages_are_written_together,
+    unsubscribing_suppresses_again_after_the_suppression_was_removed,
+    unsubscribing_suppresses_even_if_the_message_is_gone,
+    tracking_events_of_one_message_are_numbered_in_a_row,
+    tracking_events_of_unknown_messages_are_ignored,
+    tracking_events_of_one_message_are_limited,
+    tracking_events_of_test_messages_are_marked_and_suppress_nobody,
+    tracking_events_of_many_messages_are_written_together,
     hosts_of_domains_are_listed,
-    how_a_server_is_tracked_is_kept,
+    tracking_settings_of_a_server_are_kept,
 );
 
 fn simulator() -> DomainName {
@@ -36,7 +36,7 @@ fn unsubscribe(address: &str) -> TrackingEventKind {
     TrackingEventKind::Unsubscribe { address: address.into() }
 }
 
-fn hit(
+fn tracking_event(
     server_id: ServerId,
     message_id: MessageId,
     kind: TrackingEventKind,
@@ -46,12 +46,16 @@ fn hit(
     NewTrackingEvent { server_id, message_id, kind, at, ip_address, user_agent, is_bot: false }
 }
 
-async fn record(fixture: &Fixture, hits: Vec<NewTrackingEvent>) {
-    fixture.store.record_tracking_events(hits, simulator()).await.expect("hits can be written");
+async fn record(fixture: &Fixture, tracking_events: Vec<NewTrackingEvent>) {
+    fixture
+        .store
+        .record_tracking_events(tracking_events, simulator())
+        .await
+        .expect("tracking events can be written");
 }
 
-async fn sent_message(fixture: &Fixture) -> MessageId {
-    let id = fixture.claimed_message().await;
+async fn send_message(fixture: &Fixture) -> MessageId {
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     id
 }
@@ -63,14 +67,14 @@ async fn event_data(fixture: &Fixture, id: MessageId, seq: usize) -> Vec<Value> 
 }
 
 async fn first_events_of_people_and_bots_are_distinguished(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+    let id = send_message(&fixture).await;
     let at = |seconds| fixture.in_secs(seconds);
     let opened = |seconds, is_bot| NewTrackingEvent {
         is_bot,
-        ..hit(fixture.server, id, TrackingEventKind::Open, at(seconds))
+        ..tracking_event(fixture.server, id, TrackingEventKind::Open, at(seconds))
     };
     record(&fixture, vec![opened(5, true), opened(6, false)]).await;
-    record(&fixture, vec![opened(7, false), hit(fixture.server, id, click(), at(8))]).await;
+    record(&fixture, vec![opened(7, false), tracking_event(fixture.server, id, click(), at(8))]).await;
     assert_eq!(
         fixture.event_kinds(id).await[2..],
         [EventKind::Opened, EventKind::Opened, EventKind::Opened, EventKind::Clicked]
@@ -92,13 +96,19 @@ async fn first_events_of_people_and_bots_are_distinguished(fixture: Fixture) {
 }
 
 async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
-    let id = fixture.claimed_message().await;
-    record(&fixture, vec![hit(fixture.server, id, click(), fixture.now())]).await;
+    let id = fixture.accept_and_claim().await;
+    record(&fixture, vec![tracking_event(fixture.server, id, click(), fixture.now())]).await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let delivered_at = fixture.now();
     let after = |millis| delivered_at.plus(std::time::Duration::from_millis(millis));
-    let hits = [(999, click()), (1_000, click()), (0, TrackingEventKind::Open)];
-    record(&fixture, hits.map(|(millis, kind)| hit(fixture.server, id, kind, after(millis))).to_vec()).await;
+    let tracking_events = [(999, click()), (1_000, click()), (0, TrackingEventKind::Open)];
+    record(
+        &fixture,
+        tracking_events
+            .map(|(millis, kind)| tracking_event(fixture.server, id, kind, after(millis)))
+            .to_vec(),
+    )
+    .await;
     let events = event_data(&fixture, id, 2).await;
     let bots: Vec<&Value> =
         events.iter().filter(|data| data["bot"].is_boolean()).map(|data| &data["bot"]).collect();
@@ -107,10 +117,10 @@ async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
 }
 
 async fn unsubscribing_is_reported_once(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+    let id = send_message(&fixture).await;
     for seconds in [1, 2] {
         let kind = unsubscribe("Ann@example.com");
-        record(&fixture, vec![hit(fixture.server, id, kind, fixture.in_secs(seconds))]).await;
+        record(&fixture, vec![tracking_event(fixture.server, id, kind, fixture.in_secs(seconds))]).await;
     }
     assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Unsubscribed]);
     let found = fixture.store.find_suppression(fixture.server, "ANN@example.com".into()).await;
@@ -121,33 +131,33 @@ async fn unsubscribing_is_reported_once(fixture: Fixture) {
     );
     let simulated = fixture.accept(fixture.send_to(&["click@sim.postroad.test"])).await[0];
     let kind = unsubscribe("click@SIM.postroad.test");
-    record(&fixture, vec![hit(fixture.server, simulated, kind, fixture.now())]).await;
+    record(&fixture, vec![tracking_event(fixture.server, simulated, kind, fixture.now())]).await;
     assert_eq!(fixture.event_kinds(simulated).await.last(), Some(&EventKind::Unsubscribed));
     let found = fixture.store.find_suppression(fixture.server, "click@sim.postroad.test".into()).await;
     assert_eq!(found.expect("reading works"), None);
 }
 
-async fn unsubscribing_counts_again_after_the_address_was_let_in(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+async fn unsubscribing_suppresses_again_after_the_suppression_was_removed(fixture: Fixture) {
+    let id = send_message(&fixture).await;
     for seconds in [1, 2] {
         let kind = unsubscribe("ann@example.com");
-        record(&fixture, vec![hit(fixture.server, id, kind, fixture.in_secs(seconds))]).await;
+        record(&fixture, vec![tracking_event(fixture.server, id, kind, fixture.in_secs(seconds))]).await;
         let removed = fixture.store.remove_suppressions(fixture.server, vec!["ann@example.com".into()]).await;
         assert_eq!(removed.expect("removing works"), [true]);
     }
     assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Unsubscribed]);
 }
 
-async fn unsubscribing_counts_when_the_message_is_gone(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+async fn unsubscribing_suppresses_even_if_the_message_is_gone(fixture: Fixture) {
+    let id = send_message(&fixture).await;
     let (gone, at) = (MessageId(12_345), fixture.in_secs(1));
-    // Twice in one go, and with another's hit.
+    // Twice in one batch, and with an open of another message.
     record(
         &fixture,
         vec![
-            hit(fixture.server, gone, unsubscribe("Bob@example.com"), at),
-            hit(fixture.server, id, TrackingEventKind::Open, at),
-            hit(fixture.server, gone, unsubscribe("bob@EXAMPLE.com"), fixture.in_secs(2)),
+            tracking_event(fixture.server, gone, unsubscribe("Bob@example.com"), at),
+            tracking_event(fixture.server, id, TrackingEventKind::Open, at),
+            tracking_event(fixture.server, gone, unsubscribe("bob@EXAMPLE.com"), fixture.in_secs(2)),
         ],
     )
     .await;
@@ -158,15 +168,20 @@ async fn unsubscribing_counts_when_the_message_is_gone(fixture: Fixture) {
     assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Opened]);
 }
 
-async fn hits_of_one_message_are_numbered_in_a_row(fixture: Fixture) {
-    let ids = [sent_message(&fixture).await, sent_message(&fixture).await];
-    let mut hits = Vec::new();
+async fn tracking_events_of_one_message_are_numbered_in_a_row(fixture: Fixture) {
+    let ids = [send_message(&fixture).await, send_message(&fixture).await];
+    let mut tracking_events = Vec::new();
     for seconds in 5..25 {
         let kind = if seconds % 2 == 0 { TrackingEventKind::Open } else { click() };
-        hits.push(hit(fixture.server, ids[seconds as usize % 3 / 2], kind, fixture.in_secs(seconds)));
+        tracking_events.push(tracking_event(
+            fixture.server,
+            ids[seconds as usize % 3 / 2],
+            kind,
+            fixture.in_secs(seconds),
+        ));
     }
-    hits.reverse();
-    record(&fixture, hits).await;
+    tracking_events.reverse();
+    record(&fixture, tracking_events).await;
     let mut count = 0;
     for id in ids {
         let events = fixture.events(id).await;
@@ -180,15 +195,15 @@ async fn hits_of_one_message_are_numbered_in_a_row(fixture: Fixture) {
     assert_eq!(count, 20);
 }
 
-async fn hits_of_unknown_messages_are_passed_over(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+async fn tracking_events_of_unknown_messages_are_ignored(fixture: Fixture) {
+    let id = send_message(&fixture).await;
     let now = fixture.in_secs(5);
     record(
         &fixture,
         vec![
-            hit(fixture.server, MessageId(12_345), TrackingEventKind::Open, now),
-            hit(fixture.other_server, id, TrackingEventKind::Open, now),
-            hit(fixture.server, id, TrackingEventKind::Open, now),
+            tracking_event(fixture.server, MessageId(12_345), TrackingEventKind::Open, now),
+            tracking_event(fixture.other_server, id, TrackingEventKind::Open, now),
+            tracking_event(fixture.server, id, TrackingEventKind::Open, now),
         ],
     )
     .await;
@@ -196,18 +211,18 @@ async fn hits_of_unknown_messages_are_passed_over(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT COUNT(*) FROM events WHERE kind = 'message.opened'").await, 1);
 }
 
-async fn a_flood_of_hits_has_an_end(fixture: Fixture) {
-    let id = sent_message(&fixture).await;
+async fn tracking_events_of_one_message_are_limited(fixture: Fixture) {
+    let id = send_message(&fixture).await;
     fixture.execute(&format!("UPDATE messages SET last_seq = 999 WHERE id = {}", id.0)).await;
-    let opened = || hit(fixture.server, id, TrackingEventKind::Open, fixture.in_secs(5));
+    let opened = || tracking_event(fixture.server, id, TrackingEventKind::Open, fixture.in_secs(5));
     record(&fixture, vec![opened(), opened(), opened()]).await;
-    let unsubscribed = hit(fixture.server, id, unsubscribe("ann@example.com"), fixture.in_secs(6));
+    let unsubscribed = tracking_event(fixture.server, id, unsubscribe("ann@example.com"), fixture.in_secs(6));
     record(&fixture, vec![opened(), unsubscribed]).await;
     let kinds: Vec<EventKind> = fixture.events(id).await.iter().map(|event| event.kind).collect();
-    assert_eq!(kinds[2..], [EventKind::Opened, EventKind::Unsubscribed], "who wants to leave always can");
+    assert_eq!(kinds[2..], [EventKind::Opened, EventKind::Unsubscribed], "unsubscribing always works");
 }
 
-async fn hits_of_test_messages_are_marked_and_suppress_nobody(fixture: Fixture) {
+async fn tracking_events_of_test_messages_are_marked_and_suppress_nobody(fixture: Fixture) {
     let state = InitialState::TestSent { details: "test".into() };
     let mut send = fixture.send(fixture.server, &["ann@example.com"], state, b"Subject: x\r\n\r\nx\r\n");
     send.info.test = true;
@@ -216,8 +231,8 @@ async fn hits_of_test_messages_are_marked_and_suppress_nobody(fixture: Fixture) 
     record(
         &fixture,
         vec![
-            hit(fixture.server, id, click(), at),
-            hit(fixture.server, id, unsubscribe("ann@example.com"), at),
+            tracking_event(fixture.server, id, click(), at),
+            tracking_event(fixture.server, id, unsubscribe("ann@example.com"), at),
         ],
     )
     .await;
@@ -227,22 +242,25 @@ async fn hits_of_test_messages_are_marked_and_suppress_nobody(fixture: Fixture) 
     assert_eq!(found.expect("reading works"), None);
 }
 
-async fn hits_of_many_messages_are_written_together(fixture: Fixture) {
+async fn tracking_events_of_many_messages_are_written_together(fixture: Fixture) {
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(sent_message(&fixture).await);
+        ids.push(send_message(&fixture).await);
     }
     let notices = fixture.store.event_notices();
     let before = *notices.borrow();
-    let hits =
-        ids.iter().rev().map(|id| hit(fixture.server, *id, TrackingEventKind::Open, fixture.in_secs(5)));
-    let (one, two): (Vec<NewTrackingEvent>, Vec<NewTrackingEvent>) = (hits.clone().collect(), hits.collect());
+    let tracking_events = ids
+        .iter()
+        .rev()
+        .map(|id| tracking_event(fixture.server, *id, TrackingEventKind::Open, fixture.in_secs(5)));
+    let (one, two): (Vec<NewTrackingEvent>, Vec<NewTrackingEvent>) =
+        (tracking_events.clone().collect(), tracking_events.collect());
     let (first, second) = tokio::join!(
         fixture.store.record_tracking_events(one, simulator()),
         fixture.store.record_tracking_events(two, simulator())
     );
-    first.expect("hits can be written");
-    second.expect("hits can be written at once");
+    first.expect("tracking events can be written");
+    second.expect("tracking events can be written at once");
     for id in ids {
         assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Opened, EventKind::Opened]);
     }
@@ -263,7 +281,7 @@ async fn hosts_of_domains_are_listed(fixture: Fixture) {
     assert_eq!(fixture.store.list_tracking_hosts().await.expect("reading works"), ["track.one.example"]);
 }
 
-async fn how_a_server_is_tracked_is_kept(fixture: Fixture) {
+async fn tracking_settings_of_a_server_are_kept(fixture: Fixture) {
     let tracking = ServerTracking { opens: true, clicks: true, excluded_hosts: vec!["*.example.com".into()] };
     by_operator::set_tracking(&fixture.store, fixture.server, tracking.clone()).await.expect("it is there");
     let servers = fixture.store.list_servers().await.expect("reading works");

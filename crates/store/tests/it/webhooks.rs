@@ -1,4 +1,4 @@
-//! Webhooks: the outbox that is written with the events, claims, attempts, replays, the end of an endpoint.
+//! Webhooks: the outbox that is written with the events, claims, attempts, replays, disabling and deletion.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     events_come_to_the_webhooks_that_want_them,
-    hits_come_to_the_webhooks_that_want_them,
+    tracking_events_come_to_the_webhooks_that_want_them,
     posted_events_are_not_repeated_and_failed_ones_are_retried_later,
     attempts_are_logged_newest_first,
     events_are_posted_again_on_demand,
     an_event_replayed_during_its_post_is_posted_again,
     claimed_events_that_were_not_tried_are_released,
     disabled_webhook_gets_no_events_and_others_are_notified,
-    success_counts_whatever_failed_beside_it,
-    success_in_the_last_moment_saves_a_webhook,
+    a_webhook_fails_only_if_a_post_failed_after_the_last_success,
+    a_webhook_that_failed_only_later_is_not_disabled,
     events_that_a_format_cannot_express_are_dropped_without_a_failure,
     webhook_enabled_again_starts_over,
     deleted_webhook_leaves_nothing_behind,
@@ -80,7 +80,7 @@ fn outcome(webhook: &Webhook, work: &WebhookWork, at: Timestamp, next: WebhookNe
 async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     let all = create(&fixture, EventSet::ALL).await;
     let ends = create(&fixture, [EventKind::Delivered, EventKind::Bounced].into_iter().collect()).await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     assert_eq!(kinds(&claim(&fixture, &all).await), [EventKind::Accepted, EventKind::Delivered]);
     let works = claim(&fixture, &ends).await;
@@ -90,12 +90,12 @@ async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     assert_eq!(works[0].event.seq, 2);
 }
 
-async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
+async fn tracking_events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     let clicks = create(&fixture, [EventKind::Clicked].into_iter().collect()).await;
-    let message_id = fixture.claimed_message().await;
+    let message_id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(message_id, Status::Sent)).await);
     let click = TrackingEventKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() };
-    let hits = [TrackingEventKind::Open, click].map(|kind| NewTrackingEvent {
+    let tracking_events = [TrackingEventKind::Open, click].map(|kind| NewTrackingEvent {
         server_id: fixture.server,
         message_id,
         kind,
@@ -105,14 +105,14 @@ async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
         is_bot: false,
     });
     let simulator = DomainName::parse("sim.postroad.test").expect("a name");
-    fixture.store.record_tracking_events(hits.into(), simulator).await.expect("the store works");
+    fixture.store.record_tracking_events(tracking_events.into(), simulator).await.expect("the store works");
     let works = claim(&fixture, &clicks).await;
     assert_eq!((kinds(&works), works[0].event.seq), (vec![EventKind::Clicked], 4));
 }
 
 async fn posted_events_are_not_repeated_and_failed_ones_are_retried_later(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
     let held: Vec<EventId> = works.iter().map(|work| work.event.id).collect();
@@ -146,7 +146,7 @@ async fn posted_events_are_not_repeated_and_failed_ones_are_retried_later(fixtur
 
 async fn attempts_are_logged_newest_first(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let now = fixture.clock.now();
     for (number, next) in [(0, WebhookNext::RetryAt(now)), (1, WebhookNext::GiveUp)] {
@@ -161,7 +161,7 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
     let older =
         fixture.store.list_webhook_attempts(fixture.server, webhook.id, Some(attempts[0].id), 10).await;
     assert_eq!(older.expect("the store works"), attempts[1..]);
-    // Both were answered with 200; a search that looks at one attempt at once says where to go on.
+    // Both were answered with 200. A search that reads only one attempt says where to continue.
     let search = async |filter: WebhookAttemptFilter, before, scanned_max| {
         let webhook = (fixture.server, webhook.id);
         let found = fixture.store.search_webhook_attempts(webhook, filter, before, 10, scanned_max).await;
@@ -194,7 +194,7 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
 async fn events_are_posted_again_on_demand(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
     let from = fixture.clock.now();
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
     let outcomes = works.iter().map(|work| outcome(&webhook, work, from, WebhookNext::Done)).collect();
@@ -220,7 +220,7 @@ async fn events_are_posted_again_on_demand(fixture: Fixture) {
 
 async fn an_event_replayed_during_its_post_is_posted_again(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let begun = fixture.clock.now();
     fixture.clock.advance(Duration::from_secs(1));
@@ -241,7 +241,7 @@ async fn an_event_replayed_during_its_post_is_posted_again(fixture: Fixture) {
 
 async fn claimed_events_that_were_not_tried_are_released(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let unused = works.iter().map(|work| work.event.id).collect();
     let released = fixture.store.release_webhook_work(fixture.server, webhook.id, unused).await;
@@ -251,7 +251,7 @@ async fn claimed_events_that_were_not_tried_are_released(fixture: Fixture) {
 
 async fn disabled_webhook_gets_no_events_and_others_are_notified(fixture: Fixture) {
     let (dead, other) = (create(&fixture, EventSet::ALL).await, create(&fixture, EventSet::ALL).await);
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let disabled = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into(), None).await;
     assert!(disabled.expect("the store works"));
     let again = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into(), None).await;
@@ -283,9 +283,9 @@ async fn settle(
     found.expect("it is there")
 }
 
-async fn success_counts_whatever_failed_beside_it(fixture: Fixture) {
+async fn a_webhook_fails_only_if_a_post_failed_after_the_last_success(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    let id = fixture.claimed_message().await;
+    let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
     let at = |secs| fixture.in_secs(secs);
@@ -300,9 +300,9 @@ async fn success_counts_whatever_failed_beside_it(fixture: Fixture) {
     assert_eq!(settle(&fixture, &webhook, &batch).await.failing_since, Some(at(6)));
 }
 
-async fn success_in_the_last_moment_saves_a_webhook(fixture: Fixture) {
+async fn a_webhook_that_failed_only_later_is_not_disabled(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let failed_at = fixture.in_secs(10);
     settle(&fixture, &webhook, &[(&works[0], failed_at, WebhookNext::RetryAt(fixture.in_secs(0)))]).await;
@@ -316,7 +316,7 @@ async fn success_in_the_last_moment_saves_a_webhook(fixture: Fixture) {
 
 async fn events_that_a_format_cannot_express_are_dropped_without_a_failure(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
     let found =
         settle(&fixture, &webhook, &[(&works[0], fixture.clock.now(), WebhookNext::UnsupportedInFormat)])
@@ -327,25 +327,25 @@ async fn events_that_a_format_cannot_express_are_dropped_without_a_failure(fixtu
 
 async fn webhook_enabled_again_starts_over(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     let event = claim(&fixture, &webhook).await[0].event.id;
     let disabled = fixture.store.disable_webhook(fixture.server, webhook.id, "410 Gone".into(), None).await;
     assert!(disabled.expect("the store works"));
-    // As a transaction leaves it that did not see the end of the webhook.
+    // As if a transaction had not seen that the webhook was disabled.
     let left = fixture.store.replay_webhook(fixture.server, webhook.id, Replay::Event(event)).await;
     assert_eq!(left.expect("the store works").events, 1);
     let change = || WebhookChange { enabled: Some(true), ..WebhookChange::default() };
     fixture.store.change_webhook(fixture.server, webhook.id, None, change()).await.expect("it works");
     assert!(claim(&fixture, &webhook).await.is_empty());
-    fixture.claimed_message().await;
-    // Enabled as it is, it loses nothing.
+    fixture.accept_and_claim().await;
+    // Enabling an enabled webhook loses no events.
     fixture.store.change_webhook(fixture.server, webhook.id, None, change()).await.expect("it works");
     assert_eq!(kinds(&claim(&fixture, &webhook).await), [EventKind::Accepted]);
 }
 
 async fn deleted_webhook_leaves_nothing_behind(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    fixture.claimed_message().await;
+    fixture.accept_and_claim().await;
     fixture.store.delete_webhook(fixture.server, webhook.id).await.expect("the store works");
     assert_eq!(fixture.store.find_webhook(fixture.server, webhook.id).await.expect("it works"), None);
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 0);

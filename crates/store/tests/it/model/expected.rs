@@ -228,7 +228,7 @@ impl Expected {
         }
         message.status = delivery.status;
         message.last_delivery_at = Some(delivery.at);
-        // Both engines keep what PostgreSQL can.
+        // PostgreSQL cannot store NUL, so both engines replace it.
         let output = delivery.output.replace('\0', "\u{fffd}");
         message.deliveries.push(NewDelivery { output, ..delivery.clone() });
         message.add_event(delivery.at, outcome.event.kind, &outcome.event.data);

@@ -1,5 +1,5 @@
 //! Random operations on a store and on a simple model of it: every answer and the whole history must agree, and with
-//! the same seed both engines must give the same history (design 4, invariant 7).
+//! the same seed both engines must give the same history (invariant 5 of ARCHITECTURE.md).
 //!
 //! A failure names its seed; `POSTROAD_SEED=…` runs that one alone.
 
@@ -151,7 +151,7 @@ impl Run {
         format!("claim {given:?}")
     }
 
-    /// Mostly of claimed messages; some of others, some twice, some impossible.
+    /// Stores outcomes, mostly of claimed messages; some of other messages, some twice, some impossible.
     async fn settle(&mut self) -> String {
         let mut batch = Vec::new();
         for _ in 0..self.rng.random_range(1..5) {
