@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, create_customer, done, ready};
 use crate::world::{World, both_engines, envelope};
 
 both_engines!(
@@ -12,7 +12,8 @@ both_engines!(
 );
 
 async fn a_change_of_another_version_is_refused(world: World) {
-    let (one, operator) = (customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
+    let (one, operator) =
+        (create_customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
     let by = (ACCOUNT, one.key.as_str());
     let cases: [(Key<'_>, &str, &str, Value); 3] = [
         (operator, "accounts/update", "accounts/get", json!({ "id": one.id })),
@@ -61,7 +62,7 @@ async fn an_account_is_made_once_with_the_same_key(world: World) {
 }
 
 async fn the_header_is_the_same_key_as_the_field(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (account, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     let with_header = async |key: Key<'_>, name: &str, body: &Value, header: &str| {
         let (path, method) = (format!("/api/v1/{name}"), "POST".parse().unwrap());

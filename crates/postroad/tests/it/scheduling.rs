@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::batch::{BATCH, batch_to, id_of};
 use crate::delivery::inbox::wait_for;
 use crate::delivery::outside::Outside;
-use crate::limits::other_server;
+use crate::limits::create_other_server;
 use crate::world::{Engine, World, both_engines, good_but};
 
 const CANCEL: &str = "/api/v1/send/cancel";
@@ -73,7 +73,7 @@ async fn unscheduled_sent_and_foreign_messages_are_distinguished(world: World) {
     let due = world.accepted_id(&good_but(json!({"to": ["b@example.net"], "send_at": in_millis(100)}))).await;
     world.until_status(plain, "Sent").await;
     world.until_status(due, "Sent").await;
-    let (soon, key) = (in_millis(60_000), other_server(&world));
+    let (soon, key) = (in_millis(60_000), create_other_server(&world));
     for path in [CANCEL, RESCHEDULE] {
         let body = |id: i64| json!({"id": id, "send_at": soon});
         assert_eq!(code(&world, path, &body(plain)).await, "MessageNotScheduled");
@@ -143,7 +143,7 @@ async fn messages_of_a_tag_or_batch_are_changed_together(world: World) {
     let unscheduled = done(&world, BATCH, &batch_to(["now@example.net".to_owned()])).await;
     let id = |batch: &Value, at: usize| id_of(&batch["results"][at]);
     let by_batch = |batch: &Value| json!({"batch_id": batch["batch_id"]});
-    let key = other_server(&world);
+    let key = create_other_server(&world);
     let foreign = world.call_as(&key, CANCEL, &by_batch(&first)).await;
     let nothing = json!({"matched": 0, "cancelled": 0, "too_late": 0, "has_more": false});
     assert_eq!(foreign["data"], nothing);

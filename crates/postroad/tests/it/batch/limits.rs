@@ -9,7 +9,7 @@ use postroad_testkit::random_bytes;
 use serde_json::{Value, json};
 
 use super::{BATCH, batch_to, defaults, done, id_of};
-use crate::limits::other_server;
+use crate::limits::create_other_server;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 const MIB: usize = 1 << 20;
@@ -137,7 +137,7 @@ async fn small_requests_with_large_results_are_refused(world: World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn single_sends_of_another_server_go_on_beside_batches() {
     let world = World::start(Engine::Sqlite);
-    let key = other_server(&world);
+    let key = create_other_server(&world);
     let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
     let single = good_but(json!({"from": "shop@other.test"}));
     let longest_of = async |count: usize| {
