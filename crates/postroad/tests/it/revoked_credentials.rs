@@ -15,9 +15,9 @@ use crate::world::{World, both_engines};
 const MANY: usize = 501;
 const DAY: Duration = Duration::from_hours(24);
 
-both_engines!(revoked_credentials_are_removed_after_their_time);
+both_engines!(revoked_credentials_are_removed_after_90_days);
 
-async fn revoked_credentials_are_removed_after_their_time(world: World) {
+async fn revoked_credentials_are_removed_after_90_days(world: World) {
     let mut world = world;
     let one = create_customer(&world, "one").await;
     let by = (ACCOUNT, one.key.as_str());

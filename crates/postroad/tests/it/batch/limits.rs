@@ -42,7 +42,7 @@ async fn templates_of_a_batch_share_an_amount_of_work(world: World) {
     let refused = &results[99]["error"];
     assert_eq!(refused["code"], "TemplateRenderingFailed", "{refused}");
     assert!(refused.to_string().contains("of this batch have too much to do together"), "{refused}");
-    // The next batch begins anew.
+    // The next batch has an amount of its own.
     let again = json!({"defaults": {"from": "shop@example.test"}, "messages": [message(0)]});
     assert_eq!(done(&world, &again).await["accepted"], 1);
 }
