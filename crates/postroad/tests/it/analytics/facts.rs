@@ -5,8 +5,8 @@ use postroad_testkit::http::Method;
 use serde_json::{Value, json};
 
 use super::{MESSAGE, SUMMARY, TIMESERIES, call_analytics, until_counted};
-use crate::returns::{mail_back, notification, sent};
-use crate::tracking::{Got, delivered, fetch, look, paths_in, read_on, until_activity};
+use crate::returns::{mail_back, notification, send_and_catch};
+use crate::tracking::{ReceivedMail, delivered, fetch, look, paths_in, read_on, until_activity};
 use crate::world::{World, both_engines, good_but};
 
 const HTML: &str =
@@ -41,14 +41,14 @@ fn newsletter(to: &str) -> Value {
     }))
 }
 
-async fn scan(world: &World, got: &Got) {
+async fn scan(world: &World, got: &ReceivedMail) {
     for path in [&got.paths("/o/")[0], &got.paths("/c/")[0]] {
         fetch(world, Method::GET, path, &[SCANNER]).await;
     }
 }
 
 /// Opens twice, clicks three times on two links, and unsubscribes; a scanner visits first.
-async fn read_and_leave(world: &World, got: &Got) {
+async fn read_and_leave(world: &World, got: &ReceivedMail) {
     let (pixel, links) = (got.paths("/o/").remove(0), got.paths("/c/"));
     scan(world, got).await;
     for path in [&pixel, &links[0], &links[0], &links[1], &pixel] {
@@ -88,7 +88,7 @@ both_engines!(numbers_agree_with_what_readers_did);
 async fn numbers_agree_with_what_readers_did(world: World) {
     let read = delivered(&world, &newsletter("reader@example.net")).await;
     let scanned = delivered(&world, &newsletter("scanned@example.net")).await;
-    let bounced = sent(&world, "gone@example.net").await;
+    let bounced = send_and_catch(&world, "gone@example.net").await;
     let text = notification("gone@example.net", "failed", "5.1.1", "550 5.1.1 User unknown");
     assert_eq!(mail_back(&world, &bounced.return_path, &text).await, "250 2.0.0 OK");
     read_on().await;
