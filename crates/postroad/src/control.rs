@@ -1,5 +1,5 @@
-//! Control socket: `postroad admin`, `queue`, `audit` and `trace` send their commands to a running server, one line of
-//! JSON each way. The socket is in the data folder and accessible to its owner only.
+//! Control socket: `postroad admin`, `queue`, `audit`, `trace` and `webhook listen` send their commands to a running
+//! server, one line of JSON each way. The socket is in the data folder and accessible to its owner only.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -61,7 +61,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn run(cli: cli::Cli) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run_command(cli));
-    // Dropping it would wait for every blocked thread.
+    // Dropping the runtime would wait for every blocked thread.
     runtime.shutdown_timeout(THREADS_TIME_MAX);
     result
 }

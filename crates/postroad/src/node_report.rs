@@ -15,7 +15,8 @@ const EVERY: Duration = Duration::from_mins(1);
 /// Running task.
 #[derive(Debug)]
 pub(crate) struct NodeReport {
-    is_changed: Arc<Notify>,
+    /// Wakes the task before its minute is over.
+    wake: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
@@ -34,21 +35,21 @@ impl NodeReport {
     ) -> Self {
         let mut reporter = Reporter { app, description, certificate };
         let mut is_stored = reporter.publish(false).await;
-        let is_changed = Arc::new(Notify::new());
-        let changed = Arc::clone(&is_changed);
+        let wake = Arc::new(Notify::new());
+        let woken = Arc::clone(&wake);
         let task = tokio::spawn(async move {
             loop {
-                // The timeout is handled like a change.
-                let _ = tokio::time::timeout(EVERY, changed.notified()).await;
+                // Publishes when woken, and every minute.
+                let _ = tokio::time::timeout(EVERY, woken.notified()).await;
                 is_stored = reporter.publish(is_stored).await;
             }
         });
-        Self { is_changed, task }
+        Self { wake, task }
     }
 
     /// Call it when the certificate was loaded again.
     pub(crate) fn republish(&self) {
-        self.is_changed.notify_one();
+        self.wake.notify_one();
     }
 
     pub(crate) fn stop(self) {
@@ -71,7 +72,7 @@ impl Reporter {
         match self.app.describe_node(&self.description).await {
             Ok(()) => true,
             Err(error) => {
-                tracing::warn!(%error, "describing this node failed; retrying in a minute");
+                tracing::warn!(%error, "storing this node's status report failed; retrying in a minute");
                 false
             }
         }

@@ -24,10 +24,10 @@ pub(crate) async fn execute(
             };
             let domain = domain.map(|name| postroad_model::DomainName::parse(&name)).transpose()?;
             let entries = queue_admin.list(QueueFilter { server_id, domain }, None, limit).await?;
-            Ok(entries.iter().map(shown).collect())
+            Ok(entries.iter().map(entry_json).collect())
         }
         QueueCommand::Show { id } => match queue_admin.find(MessageId(id), Reader::Operator, now).await? {
-            Some(waiting) => Ok(show(waiting)),
+            Some(waiting) => Ok(waiting_json(waiting)),
             None => not_queued(queue_admin, id).await,
         },
         QueueCommand::Stats => stats(queue_admin).await,
@@ -45,14 +45,14 @@ pub(crate) async fn execute(
             app.suspend_scope(new).await?;
             queue_admin.refresh().await?;
             let gates = queue_admin.gates().await?;
-            let made = gates.iter().find(|gate| gate.scope == scope && !gate.automatic);
-            made.map(shown_gate).context("the gate was lifted at once by somebody else")
+            let created = gates.iter().find(|gate| gate.scope == scope && !gate.automatic);
+            created.map(gate_json).context("the gate was lifted at once by somebody else")
         }
         QueueCommand::Resume { scope } => {
             let parsed = parse_scope(app, &scope).await?;
-            let was_closed = app.resume_scope(parsed).await?;
+            let had_gate = app.resume_scope(parsed).await?;
             queue_admin.refresh().await?;
-            if !was_closed {
+            if !had_gate {
                 bail!("nothing is suspended or slowed at `{scope}`; `postroad queue stats` shows what is");
             }
             Ok(json!({ "resumed": scope }))
@@ -60,11 +60,11 @@ pub(crate) async fn execute(
     }
 }
 
-/// Shows why a message waits: the engine's reason, the last failure with the other server's reply, and the
+/// A queued message and why it waits: the engine's reason, the last failure with the other server's reply, and the
 /// gates that apply.
-fn show(waiting: Waiting) -> Value {
+fn waiting_json(waiting: Waiting) -> Value {
     let Waiting { entry, why, last_failure, gates } = waiting;
-    let mut value = shown(&entry);
+    let mut value = entry_json(&entry);
     value["why"] = json!(why);
     if let Some(failure) = last_failure {
         value["last_failure"] = json!({
@@ -78,7 +78,7 @@ fn show(waiting: Waiting) -> Value {
             "bounce_class": failure.bounce_class,
         });
     }
-    value["gates"] = gates.iter().map(shown_gate).collect();
+    value["gates"] = gates.iter().map(gate_json).collect();
     value
 }
 
@@ -175,12 +175,12 @@ async fn stats(queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
         "oldest_due_at": overview.stored.oldest_due_at.map(Timestamp::to_rfc3339),
         "in_flight": overview.in_flight,
         "domains": domains,
-        "gates": overview.gates.iter().map(shown_gate).collect::<Vec<_>>(),
+        "gates": overview.gates.iter().map(gate_json).collect::<Vec<_>>(),
         "engine": overview.engine,
     }))
 }
 
-fn shown(entry: &QueueEntry) -> Value {
+fn entry_json(entry: &QueueEntry) -> Value {
     json!({
         "id": entry.message_id,
         "server": entry.server_name,
@@ -194,7 +194,7 @@ fn shown(entry: &QueueEntry) -> Value {
     })
 }
 
-fn shown_gate(gate: &Gate) -> Value {
+fn gate_json(gate: &Gate) -> Value {
     json!({
         "scope": gate.scope.to_string(),
         "action": match gate.action {

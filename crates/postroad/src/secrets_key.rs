@@ -14,7 +14,8 @@ use crate::config::Config;
 const FILE: &str = "secrets.key";
 const FILE_BYTES_MAX: u64 = 1_000;
 
-/// The key of the installation. A service creates one at its first start; a command-line tool does not.
+/// The key of the installation. If there is none yet, a service creates it; a command-line tool gets one that is not
+/// stored.
 pub(crate) fn load(config: &Config, is_service: bool) -> anyhow::Result<SealingKey> {
     if let Some(file) = &config.secrets.key_file {
         return read(file).with_context(|| format!("`secrets.key_file` {}", file.display()));

@@ -1,5 +1,5 @@
-//! A running service: store, app, delivery, listeners, control socket and housekeeping, started in this order and
-//! stopped in reverse.
+//! A running service: store, app, delivery, webhooks, background tasks, control socket and listeners, started in this
+//! order. Stopping lets requests and messages in progress finish.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ use crate::secrets_key;
 use crate::smtp_listeners::{self, SmtpAddresses};
 
 /// HTTP and SMTP connections and webhooks get this long to finish when the service stops.
-const AROUND_TIME_MAX: Duration = Duration::from_secs(7);
+const CONNECTIONS_TIME_MAX: Duration = Duration::from_secs(7);
 /// Longest time to store the last clicks, opens and uses of keys.
 const NOTES_TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -50,8 +50,8 @@ pub(crate) struct Service {
     counter_task: CounterTask,
     index_task: IndexTask,
     job_task: JobTask,
-    remover: RetentionTask,
-    domain_checks: DomainCheckTask,
+    retention_task: RetentionTask,
+    domain_check_task: DomainCheckTask,
     node_report: Option<NodeReport>,
     delivery: Delivery,
     webhooks: WebhookWorker,
@@ -109,8 +109,8 @@ impl Service {
         let counter_task = CounterTask::start(app.clone());
         let index_task = IndexTask::start(app.clone());
         let job_task = JobTask::start(&app);
-        let remover = RetentionTask::start(app.clone());
-        let domain_checks = DomainCheckTask::start(app.clone());
+        let retention_task = RetentionTask::start(app.clone());
+        let domain_check_task = DomainCheckTask::start(app.clone());
         let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_admin())?;
         let mut service = Self {
             app,
@@ -125,8 +125,8 @@ impl Service {
             counter_task,
             index_task,
             job_task,
-            remover,
-            domain_checks,
+            retention_task,
+            domain_check_task,
             node_report: None,
             delivery,
             webhooks,
@@ -245,9 +245,9 @@ impl Service {
             self.servers.push(Server::start(&api, listener, Some(certificate.https_config()), Mode::Serve));
         }
         if let (Some(listener), Some(address)) = (plain_listener, config.http.listen) {
-            let plain = address.ip().is_loopback() || config.http.allow_plain;
+            let may_serve_plain = address.ip().is_loopback() || config.http.allow_plain;
             let mode = match self.https_address {
-                Some(https) if !plain => Mode::RedirectToHttps { port: https.port() },
+                Some(https) if !may_serve_plain => Mode::RedirectToHttps { port: https.port() },
                 _ => Mode::Serve,
             };
             self.servers.push(Server::start(&api, listener, None, mode));
@@ -310,8 +310,8 @@ impl Service {
         tracing::info!("stopping");
         // Waiting calls would keep their connections for half a minute.
         self.app.stop_waiting();
-        self.remover.stop();
-        self.domain_checks.stop();
+        self.retention_task.stop();
+        self.domain_check_task.stop();
         self.counter_task.stop();
         self.index_task.stop();
         self.job_task.stop();
@@ -326,11 +326,11 @@ impl Service {
             stopping.spawn(relay.stop());
         }
         stopping.spawn(self.webhooks.stop());
-        let around = async { while stopping.join_next().await.is_some() {} };
-        let around = tokio::time::timeout(AROUND_TIME_MAX, around);
-        let (around, ()) = tokio::join!(around, self.delivery.stop());
-        if around.is_err() {
-            tracing::warn!("shutdown: some connections or webhooks did not end in time");
+        let finishing = async { while stopping.join_next().await.is_some() {} };
+        let finishing = tokio::time::timeout(CONNECTIONS_TIME_MAX, finishing);
+        let (finished, ()) = tokio::join!(finishing, self.delivery.stop());
+        if finished.is_err() {
+            tracing::warn!("shutdown: some connections or webhooks did not end in time and are aborted");
         }
         // The listeners are closed, so no more events arrive.
         let notes = async {
@@ -341,7 +341,7 @@ impl Service {
         };
         if tokio::time::timeout(NOTES_TIME_MAX, notes).await.is_err() {
             tracing::warn!(
-                "the last clicks, opens and uses of keys were not written: the store did not answer"
+                "shutdown: the last clicks, opens and uses of keys were lost: the store did not answer"
             );
         }
     }
@@ -375,7 +375,8 @@ fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAcce
     }
 }
 
-/// Secrets of return paths and of the installation's DKIM signature. Message-IDs get their MAC from now on.
+/// Reads the secrets of return paths and of the installation's DKIM signature, and gives the app the key of the MACs in
+/// Message-IDs.
 async fn own_identity(app: &App) -> anyhow::Result<Identity> {
     let installation = app.installation().await?;
     app.set_message_id_key(&installation.return_path_secret);
@@ -468,7 +469,7 @@ pub(crate) fn create_data_dir(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot create the data directory {}", folder.display()))
 }
 
-/// The name by which a restarted node is recognised.
+/// The name by which a restarted node is recognised, and its file, which is locked. Creates the file at the first start.
 fn node_identity(data_dir: &Path) -> anyhow::Result<(std::fs::File, String)> {
     use std::io::{Read, Seek, Write};
     use std::os::unix::fs::OpenOptionsExt;

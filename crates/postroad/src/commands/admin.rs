@@ -34,20 +34,22 @@ pub(super) fn print_answer(answer: &Value, json: bool) {
     print(text.trim_end());
 }
 
-/// For people: one `name: value` line each, lists with a blank line between the entries.
+/// Formats an answer for people: a `name: value` line for each field, and a blank line between the entries of a list.
 fn readable(answer: &Value) -> String {
     match answer {
         Value::Array(entries) if entries.is_empty() => "(none)".to_owned(),
-        // To be piped into a zone file.
+        // A zone file is printed as it is, so that it can be piped into a file.
         Value::Object(fields) if fields.len() == 1 && fields.contains_key("zone") => {
             fields["zone"].as_str().unwrap_or_default().to_owned()
         }
-        Value::Array(entries) => entries.iter().map(|entry| fields(entry, 0)).collect::<Vec<_>>().join("\n"),
-        other => fields(other, 0),
+        Value::Array(entries) => {
+            entries.iter().map(|entry| field_lines(entry, 0)).collect::<Vec<_>>().join("\n")
+        }
+        other => field_lines(other, 0),
     }
 }
 
-fn fields(value: &Value, indent: usize) -> String {
+fn field_lines(value: &Value, indent: usize) -> String {
     let Value::Object(fields) = value else { return format!("{value}\n") };
     let mut text = String::new();
     for (name, value) in fields {
@@ -57,7 +59,7 @@ fn fields(value: &Value, indent: usize) -> String {
             Value::Null => Ok(()),
             Value::String(string) => writeln!(text, "{margin}{name}: {}", one_line(string)),
             Value::Array(entries) if entries.iter().any(Value::is_object) => {
-                let entries = entries.iter().map(|entry| self::fields(entry, indent + 2)).collect::<Vec<_>>();
+                let entries = entries.iter().map(|entry| field_lines(entry, indent + 2)).collect::<Vec<_>>();
                 writeln!(text, "{margin}{name}:\n{}", entries.join("\n").trim_end())
             }
             Value::Array(entries) if entries.is_empty() => Ok(()),

@@ -19,7 +19,7 @@ use super::load_config;
 use crate::cli::ApiArgs;
 use crate::terminal::print;
 
-const URL: &str = "http://127.0.0.1:8025";
+const DEFAULT_URL: &str = "http://127.0.0.1:8025";
 const TIME_MAX: Duration = Duration::from_mins(1);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
@@ -63,7 +63,7 @@ impl Profile {
 /// Calls the endpoint. Fails if the call fails; the answer is printed in any case.
 pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
     let profile = choose_profile(&args)?;
-    let url = profile.url.as_deref().unwrap_or(URL);
+    let url = profile.url.as_deref().unwrap_or(DEFAULT_URL);
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_' || c == '/';
     ensure!(
         args.endpoint.split('/').count() == 2 && args.endpoint.chars().all(is_name),
@@ -82,13 +82,14 @@ pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command line goes before the environment, and the environment before the profile that it names.
+/// `--url` and `--profile` go before the variables with URL and keys, and these before the profile that `POSTROAD_PROFILE`
+/// names.
 fn choose_profile(args: &ApiArgs) -> anyhow::Result<Profile> {
     let mut profiles = vec![Profile { url: args.url.clone(), ..Profile::default() }];
     profiles.extend(args.profile.as_deref().map(Profile::read).transpose()?);
     profiles.push(Profile::of_environment());
     let known = Profile::first_of(&profiles);
-    // Not even read if it is not needed.
+    // Read only if URL or keys are still missing: a file that is not needed may be unreadable.
     if args.profile.is_none()
         && (known.url.is_none() || !known.has_key())
         && let Some(path) = variable("POSTROAD_PROFILE")
@@ -148,19 +149,24 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_first_profile_that_has_any() {
-        let of_account = |key: &str| Profile { account_api_key: Some(key.to_owned()), ..Profile::default() };
-        let named = Profile { url: Some("https://named.example".to_owned()), ..of_account("named") };
-        let environment = of_account("environment");
-        let usual = Profile { operator_api_key: Some("usual".to_owned()), ..named.clone() };
+        let with_account_key =
+            |key: &str| Profile { account_api_key: Some(key.to_owned()), ..Profile::default() };
+        let named = Profile { url: Some("https://named.example".to_owned()), ..with_account_key("named") };
+        let environment = with_account_key("environment");
+        let fallback = Profile { operator_api_key: Some("fallback".to_owned()), ..named.clone() };
         let keys = |profiles: &[Profile]| {
             let chosen = Profile::first_of(profiles);
             (chosen.account_api_key, chosen.operator_api_key)
         };
         let only = |key: &str| (Some(key.to_owned()), None);
         assert_eq!(keys(&[named.clone(), environment.clone()]), only("named"));
-        assert_eq!(keys(&[environment.clone(), usual.clone()]), only("environment"), "no key of another");
-        assert_eq!(Profile::first_of(&[environment, usual.clone()]).url, usual.url);
-        assert_eq!(Profile::first_of(&[Profile::default(), usual.clone()]), usual);
+        assert_eq!(
+            keys(&[environment.clone(), fallback.clone()]),
+            only("environment"),
+            "no key of another profile"
+        );
+        assert_eq!(Profile::first_of(&[environment, fallback.clone()]).url, fallback.url);
+        assert_eq!(Profile::first_of(&[Profile::default(), fallback.clone()]), fallback);
         assert!(!Profile::first_of(&[Profile::default()]).has_key());
     }
 }

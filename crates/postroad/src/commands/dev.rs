@@ -82,7 +82,7 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
     Ok(())
 }
 
-/// Callers that are served, and host names by which they reach it.
+/// Who may call the service, and the host names by which it is reached.
 fn options(args: &DevArgs, config: &Config) -> DevOptions {
     let is_open = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     let is_unspecified = config.http.listen.is_some_and(|address| address.ip().is_unspecified());
@@ -135,10 +135,10 @@ fn config(args: &DevArgs) -> anyhow::Result<Config> {
         config.data_dir.clone_from(data_dir);
     }
     let ip = args.listen.unwrap_or(Ipv4Addr::LOCALHOST.into());
-    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, HTTP_PORT));
+    let default_address = SocketAddr::from((Ipv4Addr::LOCALHOST, HTTP_PORT));
     match (args.http_port, config.http.listen) {
         (Some(port), _) => config.http.listen = Some(SocketAddr::from((ip, port))),
-        (None, Some(address)) if address != usual => {}
+        (None, Some(address)) if address != default_address => {}
         (None, _) => {
             config.http.listen = Some(SocketAddr::from((ip, HTTP_PORT)));
             config.http.is_preferred = true;
@@ -158,11 +158,13 @@ fn config(args: &DevArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Enables SMTP always; without an address on the usual ports, or on the next free ones if they are taken.
+/// Turns on the SMTP listeners. One without a configured address gets its usual port, or the next free one if that is
+/// taken.
 fn set_smtp(config: &mut Config, args: &DevArgs, ip: IpAddr) {
     let here = |port: u16| SocketAddr::from((ip, port));
     let smtp = &mut config.smtp;
-    // A configured listener is for addresses that are bound to a credential.
+    // A configured `plain_listen` accepts mail only from networks that a key is bound to. The open listener, which accepts
+    // everybody, then starts only if its port is given.
     if smtp.plain_listen.is_none() || args.plain_port.is_some() {
         smtp.open_listen = Some(here(args.plain_port.unwrap_or(PLAIN_PORT)));
         if args.plain_port.is_none() {
@@ -196,7 +198,7 @@ fn ensure_certificate(config: &Config) -> anyhow::Result<()> {
     ensure_self_signed(certificate, key, &names).context("cannot write a certificate into the data directory")
 }
 
-/// Addresses under which it is reached.
+/// Addresses under which the service is reached.
 struct Reach<'a> {
     url: &'a str,
     smtp_host: &'a str,

@@ -9,11 +9,12 @@ use postroad_app::access::Operation;
 
 use crate::cli::Cli;
 
-/// Completes the endpoints of `postroad api` as well. Only here are they a fixed list: the service that is called may have others.
+/// Completes the endpoints of `postroad api` as well. The command itself accepts any endpoint, because the service that it
+/// calls may have others.
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<()> {
     let endpoints = endpoints();
     let values = PossibleValuesParser::new(endpoints.clone());
-    // A changed argument moves behind the others, unless it has a place.
+    // `mut_arg` moves an argument behind the others, so both positions are set again.
     let of_api = |api: clap::Command| {
         let api = api.mut_arg("endpoint", |endpoint| endpoint.value_parser(values).index(1));
         api.mut_arg("request", |request| request.index(2))

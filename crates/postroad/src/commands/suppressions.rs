@@ -127,7 +127,7 @@ async fn export(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
     } else {
         Box::new(File::create(file).with_context(|| format!("cannot write {}", file.display()))?)
     };
-    let unwritten = || format!("{} is not complete", file.display());
+    let incomplete = || format!("{} is not complete", file.display());
     let mut count = 0;
     let mut is_first = true;
     loop {
@@ -135,13 +135,13 @@ async fn export(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
         // Each page repeats the header.
         let lines = if is_first { csv } else { csv.split_once('\n').map_or("", |(_, lines)| lines) };
         let lines = if is_terminal { terminal::escape(lines) } else { lines.into() };
-        out.write_all(lines.as_bytes()).with_context(unwritten)?;
+        out.write_all(lines.as_bytes()).with_context(incomplete)?;
         count += page["count"].as_u64().unwrap_or_default();
         is_first = false;
         let Some(next) = page["next"].as_str() else { break };
-        page = next_page(client, file, server, Some(next.to_owned())).await.with_context(unwritten)?;
+        page = next_page(client, file, server, Some(next.to_owned())).await.with_context(incomplete)?;
     }
-    out.flush().with_context(unwritten)?;
+    out.flush().with_context(incomplete)?;
     Ok((!is_standard_output).then(|| json!({ "exported": count, "file": file })))
 }
 

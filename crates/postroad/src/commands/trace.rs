@@ -29,21 +29,21 @@ pub(crate) async fn run(args: TraceArgs) -> anyhow::Result<()> {
 /// A paragraph for each message, a line for each item, and the transcripts indented below their attempts.
 fn readable(answer: &Value) -> String {
     let mut text = String::new();
-    let part = |value: &Value| one_line(value.as_str().unwrap_or_default());
+    let text_of = |value: &Value| one_line(value.as_str().unwrap_or_default());
     for message in answer.as_array().into_iter().flatten() {
-        let (id, token, status) = (&message["id"], part(&message["token"]), part(&message["status"]));
+        let (id, token, status) = (&message["id"], text_of(&message["token"]), text_of(&message["status"]));
         // Writing into a String cannot fail.
-        let _ = writeln!(text, "message {id} ({token}) to {}: {status}", part(&message["rcpt_to"]));
-        let _ = writeln!(text, "subject: {}", part(&message["subject"]));
+        let _ = writeln!(text, "message {id} ({token}) to {}: {status}", text_of(&message["rcpt_to"]));
+        let _ = writeln!(text, "subject: {}", text_of(&message["subject"]));
         for item in message["items"].as_array().into_iter().flatten() {
-            let (at, kind) = (part(&item["at"]), part(&item["kind"]));
-            let _ = writeln!(text, "{at}  {kind:<12} {}", part(&item["text"]));
+            let (at, kind) = (text_of(&item["at"]), text_of(&item["kind"]));
+            let _ = writeln!(text, "{at}  {kind:<12} {}", text_of(&item["text"]));
             let data = &item["data"];
             if let Some(words) = data["output"].as_str().filter(|words| !words.is_empty()) {
                 let _ = writeln!(text, "    it said: {}", one_line(words));
             }
             for line in data["transcript"].as_array().into_iter().flatten() {
-                let _ = writeln!(text, "    {}", part(line));
+                let _ = writeln!(text, "    {}", text_of(line));
             }
         }
         text.push('\n');

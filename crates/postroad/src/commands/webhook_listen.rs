@@ -127,7 +127,10 @@ impl Source {
                 };
                 let answer = control::send(data_dir, &Request::Feed(command)).await?;
                 let mut answer = answer.with_context(|| {
-                    format!("no server runs on {}; --data-dir or --url with --key", data_dir.display())
+                    format!(
+                        "no server runs on {}; name a running one with --data-dir, or with --url and --key",
+                        data_dir.display()
+                    )
                 })?;
                 page(answer["items"].take(), &answer["next_cursor"])
             }

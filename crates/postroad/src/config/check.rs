@@ -66,7 +66,7 @@ fn check_counters(config: &Config, layers: &mut Layers) {
     if is_longer {
         layers.blame(
             "retention.minute_counters",
-            "is longer than `retention.counters`, and without those the others cannot be read; lower it",
+            "is longer than `retention.counters`, without which minute counters cannot be read; lower it",
         );
     }
 }

@@ -40,30 +40,30 @@ impl Layers {
 
     /// Adds the values of a TOML text; `origin` turns a line number into a value's origin.
     fn add_document(&mut self, text: &str, origin: impl Fn(usize) -> ValueOrigin) {
-        let place_of = |at: usize| origin(1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
+        let origin_at = |at: usize| origin(1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
         let (document, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             let at = error.span().map_or(0, |span| span.start);
             let text = format!("the file is not valid TOML: {}", error.message());
-            self.problems.push(Problem { origin: place_of(at), text });
+            self.problems.push(Problem { origin: origin_at(at), text });
         }
-        // A recovered document would only repeat the same error in other words.
+        // Values of a recovered document would only repeat the same error in other words.
         if errors.is_empty() {
-            self.add_table("", document.get_ref(), &place_of);
+            self.add_table("", document.get_ref(), &origin_at);
         }
     }
 
-    fn add_table(&mut self, prefix: &str, table: &DeTable<'_>, place_of: &impl Fn(usize) -> ValueOrigin) {
+    fn add_table(&mut self, prefix: &str, table: &DeTable<'_>, origin_at: &impl Fn(usize) -> ValueOrigin) {
         for (name, value) in table {
             let path = format!("{prefix}{}", name.get_ref());
-            let origin = place_of(name.span().start);
+            let origin = origin_at(name.span().start);
             let section = format!("{path}.");
             let is_section = KEYS.iter().any(|key| key.path.starts_with(&section));
             match (KEYS.iter().find(|key| key.path == path), value.get_ref()) {
                 (Some(key), value) => {
                     self.values.insert(key.path, (origin, RawValue::of_toml(value)));
                 }
-                (None, DeValue::Table(inner)) if is_section => self.add_table(&section, inner, place_of),
+                (None, DeValue::Table(inner)) if is_section => self.add_table(&section, inner, origin_at),
                 (None, _) if is_section => {
                     let text =
                         format!("`{path}` is a section, not a key; write [{path}] and its keys below it");
@@ -71,7 +71,7 @@ impl Layers {
                 }
                 // Report the keys inside, which the user will search for.
                 (None, DeValue::Table(inner)) if !inner.is_empty() => {
-                    self.add_table(&section, inner, place_of);
+                    self.add_table(&section, inner, origin_at);
                 }
                 (None, _) => {
                     let hint = find_nearest_key(&path)
@@ -98,7 +98,7 @@ impl Layers {
         }
     }
 
-    /// Value of a key in the table, and its place.
+    /// Value of a key of `KEYS`, and its origin.
     pub(super) fn value(&self, path: &str) -> &(ValueOrigin, RawValue) {
         self.values.get(path).expect("the default file holds every key")
     }

@@ -146,7 +146,7 @@ impl Config {
         Self::load_and_check(file, variables, false)
     }
 
-    /// Like `load`, with everything that would keep the service from starting or from being useful.
+    /// Like `load`, and also checks everything that would keep the service from starting or from being useful.
     pub(crate) fn load_for_serving(
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,
@@ -189,7 +189,7 @@ impl Config {
         }
     }
 
-    /// A blank to be filled from the table of keys, which overwrites every field.
+    /// Placeholder values; the table of keys overwrites each that is a setting.
     fn unset() -> Self {
         Self {
             data_dir: PathBuf::new(),

@@ -85,9 +85,10 @@ pub(super) fn find_nearest_key(path: &str) -> Option<&'static Key> {
 
 /// Variable of the most similar key. Stricter than for keys: at most two letters differ, or the section is missing.
 pub(super) fn find_nearest_variable(variable: &str) -> Option<String> {
-    let section_left_out = variable.replacen("POSTROAD", "", 1);
+    // `POSTROAD_LISTEN` becomes `_LISTEN`.
+    let suffix = variable.replacen("POSTROAD", "", 1);
     let distance = |known: &String| {
-        if known.ends_with(&section_left_out) { 1 } else { strsim::damerau_levenshtein(variable, known) }
+        if known.ends_with(&suffix) { 1 } else { strsim::damerau_levenshtein(variable, known) }
     };
     KEYS.iter().map(Key::variable).min_by_key(distance).filter(|nearest| distance(nearest) <= 2)
 }

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_have_no_types_and_toml_has() {
+    fn variables_are_read_as_any_type_but_toml_texts_are_not() {
         assert_eq!(RawValue::Variable("7".to_owned()).count(0), Ok(7));
         assert!(RawValue::Text("7".to_owned()).count(0).is_err());
         assert_eq!(RawValue::Variable(String::new()).list(), Ok(vec![]));

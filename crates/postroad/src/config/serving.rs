@@ -22,7 +22,7 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
     check_files(config, layers);
     check_listeners(config, layers);
     check_file_limit(config, layers);
-    // The file that `config default` prints contains it.
+    // The file that `config default` prints contains the default, so users may have left it there.
     let default_hostname = KEYS.iter().find(|key| key.path == "hostname").map(|key| key.default);
     if default_hostname == Some(&format!("\"{}\"", config.hostname)) {
         layers.advise(
@@ -101,7 +101,7 @@ fn check_file_limit(config: &Config, layers: &mut Layers) {
     let takes_smtp = config.smtp.listeners().next().is_some();
     let sessions = if takes_smtp { config.smtp.sessions_max } else { 0 };
     let fixed = listeners(config).len() + DNS_SOCKETS_MAX + OTHER_FILES;
-    // Half as many again may wait for the reply to a message that they have sent.
+    // Up to half as many additional connections may wait for the final reply to a message.
     let delivery = config.delivery.connections_max.saturating_add(config.delivery.connections_max / 2);
     let needed = fixed.saturating_add(delivery).saturating_add(sessions);
     let allowed = file_limit::hard().filter(|allowed| *allowed < needed as u64);
@@ -118,7 +118,7 @@ fn check_listeners(config: &Config, layers: &mut Layers) {
     let listeners = listeners(config);
     for (at, (key, address)) in listeners.iter().enumerate() {
         if let Some((other, taken)) =
-            listeners[..at].iter().find(|(_, taken)| is_same_place(*taken, *address))
+            listeners[..at].iter().find(|(_, taken)| are_in_conflict(*taken, *address))
         {
             layers
                 .blame(key, &format!("{address} is where `{other}` ({taken}) listens; give it another port"));
@@ -134,8 +134,8 @@ fn check_listeners(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Whether the second of two listeners would find its address taken. Port 0 is any free one.
-fn is_same_place(one: SocketAddr, other: SocketAddr) -> bool {
+/// Whether two listeners cannot both bind their addresses. Port 0 is any free one.
+fn are_in_conflict(one: SocketAddr, other: SocketAddr) -> bool {
     // Linux lets `[::]` take IPv4 connections as well.
     let covers = |wide: IpAddr, narrow: IpAddr| {
         wide.is_unspecified() && (wide.is_ipv6() || narrow.is_ipv4() || narrow.is_unspecified())
@@ -151,8 +151,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_cannot_be_taken_twice_are_known() {
-        let same = |one: &str, other: &str| is_same_place(one.parse().unwrap(), other.parse().unwrap());
+    fn listeners_on_overlapping_addresses_are_in_conflict() {
+        let conflict = |one: &str, other: &str| are_in_conflict(one.parse().unwrap(), other.parse().unwrap());
         for (one, other) in [
             ("127.0.0.1:25", "127.0.0.1:25"),
             ("0.0.0.0:25", "127.0.0.1:25"),
@@ -160,7 +160,7 @@ mod tests {
             ("[::]:25", "0.0.0.0:25"),
             ("[::1]:25", "[::]:25"),
         ] {
-            assert!(same(one, other) && same(other, one), "{one} {other}");
+            assert!(conflict(one, other) && conflict(other, one), "{one} {other}");
         }
         for (one, other) in [
             ("127.0.0.1:25", "127.0.0.1:26"),
@@ -168,7 +168,7 @@ mod tests {
             ("127.0.0.1:25", "127.0.0.2:25"),
             ("0.0.0.0:25", "[::1]:25"),
         ] {
-            assert!(!same(one, other) && !same(other, one), "{one} {other}");
+            assert!(!conflict(one, other) && !conflict(other, one), "{one} {other}");
         }
     }
 }

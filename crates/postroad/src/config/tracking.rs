@@ -52,8 +52,8 @@ pub(super) fn parse_base(text: &str) -> Result<Option<String>, String> {
         || host == "localhost"
         || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
     let port = authority[authority.len().min(host.len())..].strip_prefix(':');
-    let has_port = authority == host || port.is_some_and(|port| port.parse::<u16>().is_ok());
-    if is_host && has_port {
+    let is_rest_a_port_or_empty = authority == host || port.is_some_and(|port| port.parse::<u16>().is_ok());
+    if is_host && is_rest_a_port_or_empty {
         return Ok(Some(plain.to_owned()));
     }
     Err(format!("{text:?} is not an address for links; write one like \"https://track.example.com\""))

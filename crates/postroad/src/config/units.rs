@@ -27,7 +27,7 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
 /// A whole number with a unit; several add up, as in "1h 30m".
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let parts = text.trim().split_inclusive(|c: char| c.is_ascii_alphabetic());
-    // "ms" is one unit: join a letter to the previous one.
+    // "ms" is one unit: join a single letter to the part before it.
     let mut words: Vec<String> = Vec::new();
     for part in parts {
         match words.last_mut() {

@@ -1,4 +1,4 @@
-//! Section `[webhooks]`, and the settings of the worker and its HTTP client made from it.
+//! Section `[webhooks]`, the settings of the worker made from it, and the HTTP clients for webhooks and pictures.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 
 use super::Config;
 
-/// Short, because somebody waits for the page.
+/// Timeouts for pictures are short, because somebody waits for the page.
 const PICTURE_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const PICTURE_TIMEOUT: Duration = Duration::from_secs(6);
 const PICTURE_BYTES_MAX: usize = 2 << 20;

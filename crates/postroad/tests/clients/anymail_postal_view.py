@@ -24,9 +24,9 @@ def note(sender, event, esp_name, **kwargs):
 
 
 tracking.connect(note)
-order = json.load(sys.stdin)
-view = PostalTrackingWebhookView.as_view(webhook_key=order["key"])
-for post in order["posts"]:
+input_data = json.load(sys.stdin)
+view = PostalTrackingWebhookView.as_view(webhook_key=input_data["key"])
+for post in input_data["posts"]:
     headers = {"HTTP_" + name.upper().replace("-", "_"): value for name, value in post["headers"].items()}
     request = RequestFactory().post("/", post["body"], content_type="application/json", **headers)
     seen.clear()

@@ -2,11 +2,11 @@
 const { readFileSync } = require("node:fs");
 const nodemailer = require("nodemailer");
 
-const [host, port, door, mechanism, user, pass, caFile, recipients] = process.argv.slice(2);
+const [host, port, listener, mechanism, user, pass, caFile, recipients] = process.argv.slice(2);
 const transport = nodemailer.createTransport({
   host,
   port: Number(port),
-  secure: door === "tls",
+  secure: listener === "tls",
   requireTLS: true,
   auth: { user, pass },
   authMethod: mechanism,

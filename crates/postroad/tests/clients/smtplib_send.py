@@ -5,9 +5,9 @@ import ssl
 import sys
 from email.message import EmailMessage
 
-host, port, door, mechanism, key, secret, ca_file, recipients = sys.argv[1:]
+host, port, listener, mechanism, key, secret, ca_file, recipients = sys.argv[1:]
 context = ssl.create_default_context(cafile=ca_file)
-if door == "tls":
+if listener == "tls":
     server = smtplib.SMTP_SSL(host, int(port), context=context, timeout=20)
 else:
     server = smtplib.SMTP(host, int(port), timeout=20)
@@ -15,7 +15,7 @@ else:
 server.ehlo()
 server.user, server.password = key, secret
 method = {"PLAIN": server.auth_plain, "LOGIN": server.auth_login}[mechanism]
-server.auth(mechanism, method, initial_response_ok=door == "tls")
+server.auth(mechanism, method, initial_response_ok=listener == "tls")
 
 message = EmailMessage()
 message["From"] = "Shop <shop@example.test>"

@@ -7,9 +7,9 @@ import sys
 
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-order = json.load(sys.stdin)
-webhook = Webhook(order["secret"])
-for post in order["posts"]:
+input_data = json.load(sys.stdin)
+webhook = Webhook(input_data["secret"])
+for post in input_data["posts"]:
     try:
         print(webhook.verify(post["body"], post["headers"])["type"])
     except WebhookVerificationError as error:

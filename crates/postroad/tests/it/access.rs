@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::accounts::{OPERATOR, done, ready};
 use crate::world::{DELIVERIES, MESSAGE, RAW, SEND, World, both_engines, good};
 
+/// Sends a message with the key; returns whether the key was refused.
 async fn is_invalid(world: &World, key: &str) -> bool {
     let answer = world.call_as(key, SEND, &good()).await;
     let invalid = answer["data"]["code"] == "InvalidServerAPIKey";
@@ -23,19 +24,19 @@ async fn is_invalid(world: &World, key: &str) -> bool {
 }
 
 both_engines!(
-    a_suspended_server_answers_so_until_it_is_resumed,
+    calls_of_a_suspended_server_are_refused_until_it_is_resumed,
     mail_of_a_suspended_server_waits_until_it_is_resumed,
-    a_revoked_key_is_no_key,
-    an_expired_key_is_no_key,
+    a_revoked_key_is_refused,
+    an_expired_key_is_refused,
     a_key_works_only_from_its_networks,
     a_key_does_only_what_its_scope_allows,
-    a_rotated_key_has_its_grace,
+    a_rotated_key_works_during_its_grace_period,
     keys_are_nowhere_in_clear_text,
     failing_keys_are_slowed_and_good_ones_are_not,
-    use_of_a_key_is_noted
+    last_use_of_a_key_is_recorded
 );
 
-async fn a_suspended_server_answers_so_until_it_is_resumed(world: World) {
+async fn calls_of_a_suspended_server_are_refused_until_it_is_resumed(world: World) {
     let suspended = json!({"code": "ServerSuspended", "message": "The mail server has been suspended"});
     world.admin(&["server", "suspend", "dev", "--reason", "unpaid"]);
     for path in [SEND, RAW, MESSAGE, DELIVERIES] {
@@ -69,14 +70,14 @@ async fn mail_of_a_suspended_server_waits_until_it_is_resumed(world: World) {
     }
 }
 
-async fn a_revoked_key_is_no_key(world: World) {
+async fn a_revoked_key_is_refused(world: World) {
     let (id, key) = world.new_key(&[]);
     assert!(!is_invalid(&world, &key).await);
     world.admin(&["key", "revoke", &id.to_string()]);
     assert!(is_invalid(&world, &key).await);
 }
 
-async fn an_expired_key_is_no_key(world: World) {
+async fn an_expired_key_is_refused(world: World) {
     let soon = SystemClock.now().plus(Duration::from_secs(4));
     let (_, key) = world.new_key(&["--expires-at", &soon.to_rfc3339()]);
     assert!(!is_invalid(&world, &key).await);
@@ -91,7 +92,7 @@ async fn a_key_works_only_from_its_networks(world: World) {
     assert!(is_invalid(&world, &elsewhere).await);
     let (_, here) = world.new_key(&["--allow", "192.0.2.0/24", "--allow", "127.0.0.1"]);
     assert!(!is_invalid(&world, &here).await);
-    // Nobody may say where he comes from unless he is a proxy we know.
+    // `X-Forwarded-For` counts only if it comes from a known proxy.
     let forged = [("X-Server-API-Key", elsewhere.as_str()), ("X-Forwarded-For", "192.0.2.7")];
     let reply = world
         .client
@@ -116,7 +117,7 @@ async fn a_key_does_only_what_its_scope_allows(world: World) {
     assert_eq!(world.call_as(&reader, MESSAGE, &id).await["status"], "success");
 }
 
-async fn a_rotated_key_has_its_grace(world: World) {
+async fn a_rotated_key_works_during_its_grace_period(world: World) {
     let (id, old) = world.new_key(&["--scope", "send"]);
     let made = world.admin(&["key", "rotate", &id.to_string(), "--grace", "1h"]);
     let new = made["api_key"].as_str().unwrap();
@@ -188,8 +189,8 @@ async fn failing_keys_are_slowed_and_good_ones_are_not(world: World) {
     assert!(begun.elapsed() < Duration::from_millis(900), "a good key was slowed");
 }
 
-async fn use_of_a_key_is_noted(world: World) {
-    let (id, key) = world.new_key(&["--name", "noted"]);
+async fn last_use_of_a_key_is_recorded(world: World) {
+    let (id, key) = world.new_key(&["--name", "used"]);
     assert!(!is_invalid(&world, &key).await);
     let used = |world: &World| {
         let keys = world.admin(&["key", "list"]);
@@ -202,5 +203,5 @@ async fn use_of_a_key_is_noted(world: World) {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("the key's use was not noted within 10 s");
+    panic!("the key's use was not recorded within 10 s");
 }

@@ -4,18 +4,19 @@ use postroad_testkit::eventually;
 use postroad_testkit::smtp_peer::Script;
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, code, create_customer, done, ready};
 use crate::delivery::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good, good_but};
 
 /// Sets ceilings of the account that the world's own server is in.
-fn set(world: &World, options: &[&str]) -> Value {
+fn set_ceilings(world: &World, options: &[&str]) -> Value {
     let mut args = vec!["account", "set-ceilings", "dev"];
     args.extend_from_slice(options);
     world.admin(&args)["ceilings"].clone()
 }
 
-fn recipients(count: usize) -> Value {
+/// A message to `count` recipients.
+fn mail_to_many(count: usize) -> Value {
     let addresses: Vec<String> = (0..count).map(|n| format!("r{n}@example.com")).collect();
     good_but(json!({ "to": addresses }))
 }
@@ -32,6 +33,7 @@ async fn wait_for_events(world: &World, key: Key<'_>, types: &[&str], count: usi
     events
 }
 
+/// Calls an endpoint, which succeeds; returns its warnings.
 async fn warnings(world: &World, key: Key<'_>, name: &str, body: Value) -> Value {
     let answer = call(world, key, name, &body).await;
     assert_eq!(answer["status"], "success", "{name}: {answer}");
@@ -45,10 +47,10 @@ fn keys(customer: &Customer) -> (Key<'_>, Key<'_>) {
 
 both_engines!(
     messages_beyond_the_ceiling_of_an_account_are_held_and_reported,
-    no_key_passes_a_ceiling_of_its_account,
+    no_key_exceeds_a_ceiling_of_its_account,
     the_servers_of_an_account_share_its_send_rate,
-    an_account_gets_no_more_things_than_its_ceilings_allow,
-    the_last_one_that_a_ceiling_allows_is_made_once_by_calls_with_one_key
+    an_account_gets_no_more_objects_than_its_ceilings_allow,
+    repeated_calls_create_the_last_object_that_a_ceiling_allows_once
 );
 
 async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: World) {
@@ -58,16 +60,16 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
     let other = world.admin(&["key", "create", "--server", "second"]);
     let second = (SERVER, other["api_key"].as_str().unwrap());
     let own = (SERVER, world.key.as_str());
-    assert_eq!(set(&world, &["--monthly-limit", "20"])["monthly_limit"], 20);
-    let free = world.post(SEND, &recipients(17)).await;
+    assert_eq!(set_ceilings(&world, &["--monthly-limit", "20"])["monthly_limit"], 20);
+    let free = world.post(SEND, &mail_to_many(17)).await;
     assert_eq!(free.json()["flags"], json!({}));
-    let shown = |reply: &postroad_testkit::http::Reply| {
+    let rate_limit_of = |reply: &postroad_testkit::http::Reply| {
         ["limit", "remaining", "reset"].map(|name| {
             let value = reply.header(&format!("ratelimit-{name}")).unwrap_or_default().to_owned();
             value.parse::<u64>().unwrap_or_else(|_| panic!("RateLimit-{name} is {value:?}"))
         })
     };
-    let [limit, remaining, reset] = shown(&free);
+    let [limit, remaining, reset] = rate_limit_of(&free);
     assert_eq!((limit, remaining), (20, 3));
     assert!(reset > 0 && reset <= 31 * 24 * 3_600, "{reset}");
     // The other server uses the rest of it.
@@ -75,8 +77,8 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
     let near = call(&world, second, "send/message", &mail).await;
     assert_eq!(near["status"], "success", "{near}");
     assert_eq!(near["flags"]["warnings"], json!(["18 of the account's 20 messages a month are used"]));
-    let full = world.post(SEND, &recipients(4)).await;
-    assert_eq!(shown(&full)[..2], [20, 0]);
+    let full = world.post(SEND, &mail_to_many(4)).await;
+    assert_eq!(rate_limit_of(&full)[..2], [20, 0]);
     let reached = "The account's limit of 20 messages a month is reached: others are held";
     assert_eq!(full.json()["flags"]["warnings"], json!([reached]));
     let messages = full.json()["data"]["messages"].clone();
@@ -100,7 +102,7 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
             (&json!("dev"), &json!("month"))
         );
     }
-    // Its own key cannot release them; more room can.
+    // The server's key cannot release them before the limit is raised.
     let release = json!({"ids": [id(2)]});
     let refused = world.call("/api/v1/messages/release", &release).await;
     assert_eq!(refused["data"]["results"][0]["error"]["code"], "AccountLimitReached", "{refused}");
@@ -108,7 +110,7 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
     let usage = done(&world, account, "account/usage", &json!({})).await;
     assert_eq!(usage["messages"], json!({"hour": null, "day": null, "month": 20}));
     assert_eq!(usage["ceilings"]["monthly_limit"], 20);
-    set(&world, &["--monthly-limit", "30"]);
+    set_ceilings(&world, &["--monthly-limit", "30"]);
     world.call("/api/v1/messages/release", &release).await;
     world.until_status(id(2), "Sent").await;
     // A message in test mode counts nowhere.
@@ -131,7 +133,7 @@ async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
     world.admin(&["domain", "set-verified", "second.example", "--server", "second"]);
     let second =
         world.admin(&["key", "create", "--server", "second"])["api_key"].as_str().unwrap().to_owned();
-    assert_eq!(set(&world, &["--send-rate", "5/s"])["send_rate"], "5/s");
+    assert_eq!(set_ceilings(&world, &["--send-rate", "5/s"])["send_rate"], "5/s");
     world.apply_changes();
     let (mut own, mut others) = (Vec::new(), Vec::new());
     for number in 0..EACH {
@@ -155,7 +157,8 @@ async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
     }
     times.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     assert_eq!(peer.messages().len(), 2 * EACH);
-    // Each alone would take 2 s. The times are of the stored outcomes, which are a little behind.
+    // With a rate of its own each server would take 2 s; together they take 4 s. The times of stored outcomes lag a
+    // little.
     let took = times[times.len() - 1].0 - times[0].0;
     assert!(took > 3.5, "{took} s");
     let first_half = times[..EACH].iter().filter(|(_, is_own)| *is_own).count();
@@ -164,9 +167,9 @@ async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
     assert!(waited.to_string().contains("the account's send rate of 5/s is used up"), "{waited}");
 }
 
-async fn no_key_passes_a_ceiling_of_its_account(world: World) {
+async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (account, server) = keys(&one);
     let ceilings = json!({"hourly_limit": 1_000, "send_rate": "100/m", "retention": {"messages_days": 30}});
     let wanted = json!({"id": one.id, "ceilings": ceilings});
@@ -257,9 +260,9 @@ async fn no_key_passes_a_ceiling_of_its_account(world: World) {
     assert!(free["ceilings"]["hourly_limit"].is_null() && free["ceilings"]["send_rate"].is_null());
 }
 
-async fn the_last_one_that_a_ceiling_allows_is_made_once_by_calls_with_one_key(world: World) {
+async fn repeated_calls_create_the_last_object_that_a_ceiling_allows_once(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (account, _) = keys(&one);
     for number in 0..5 {
         let wanted = json!({"id": one.id, "ceilings": {"servers": 3 + number, "domains": 1 + number, "users": 1 + number}});
@@ -281,9 +284,9 @@ async fn the_last_one_that_a_ceiling_allows_is_made_once_by_calls_with_one_key(w
     }
 }
 
-async fn an_account_gets_no_more_things_than_its_ceilings_allow(world: World) {
+async fn an_account_gets_no_more_objects_than_its_ceilings_allow(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (account, server) = keys(&one);
     let wanted = json!({"id": one.id, "ceilings": {"servers": 3, "domains": 2, "webhooks": 10, "users": 1}});
     done(&world, operator, "accounts/update", &wanted).await;

@@ -3,7 +3,7 @@
 use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, create_customer, done, ready};
 use crate::world::{DELIVERIES, MESSAGE, World, both_engines, good};
 
 both_engines!(
@@ -11,10 +11,10 @@ both_engines!(
     held_mail_is_not_released_beyond_the_limits_of_its_server,
     a_suspension_by_the_operator_is_not_lifted_by_the_account,
     nobody_gives_a_role_above_their_own,
-    servers_of_an_account_use_the_same_idempotency_keys,
+    servers_of_an_account_can_use_the_same_idempotency_key,
     an_account_makes_its_own_development_server_live,
-    a_key_makes_no_key_that_works_elsewhere_or_longer,
-    volumes_of_a_shared_pool_are_the_operators,
+    a_key_creates_no_key_with_more_networks_or_a_later_expiry,
+    volumes_of_a_shared_pool_are_shown_only_to_the_operator,
     a_deleted_server_sends_nothing_until_it_is_restored,
     erasures_links_and_gates_are_in_the_audit_log
 );
@@ -32,9 +32,9 @@ fn secret(made: &Value) -> &str {
 }
 
 async fn mail_of_the_service_itself_is_read_by_nobody(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
-    // Nobody can be what the service's mail is stored under.
+    // The service stores its own mail under the account `postroad`, so nobody can take that name.
     for name in ["postroad", " Postroad "] {
         assert_eq!(
             code(&world, account, "account/update", &json!({ "name": name })).await,
@@ -65,11 +65,11 @@ async fn mail_of_the_service_itself_is_read_by_nobody(world: World) {
     assert_eq!(shown["status"], "success", "{shown}");
     assert!(shown["data"]["plain_body"].is_null() && shown["data"]["raw_message"].is_null(), "{shown}");
     assert!(!shown.to_string().contains(&token), "{shown}");
-    // A restored server would no longer be the service's own.
+    // They cannot be deleted: a restored server would no longer be the service's own.
     for (call, id) in [("servers/delete", &own["id"]), ("accounts/delete", &own["account"])] {
         assert_eq!(code(&world, operator(&world), call, &json!({ "id": id })).await, "ValidationError");
     }
-    // Mail of others is shown as ever.
+    // Mail of other servers is shown.
     let id = world.accepted_id(&good()).await;
     assert_eq!(world.expanded(id).await["plain_body"], "Thank you.\r\n");
 }
@@ -85,7 +85,7 @@ async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World)
     assert_eq!(refused["data"]["code"], "HourlyLimitReached", "{refused}");
     let message = "The server's limit of 1 messages an hour is reached: release it in the next hour";
     assert_eq!(refused["data"]["message"], message);
-    // One of two fits: what is held has counted as well.
+    // Held messages have counted too, three so far: only one of two fits.
     let other = world.accepted_id(&good()).await;
     world.admin(&["server", "set-hourly-limit", "dev", "4"]);
     assert_eq!(release(held).await["status"], "success");
@@ -94,7 +94,7 @@ async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World)
     world.admin(&["server", "set-hourly-limit", "dev", "none"]);
     assert_eq!(release(other).await["status"], "success");
 
-    // A server that others put into development sends nothing either; the operator does.
+    // A server that the operator put into development releases nothing; the operator can.
     world.admin(&["server", "set-mode", "dev", "development"]);
     let held = world.accepted_id(&good()).await;
     world.until_status(held, "Held").await;
@@ -109,7 +109,7 @@ async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World)
     world.until_status(held, "Held").await;
     assert_eq!(world.queue(&["retry", &held.to_string()])[0]["result"], "released");
     world.until_status(held, "Sent").await;
-    // In development by its own will it releases what it likes.
+    // A server that chose development itself can release its mail.
     world.admin(&["server", "set-mode", "dev", "live"]);
     world.call("/api/v1/server/update", &json!({"mode": "development"})).await;
     let held = world.accepted_id(&good()).await;
@@ -117,10 +117,10 @@ async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World)
 }
 
 async fn a_suspension_by_the_operator_is_not_lifted_by_the_account(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
     let (id, reason) = (json!({"id": one.servers[0]}), json!({"id": one.servers[0], "reason": "mine"}));
-    // Its own suspension is.
+    // The account lifts its own suspension.
     done(&world, account, "servers/suspend", &reason).await;
     assert_eq!(done(&world, account, "servers/resume", &id).await["suspended"], false);
     done(&world, account, "servers/suspend", &reason).await;
@@ -139,7 +139,7 @@ async fn a_suspension_by_the_operator_is_not_lifted_by_the_account(world: World)
 }
 
 async fn nobody_gives_a_role_above_their_own(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
     let limited = new_key(&world, account, json!({"name": "people", "scopes": ["users"]})).await;
     let limited = (ACCOUNT, secret(&limited));
@@ -167,7 +167,7 @@ async fn nobody_gives_a_role_above_their_own(world: World) {
             assert_eq!(answer["data"]["code"], "ValidationError");
         }
     }
-    // Nor is an invitation to a higher role replaced or revoked.
+    // Nobody replaces or revokes an invitation to a higher role.
     let owner = invite("owner", true)["email"].clone();
     let open = done(&world, account, "users/invitations", &json!({ "email": owner })).await;
     let id = &open["items"][0]["id"];
@@ -179,7 +179,7 @@ async fn nobody_gives_a_role_above_their_own(world: World) {
     }
     let left = done(&world, account, "users/invitations", &json!({ "email": owner })).await;
     assert_eq!((&left["items"][0]["id"], &left["items"][0]["role"]), (id, &json!("owner")));
-    // Nor is somebody above them changed or removed.
+    // Nobody changes or removes a person with a higher role.
     let email = |name: &str| format!("{name}@customer.example");
     for (name, role) in [("olga", "owner"), ("adam", "admin")] {
         world.admin(&["user", "create", &email(name), "--account", "one", "--role", role]);
@@ -207,8 +207,8 @@ async fn nobody_gives_a_role_above_their_own(world: World) {
     assert_eq!(code(&world, limited, "users/remove", &json!({"id": id("olga")})).await, "ValidationError");
 }
 
-async fn servers_of_an_account_use_the_same_idempotency_keys(world: World) {
-    let one = customer(&world, "one").await;
+async fn servers_of_an_account_can_use_the_same_idempotency_key(world: World) {
+    let one = create_customer(&world, "one").await;
     let [shop, news] = [0, 1].map(|at| (SERVER, one.server_keys[at].as_str()));
     let body = json!({"name": "sister.example", "idempotency_key": "k"});
     let made = done(&world, shop, "domains/create", &body).await;
@@ -225,7 +225,7 @@ async fn servers_of_an_account_use_the_same_idempotency_keys(world: World) {
 }
 
 async fn an_account_makes_its_own_development_server_live(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
     let trial = json!({"name": "trial", "mode": "development"});
     let id = done(&world, account, "servers/create", &trial).await["id"].clone();
@@ -234,7 +234,7 @@ async fn an_account_makes_its_own_development_server_live(world: World) {
     assert_eq!(code(&world, (SERVER, secret(&made)), "server/update", &live).await, "CeilingExceeded");
     let live = json!({"id": id, "ceilings": {"mode": "live"}});
     assert_eq!(done(&world, account, "servers/update", &live).await["mode"], "live");
-    // The operator's stays one.
+    // A development server that the operator created stays one.
     let trial = json!({"account": one.id, "name": "second", "mode": "development"});
     let id = done(&world, operator(&world), "servers/create", &trial).await["id"].clone();
     for (change, pointer) in
@@ -248,14 +248,14 @@ async fn an_account_makes_its_own_development_server_live(world: World) {
             (&json!("CeilingExceeded"), &json!(pointer))
         );
     }
-    // A setting that has no ceiling is not swallowed.
+    // A setting without a ceiling is not ignored silently.
     let tracking = json!({"id": id, "ceilings": {"tracking": {"opens": true}}});
     let answer = call(&world, account, "servers/update", &tracking).await;
     assert!(answer["flags"]["warnings"][0].as_str().unwrap().contains("ceilings/tracking"), "{answer}");
 }
 
-async fn a_key_makes_no_key_that_works_elsewhere_or_longer(world: World) {
-    let one = customer(&world, "one").await;
+async fn a_key_creates_no_key_with_more_networks_or_a_later_expiry(world: World) {
+    let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
     let end = "2099-01-01T00:00:00Z";
     let bound = json!({"name": "bound", "allow": ["127.0.0.0/8"], "expires_at": end});
@@ -275,8 +275,8 @@ async fn a_key_makes_no_key_that_works_elsewhere_or_longer(world: World) {
     }
 }
 
-async fn volumes_of_a_shared_pool_are_the_operators(world: World) {
-    let one = customer(&world, "one").await;
+async fn volumes_of_a_shared_pool_are_shown_only_to_the_operator(world: World) {
+    let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
     let mut pools = Vec::new();
     for (number, pool) in
@@ -326,7 +326,7 @@ async fn erasures_links_and_gates_are_in_the_audit_log(world: World) {
     world.queue(&["suspend", "server:dev", "--reason", "moving"]);
     world.queue(&["resume", "server:dev"]);
     world.admin(&["domain", "set-host", "mail.other.example"]);
-    // Refusals leave none.
+    // Refusals leave no entry.
     world.call("/api/v1/messages/erase", &json!({ "id": 1 })).await;
     let account = (ACCOUNT, ready(&world, "account_api_key"));
     let log = done(&world, account, "account/audit", &json!({"limit": 100})).await["items"].clone();
@@ -353,7 +353,7 @@ async fn erasures_links_and_gates_are_in_the_audit_log(world: World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tampered_audit_log_is_noticed_at_the_command_line() {
     let world = World::start(crate::world::Engine::Postgres);
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (success, out, err) = world.audit_output(&["verify"]);
     assert!(success, "{err}");
     let verdict: Value = serde_json::from_str(&out).unwrap();
@@ -375,12 +375,12 @@ async fn a_tampered_audit_log_is_noticed_at_the_command_line() {
     let (success, _, err) = world.audit_output(&["verify"]);
     assert!(!success && err.contains("entry 6 is missing or altered"), "{err}");
     database.set_audit_head_back(id, 5);
-    assert!(world.audit_output(&["verify"]).0, "it is whole in itself");
+    assert!(world.audit_output(&["verify"]).0, "the shortened log is consistent");
     let (success, _, err) = verify(&of_one);
     assert!(!success && err.contains("entry 6 is missing or altered"), "{err}");
     // The head alone is removed, then all.
     database.remove_audit_head(id);
-    assert!(!world.audit_output(&["verify"]).0, "there are entries");
+    assert!(!world.audit_output(&["verify"]).0, "there are entries without a head");
     database.remove_audit_entries_after(id, 0);
     assert!(!verify(&expected).0);
 }

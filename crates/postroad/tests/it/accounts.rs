@@ -17,29 +17,33 @@ pub(crate) const ACCOUNT: &str = "X-Account-API-Key";
 pub(crate) const OPERATOR: &str = "X-Operator-API-Key";
 pub(crate) const SERVER: &str = "X-Server-API-Key";
 
+/// Calls an endpoint; returns the whole answer.
 pub(crate) async fn call(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
     let (path, method) = (format!("/api/v1/{name}"), "POST".parse().expect("a method"));
     let reply = world.client.request(method, &path, &[key], body.to_string().into()).await;
     envelope(&reply.expect("the server answers"))
 }
 
+/// Calls an endpoint, which succeeds; returns the data of its answer.
 pub(crate) async fn done(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
     let answer = call(world, key, name, body).await;
     assert_eq!(answer["status"], "success", "{name} {body}: {answer}");
     answer["data"].clone()
 }
 
+/// Calls an endpoint, which fails; returns the code of its error.
 pub(crate) async fn code(world: &World, key: Key<'_>, name: &str, body: &Value) -> String {
     let answer = call(world, key, name, body).await;
     assert_ne!(answer["status"], "success", "{name} {body}: {answer}");
     answer["data"]["code"].as_str().expect("a code").to_owned()
 }
 
+/// A field of the ready line.
 pub(crate) fn ready<'a>(world: &'a World, name: &str) -> &'a str {
     world.daemon.ready()[name].as_str().expect("the ready line has it")
 }
 
-/// An account with two servers and a key for each, made by the operator.
+/// An account with two servers and a key for each.
 pub(crate) struct Customer {
     pub(crate) id: Value,
     pub(crate) key: String,
@@ -49,7 +53,8 @@ pub(crate) struct Customer {
     pub(crate) server_keys: Vec<String>,
 }
 
-pub(crate) async fn customer(world: &World, name: &str) -> Customer {
+/// Creates an account and its key as the operator, and the rest with that key.
+pub(crate) async fn create_customer(world: &World, name: &str) -> Customer {
     let operator = (OPERATOR, ready(world, "operator_api_key"));
     let id = done(world, operator, "accounts/create", &json!({ "name": name })).await["id"].clone();
     let made = done(world, operator, "account_keys/create", &json!({"account": id, "name": "main"})).await;
@@ -111,15 +116,15 @@ fn calls_about(of: &Customer) -> Vec<(&'static str, Value, &'static str)> {
 
 both_engines!(
     nothing_of_another_account_is_seen_or_changed,
-    every_change_leaves_one_entry_and_no_refusal_does,
-    changes_of_a_servers_own_things_leave_one_entry_each,
+    every_change_leaves_one_audit_entry_and_refusals_leave_none,
+    changes_of_a_servers_own_objects_leave_one_audit_entry_each,
     servers_and_accounts_are_deleted_and_restored_at_the_command_line,
     keys_do_what_their_scopes_say,
-    creating_again_with_the_same_key_makes_nothing,
+    creating_again_with_the_same_idempotency_key_creates_nothing,
     a_server_key_changes_only_the_version_it_has_seen,
-    changes_of_mail_leave_one_entry_each,
-    a_single_retry_leaves_one_entry,
-    an_account_takes_any_name_and_learns_none_of_others,
+    changes_of_messages_leave_one_audit_entry_each,
+    a_single_retry_leaves_one_audit_entry,
+    an_account_takes_any_name_without_learning_those_of_others,
     customers_do_not_learn_who_the_operator_is,
     a_suspension_by_the_operator_for_the_same_reason_is_recorded,
     only_the_operator_sets_the_networks_of_an_address_key,
@@ -131,7 +136,7 @@ both_engines!(
 );
 
 async fn nothing_of_another_account_is_seen_or_changed(world: World) {
-    let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+    let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
     let before = state(&world, &other).await;
     let nobody = Customer {
         id: json!(999_999),
@@ -149,11 +154,11 @@ async fn nothing_of_another_account_is_seen_or_changed(world: World) {
         let answer = call(&world, by, name, &foreign).await;
         assert_eq!(answer["data"]["code"], expected, "{name}: {answer}");
         assert_eq!(answer["data"], call(&world, by, name, &unknown).await["data"], "{name}");
-        // By keys of servers, foreign and own: not their business at all.
+        // By keys of servers, foreign and own: they may not make these calls.
         for key in [&one.server_keys[0], &other.server_keys[0]] {
             assert_eq!(code(&world, (SERVER, key), name, &foreign).await, "AccessDenied", "{name}");
         }
-        // An account key is no operator's, and an operator's no account's.
+        // An account key is no operator key, nor the reverse.
         assert_eq!(code(&world, (OPERATOR, &one.key), name, &foreign).await, "InvalidOperatorAPIKey");
         let operator = ready(&world, "operator_api_key");
         assert_eq!(code(&world, (ACCOUNT, operator), name, &foreign).await, "InvalidAccountAPIKey");
@@ -169,8 +174,8 @@ async fn nothing_of_another_account_is_seen_or_changed(world: World) {
     assert_eq!(state(&world, &other).await, before);
 }
 
-async fn every_change_leaves_one_entry_and_no_refusal_does(world: World) {
-    let one = customer(&world, "one").await;
+async fn every_change_leaves_one_audit_entry_and_refusals_leave_none(world: World) {
+    let one = create_customer(&world, "one").await;
     let by = (ACCOUNT, one.key.as_str());
     let (server, credential) = (&one.servers[0], &one.credentials[0]);
     let changes = [
@@ -236,8 +241,8 @@ async fn every_change_leaves_one_entry_and_no_refusal_does(world: World) {
     assert_eq!(verdict["whole"], true);
 }
 
-async fn changes_of_a_servers_own_things_leave_one_entry_each(world: World) {
-    let one = customer(&world, "one").await;
+async fn changes_of_a_servers_own_objects_leave_one_audit_entry_each(world: World) {
+    let one = create_customer(&world, "one").await;
     let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
     let before = done(&world, by, "account/audit", &json!({"limit": 1})).await["items"][0]["seq"].clone();
     let webhook = json!({"url": "https://hooks.example/in", "events": ["message.delivered"]});
@@ -317,7 +322,7 @@ async fn changes_of_a_servers_own_things_leave_one_entry_each(world: World) {
 }
 
 async fn servers_and_accounts_are_deleted_and_restored_at_the_command_line(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let own = (SERVER, one.server_keys[0].as_str());
     assert!(world.admin(&["server", "delete", "one/shop"])["delete_at"].is_string());
     assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
@@ -332,7 +337,7 @@ async fn servers_and_accounts_are_deleted_and_restored_at_the_command_line(world
 
 async fn keys_do_what_their_scopes_say(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let by = (ACCOUNT, one.key.as_str());
     let limited = json!({"name": "limited", "scopes": ["servers", "credentials:read"]});
     let limited = done(&world, by, "account_keys/create", &limited).await;
@@ -346,7 +351,7 @@ async fn keys_do_what_their_scopes_say(world: World) {
     ] {
         assert_eq!(code(&world, key, name, &body).await, "AccessDenied", "{name}");
     }
-    // Nobody makes a key that may do more than he may.
+    // A key creates no key that may do more than itself.
     let maker = json!({"name": "maker", "scopes": ["account_keys"]});
     let maker = done(&world, by, "account_keys/create", &maker).await;
     let maker = (ACCOUNT, maker["api_key"].as_str().unwrap());
@@ -371,8 +376,8 @@ async fn keys_do_what_their_scopes_say(world: World) {
     assert_eq!(code(&world, reading, "accounts/create", &json!({"name": "x"})).await, "AccessDenied");
 }
 
-async fn creating_again_with_the_same_key_makes_nothing(world: World) {
-    let one = customer(&world, "one").await;
+async fn creating_again_with_the_same_idempotency_key_creates_nothing(world: World) {
+    let one = create_customer(&world, "one").await;
     let by = (ACCOUNT, one.key.as_str());
     let server = json!({"name": "third", "idempotency_key": "k1"});
     let first = call(&world, by, "servers/create", &server).await;
@@ -429,7 +434,7 @@ async fn creating_again_with_the_same_key_makes_nothing(world: World) {
             "{list}"
         );
     }
-    // An end can be set, and taken away.
+    // An expiry time can be set and removed.
     let ends = json!({"id": one.credentials[0], "expires_at": "2099-01-01T00:00:00Z"});
     assert!(done(&world, by, "credentials/update", &ends).await["expires_at"].is_string());
     let endless = json!({"id": one.credentials[0], "expires_at": "none"});
@@ -450,7 +455,7 @@ async fn creating_again_with_the_same_key_makes_nothing(world: World) {
 }
 
 async fn a_server_key_changes_only_the_version_it_has_seen(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let own = (SERVER, one.server_keys[0].as_str());
     let version = done(&world, own, "server/get", &json!({})).await["version"].as_i64().expect("a version");
     let changed =
@@ -465,13 +470,13 @@ async fn a_server_key_changes_only_the_version_it_has_seen(world: World) {
     assert_eq!(seen["version"], changed["version"]);
 }
 
-/// Entries of the account's log behind `after`, oldest first, without signing in.
+/// Entries of the account's audit log, oldest first, without the first `after` ones.
 async fn entries_after(world: &World, by: Key<'_>, after: usize) -> Vec<Value> {
     let log = done(world, by, "account/audit", &json!({"limit": 200})).await;
     log["items"].as_array().unwrap().iter().rev().skip(after).cloned().collect()
 }
 
-async fn changes_of_mail_leave_one_entry_each(world: World) {
+async fn changes_of_messages_leave_one_audit_entry_each(world: World) {
     let by = (ACCOUNT, ready(&world, "account_api_key"));
     let own = (SERVER, world.key.as_str());
     let before = entries_after(&world, by, 0).await.len();
@@ -487,14 +492,14 @@ async fn changes_of_mail_leave_one_entry_each(world: World) {
     }
     let mut scheduled = Vec::new();
     for _ in 0..2 {
-        scheduled.push(send(own, json!({"send_at": world_time(3_600)})).await);
+        scheduled.push(send(own, json!({"send_at": time_in(3_600)})).await);
     }
     for _ in 0..3 {
-        send(own, json!({"send_at": world_time(3_600), "tag": "tagged"})).await;
+        send(own, json!({"send_at": time_in(3_600), "tag": "tagged"})).await;
     }
     done(&world, own, "messages/release", &json!({ "id": held[0] })).await;
     done(&world, own, "messages/cancel_hold", &json!({ "ids": [held[1], held[1]] })).await;
-    done(&world, own, "send/reschedule", &json!({"id": scheduled[0], "send_at": world_time(7_200)})).await;
+    done(&world, own, "send/reschedule", &json!({"id": scheduled[0], "send_at": time_in(7_200)})).await;
     done(&world, own, "send/cancel", &json!({ "id": scheduled[0] })).await;
     let refused = code(&world, own, "messages/retry", &json!({ "id": scheduled[1] })).await;
     assert_eq!(refused, "MessageNotQueued");
@@ -508,7 +513,7 @@ async fn changes_of_mail_leave_one_entry_each(world: World) {
     done(&world, own, "send/cancel", &json!({"tag": "tagged"})).await;
     world.refused_queue(&["cancel", &held[3].to_string()]);
 
-    // A replay of one event, and of a time.
+    // A replay of one event, and of a period.
     let webhook = json!({"url": "https://hooks.example/in", "events": ["message.cancelled"]});
     let webhook = done(&world, own, "webhooks/create", &webhook).await["id"].clone();
     // On PostgreSQL an event is listed a moment after its change.
@@ -519,7 +524,7 @@ async fn changes_of_mail_leave_one_entry_each(world: World) {
     })
     .await;
     done(&world, own, "webhooks/replay", &json!({"id": webhook, "event_id": event})).await;
-    let range = json!({"id": webhook, "since": world_time(-3_600), "until": world_time(3_600)});
+    let range = json!({"id": webhook, "since": time_in(-3_600), "until": time_in(3_600)});
     assert!(done(&world, own, "webhooks/replay", &range).await["events"].as_i64() > Some(0));
     assert_eq!(
         code(&world, own, "webhooks/replay", &json!({"id": webhook, "event_id": "evt_1"})).await,
@@ -556,7 +561,7 @@ async fn changes_of_mail_leave_one_entry_each(world: World) {
     assert!(world.audit_output(&["verify"]).0);
 }
 
-async fn a_single_retry_leaves_one_entry(engine: Engine) {
+async fn a_single_retry_leaves_one_audit_entry(engine: Engine) {
     let outside = Outside::new();
     let full = Answer::reply("452 4.2.2 The mailbox is full");
     let _peer = outside.site("shop.example", Script::new().first(1, Stage::RcptTo, full));
@@ -577,8 +582,8 @@ async fn a_single_retry_leaves_one_entry(engine: Engine) {
     );
 }
 
-async fn an_account_takes_any_name_and_learns_none_of_others(world: World) {
-    let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+async fn an_account_takes_any_name_without_learning_those_of_others(world: World) {
+    let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
     let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     assert_eq!(done(&world, by, "account/update", &json!({"name": "other"})).await["name"], "other");
     // Names that the operator gives are unique.
@@ -603,7 +608,7 @@ async fn an_account_takes_any_name_and_learns_none_of_others(world: World) {
 }
 
 async fn customers_do_not_learn_who_the_operator_is(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     done(&world, operator, "servers/suspend", &json!({"id": one.servers[0], "reason": "abuse"})).await;
     done(&world, by, "servers/suspend", &json!({"id": one.servers[1], "reason": "holidays"})).await;
@@ -619,7 +624,7 @@ async fn customers_do_not_learn_who_the_operator_is(world: World) {
 }
 
 async fn a_suspension_by_the_operator_for_the_same_reason_is_recorded(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     let suspended = json!({"id": one.servers[0], "reason": "abuse"});
     done(&world, by, "servers/suspend", &suspended).await;
@@ -642,7 +647,7 @@ async fn a_suspension_by_the_operator_for_the_same_reason_is_recorded(world: Wor
 }
 
 async fn only_the_operator_sets_the_networks_of_an_address_key(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     let wanted =
         json!({"server": one.servers[0], "name": "x", "scope": "address", "allow": ["192.0.2.1/32"]});
@@ -670,7 +675,7 @@ async fn only_the_operator_sets_the_networks_of_an_address_key(world: World) {
 }
 
 async fn nothing_is_changed_in_a_deleted_account(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
     let person = world.admin(&["user", "create", "ann@one.example", "--account", "one"])["id"].clone();
     done(&world, operator, "accounts/delete", &json!({"id": one.id})).await;
@@ -704,14 +709,14 @@ async fn nothing_is_changed_in_a_deleted_account(world: World) {
     }
 }
 
-/// So many seconds from now.
-fn world_time(seconds: i64) -> String {
+/// The time in so many seconds (RFC 3339).
+fn time_in(seconds: i64) -> String {
     let now = SystemClock.now().as_micros();
     Timestamp::from_micros(now + seconds * 1_000_000).to_rfc3339()
 }
 
 async fn account_keys_are_listed_by_name_and_state(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let by = (ACCOUNT, one.key.as_str());
     let second = done(&world, by, "account_keys/create", &json!({"name": "second"})).await;
     done(&world, by, "account_keys/create", &json!({"name": "third"})).await;
@@ -729,11 +734,11 @@ async fn account_keys_are_listed_by_name_and_state(world: World) {
 }
 
 async fn the_command_line_renames_and_changes_keys(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let by = (ACCOUNT, one.key.as_str());
     assert_eq!(world.admin(&["account", "rename", "one", "uno"])["name"], "uno");
     assert_eq!(world.admin(&["server", "rename", "uno/shop", "store"])["name"], "store");
-    customer(&world, "two").await;
+    create_customer(&world, "two").await;
     for (arguments, part) in [
         (vec!["account", "rename", "uno", "two"], "exists already"),
         (vec!["account", "rename", "uno", "7"], "number"),
@@ -775,12 +780,12 @@ async fn the_command_line_renames_and_changes_keys(world: World) {
 }
 
 async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let profile = world.folder.path().join("profile.json");
     std::fs::write(&profile, world.daemon.ready().to_string()).expect("a file");
     let profile = profile.to_str().expect("text");
-    // Of the profile's keys, that of the operator may read every account.
-    let run_with = |key: Option<&str>, variable: bool, option: bool| {
+    // The profile is named by the option `--profile` or by a variable. It has an operator key, which may read every account.
+    let run_with = |key: Option<&str>, named_by: &str| {
         let mut command = std::process::Command::new(program());
         for name in
             ["POSTROAD_URL", "POSTROAD_API_KEY", "POSTROAD_ACCOUNT_API_KEY", "POSTROAD_OPERATOR_API_KEY"]
@@ -791,11 +796,10 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
         if let Some(key) = key {
             command.env("POSTROAD_ACCOUNT_API_KEY", key);
         }
-        if variable {
-            command.env("POSTROAD_PROFILE", profile);
-        }
-        if option {
-            command.args(["--profile", profile]);
+        if named_by == "--profile" {
+            command.args([named_by, profile]);
+        } else {
+            command.env(named_by, profile);
         }
         let output = command.output().expect("the program runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -803,11 +807,12 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
         (output.status.success(), answer["data"]["name"].clone(), answer["data"]["code"].clone())
     };
     let key = one.key.as_str();
-    assert_eq!(run_with(Some(key), true, false).1, "one", "the environment's key, at the profile's URL");
-    let named = run_with(Some(key), false, true);
-    assert_eq!(named, run_with(None, false, true), "the environment's key is not sent");
-    assert_eq!(named, run_with(None, true, false));
-    assert_eq!(run_with(Some("wrong"), true, false).2, "InvalidAccountAPIKey", "no other key is tried");
+    let (option, variable) = ("--profile", "POSTROAD_PROFILE");
+    assert_eq!(run_with(Some(key), variable).1, "one", "the environment's key, at the profile's URL");
+    let named = run_with(Some(key), option);
+    assert_eq!(named, run_with(None, option), "the environment's key is not sent");
+    assert_eq!(named, run_with(None, variable));
+    assert_eq!(run_with(Some("wrong"), variable).2, "InvalidAccountAPIKey", "no other key is tried");
     // A key of the environment with more rights is not sent beside the key of the profile.
     let narrow = world.folder.path().join("narrow.json");
     let url = ready(&world, "url");
@@ -840,7 +845,7 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
 }
 
 async fn a_deleted_server_is_gone_until_it_is_restored(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
     let id = json!({"id": one.servers[0]});
     done(&world, own, "server/get", &json!({})).await;

@@ -11,10 +11,10 @@ both_engines!(
     a_domain_names_its_records,
     mistakes_are_explained,
     server_and_account_names_are_unique_and_never_look_like_ids,
-    a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_called,
-    a_rotated_key_that_ends_earlier_says_when_it_ends,
-    a_rate_and_a_limit_are_taken_away_by_the_word_none,
-    without_a_server_the_store_is_opened_itself,
+    a_suspension_succeeds_although_another_server_is_named_like_the_id,
+    rotating_shows_when_a_key_ends_before_its_grace_period,
+    a_rate_and_a_limit_are_removed_by_the_word_none,
+    without_a_running_server_the_command_opens_the_store,
     people_get_readable_answers
 );
 
@@ -119,10 +119,10 @@ async fn server_and_account_names_are_unique_and_never_look_like_ids(world: Worl
     assert_eq!(world.admin(&["server", "suspend", "acme/prod", "--reason", "x"])["suspended"], true);
 }
 
-async fn a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_called(world: World) {
+async fn a_suspension_succeeds_although_another_server_is_named_like_the_id(world: World) {
     let mut world = world;
     let prod = world.admin(&["server", "create", "prod", "--account", "dev"])["id"].clone();
-    // Older versions took such names: another server is called like the id of this one.
+    // Older versions accepted numbers as names: another server is named like the id of this one.
     let store = world.stopped_store().await;
     let servers = store.list_servers().await.unwrap();
     let dev = servers.iter().find(|server| server.name == "dev").unwrap();
@@ -143,7 +143,7 @@ async fn a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_c
     assert_eq!(world.admin(&["server", "set-mode", "dev/prod", "development"])["mode"], "development");
 }
 
-async fn a_rotated_key_that_ends_earlier_says_when_it_ends(world: World) {
+async fn rotating_shows_when_a_key_ends_before_its_grace_period(world: World) {
     let soon = Timestamp::from_micros((SystemClock.now().as_secs() + 7_200) * 1_000_000).to_rfc3339();
     let soon = soon.as_str();
     let (id, _) = world.new_key(&["--expires-at", soon]);
@@ -156,7 +156,7 @@ async fn a_rotated_key_that_ends_earlier_says_when_it_ends(world: World) {
     assert!(again["replaced_expires_at"].as_str().unwrap() < soon, "{again}");
 }
 
-async fn a_rate_and_a_limit_are_taken_away_by_the_word_none(world: World) {
+async fn a_rate_and_a_limit_are_removed_by_the_word_none(world: World) {
     for (command, value) in [("set-rate", "10/s"), ("set-hourly-limit", "5")] {
         world.admin(&["server", command, "dev", value]);
         let cleared = world.admin(&["server", command, "dev", "none"]);
@@ -170,7 +170,7 @@ async fn a_rate_and_a_limit_are_taken_away_by_the_word_none(world: World) {
     assert!(!success && err.contains("or none"), "{err}");
 }
 
-async fn without_a_server_the_store_is_opened_itself(world: World) {
+async fn without_a_running_server_the_command_opens_the_store(world: World) {
     let mut world = world;
     world.daemon.terminate();
     world.admin(&["account", "create", "offline"]);
@@ -208,7 +208,7 @@ fn a_mistyped_folder_does_not_become_an_installation() {
 }
 
 #[test]
-fn a_reader_that_went_away_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let folder = tempfile::TempDir::new().unwrap();
     let command = r#""$0" admin account create a --data-dir "$1" && "$0" config default | head -c 10"#;
     let output = std::process::Command::new("bash")

@@ -4,23 +4,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, code, customer, done, ready};
-use crate::foreign_keys::{ABSENT, mail};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, code, create_customer, done, ready};
+use crate::foreign_keys::{ABSENT, prepare_mail};
 use crate::signing_in::{Visitor, join};
 use crate::world::{World, both_engines};
 
 /// Calls of each kind.
 const ROUNDS: usize = 301;
 
-/// A call: with which key, and its body.
-type Asked<'a> = (Key<'a>, Value);
+/// Key and body of a call.
+type KeyAndBody<'a> = (Key<'a>, Value);
 
 both_engines!(
     the_time_of_an_answer_does_not_reveal_whether_an_object_exists,
     the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists
 );
 
-/// Times of two calls that were made in turns have the same median, but for 30 % and 0.3 ms.
+/// Asserts that the medians of two calls, made in turns, differ by at most 30 % and 0.3 ms.
 fn assert_alike(name: &str, taken: [Vec<Duration>; 2]) {
     let [one, other] = taken.map(|mut taken| {
         taken.sort_unstable();
@@ -32,9 +32,9 @@ fn assert_alike(name: &str, taken: [Vec<Duration>; 2]) {
 }
 
 async fn the_time_of_an_answer_does_not_reveal_whether_an_object_exists(world: World) {
-    let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+    let (one, zebra) = (create_customer(&world, "one").await, create_customer(&world, "zebra").await);
     let sending = (SERVER, zebra.server_keys[0].as_str());
-    let sent = done(&world, sending, "send/message", &mail(&world, "a@zebra.example")).await;
+    let sent = done(&world, sending, "send/message", &prepare_mail(&world, "a@zebra.example")).await;
     let message = &sent["messages"]["a@zebra.example"]["id"];
     let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
     let absent = json!({ "id": ABSENT });
@@ -50,7 +50,7 @@ async fn the_time_of_an_answer_does_not_reveal_whether_an_object_exists(world: W
     let key = json!({"name": "zebra", "account": zebra.id});
     let key = done(&world, operator, "account_keys/create", &key).await["id"].clone();
     let named = |name: &str| (account, json!({ "name": name }));
-    let pairs: [(&str, [Asked<'_>; 2]); 8] = [
+    let pairs: [(&str, [KeyAndBody<'_>; 2]); 8] = [
         of_account("servers/get", &zebra.servers[0]),
         of_account("credentials/get", &zebra.credentials[0]),
         of_account("users/sessions", &user),
@@ -63,7 +63,7 @@ async fn the_time_of_an_answer_does_not_reveal_whether_an_object_exists(world: W
     for (name, calls) in pairs {
         let mut taken = [Vec::new(), Vec::new()];
         for round in 0..ROUNDS {
-            // In turns, so that whatever else the machine does meets both.
+            // In turns, so that other load of the machine affects both.
             for at in [round % 2, (round + 1) % 2] {
                 let (key, body) = &calls[at];
                 let begun = Instant::now();
@@ -79,7 +79,7 @@ async fn the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists(world: 
     join(&world, "ann@example.com").await;
     let emails = ["ann@example.com", "bob@example.com"];
     let mut taken = [Vec::new(), Vec::new()];
-    // Ten attempts for each person from one address, fifty from all.
+    // Within the limits of failed attempts: ten for a person from one address, fifty from all.
     for address in 2..6 {
         let mut visitor = Visitor::at(&world, [127, 0, 0, address]);
         for round in 0..10 {

@@ -16,7 +16,7 @@ use crate::smtp::log_in;
 use crate::world::{Engine, SEND, World, good_but};
 
 const PEAK_MB_MAX: u64 = 600;
-/// A victim's message, from the request to the answer, while everything goes on.
+/// Longest time from request to answer of a victim's message during the attacks.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Peak memory of the service.
@@ -30,7 +30,7 @@ fn address(world: &World) -> SocketAddr {
     world.daemon.ready()["url"].as_str().unwrap().trim_start_matches("http://").parse().unwrap()
 }
 
-/// 800 kB of half links to recipients that open and click.
+/// Sends 800 kB of half links to recipients that open and click.
 async fn half_links(world: &World) {
     for recipient in ["open@sim.postroad.test", "click@sim.postroad.test"] {
         let body = good_but(json!({"to": [recipient], "plain_body": "http".repeat(200_000)}));
@@ -38,7 +38,7 @@ async fn half_links(world: &World) {
     }
 }
 
-/// Packed reports from a stranger, thirty sessions at once.
+/// Mails compressed reports as a stranger, in thirty sessions at once.
 async fn packed_reports(world: &World) {
     let mut text = String::from("<feedback>");
     while text.len() < 15 << 20 {
@@ -72,7 +72,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
     text.as_bytes().chunks(76).flat_map(|line| [line, b"\r\n"].concat()).collect()
 }
 
-/// Requests whose answers would be large, by readers that do not read. They stay open.
+/// Makes requests whose answers would be large, and reads nothing. The connections stay open.
 async fn unread_errors(world: &World, streams: usize) -> Vec<TcpStream> {
     let events: Vec<String> = (0..65_001).map(|number| format!("\"{number}\"")).collect();
     let body = format!("{{\"url\": \"https://example.com/\", \"events\": [{}]}}", events.join(","));
@@ -91,7 +91,7 @@ async fn unread_errors(world: &World, streams: usize) -> Vec<TcpStream> {
     open
 }
 
-/// Lists that split into millions of entries.
+/// Sends lists that split into millions of entries.
 async fn commas(world: &World) {
     for body in [
         json!({"to": ",".repeat(38 << 20)}),
@@ -107,7 +107,7 @@ async fn commas(world: &World) {
     assert!(reply.starts_with('5'), "{reply}");
 }
 
-/// Padded calls that wait for a receiver which never answers.
+/// Tests a webhook that never answers, with calls that are padded.
 async fn hanging_tests(world: &World) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -118,7 +118,7 @@ async fn hanging_tests(world: &World) {
     let _ = tokio::time::timeout(Duration::from_secs(12), join_all(tests)).await;
 }
 
-/// A large message of somebody else; how long it took to be accepted.
+/// Sends a large message of another tenant; returns how long the answer took.
 async fn victim_sends(world: &World, key: &str) -> Duration {
     let started = Instant::now();
     let body = json!({

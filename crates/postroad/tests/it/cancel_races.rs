@@ -28,7 +28,7 @@ async fn messages_of_a_batch_are_cancelled_or_delivered_and_never_both(engine: E
     race(engine, |batch_id| json!({"batch_id": batch_id, "limit": AT_ONCE})).await;
 }
 
-/// `request` makes the call that cancels some of a batch with this id.
+/// Cancels messages while they become due; `request` makes the body of a cancel call from the id of their batch.
 async fn race(engine: Engine, request: impl Fn(&Value) -> Value) {
     let outside = Outside::new();
     let peer = outside.site("race.example", Script::new());

@@ -11,7 +11,7 @@ async fn server(world: &World) -> Value {
     world.call(GET, &json!({})).await["data"].clone()
 }
 
-/// The update is refused because of these fields, and changes nothing.
+/// Asserts that the update is refused because of these fields, and changes nothing.
 async fn assert_exceeds(world: &World, change: Value, expected: &[(&str, &str)]) {
     let before = server(world).await;
     let answer = world.call(UPDATE, &change).await;
@@ -140,7 +140,7 @@ async fn a_test_key_cannot_change_the_live_server(world: World) {
     assert_eq!(server(&world).await["mode"], "live");
     let still_there = world.call("/api/v1/webhooks/get", &json!({"id": id})).await;
     assert_eq!(still_there["data"]["url"], webhook["url"]);
-    // It reads, and sends in test mode.
+    // A test key can read, and send in test mode.
     assert_eq!(world.call_as(&test, GET, &json!({})).await["data"]["name"], "dev");
     let sent = world.call_as(&test, SEND, &good()).await;
     assert_eq!((&sent["status"], &sent["flags"]["test_mode"]), (&json!("success"), &json!(true)));

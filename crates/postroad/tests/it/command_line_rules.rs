@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, OPERATOR, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, OPERATOR, code, create_customer, done, ready};
 use crate::world::{World, both_engines};
 
 both_engines!(
-    the_command_line_changes_nothing_in_what_is_deleted,
+    the_command_line_changes_no_deleted_objects,
     the_command_line_takes_no_blank_reason_and_no_value_beyond_its_range,
     the_command_line_shows_one_server_and_one_pool,
     the_command_line_warns_when_a_ceiling_is_near,
@@ -18,8 +18,8 @@ fn refused(world: &World, args: &[&str], part: &str) {
     assert!(!success && error.contains(part), "{args:?}: {out} {error}");
 }
 
-async fn the_command_line_changes_nothing_in_what_is_deleted(world: World) {
-    let one = customer(&world, "one").await;
+async fn the_command_line_changes_no_deleted_objects(world: World) {
+    let one = create_customer(&world, "one").await;
     world.admin(&["domain", "create", "shop.example", "--server", "one/shop"]);
     world.admin(&["pool", "create", "spare"]);
     let key = one.credentials[0].to_string();
@@ -111,14 +111,14 @@ async fn the_command_line_warns_when_a_ceiling_is_near(world: World) {
     world.admin(&["account", "create", "one"]);
     let ceilings = ["--servers", "2", "--domains", "2", "--users", "2"];
     world.admin(&[&["account", "set-ceilings", "one"], ceilings.as_slice()].concat());
-    let made = |args: &[&str]| world.admin(args)["warnings"].clone();
+    let warnings_of = |args: &[&str]| world.admin(args)["warnings"].clone();
     for (number, warning) in [(1, Value::Null), (2, json!("maximum"))] {
         let (server, domain) = (format!("s{number}"), format!("d{number}.example"));
         let email = format!("p{number}@one.example");
         for warnings in [
-            made(&["server", "create", &server, "--account", "one"]),
-            made(&["domain", "create", &domain, "--account", "one"]),
-            made(&["user", "create", &email, "--account", "one"]),
+            warnings_of(&["server", "create", &server, "--account", "one"]),
+            warnings_of(&["domain", "create", &domain, "--account", "one"]),
+            warnings_of(&["user", "create", &email, "--account", "one"]),
         ] {
             let text = warnings[0].as_str().unwrap_or_default();
             assert_eq!(text.contains('2') && text.contains("the maximum"), !warning.is_null(), "{warnings}");

@@ -61,7 +61,7 @@ fn every_key_can_come_from_the_environment() {
     assert!(said.contains("POSTROAD_HTTP_LISTEN"), "{said}");
 }
 
-/// A certificate and a key of two pairs, and the right key of the first.
+/// Paths of a certificate, of another certificate's key, and of its own key.
 fn two_pairs(folder: &std::path::Path) -> [String; 3] {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     [path("a/dev-certificate.pem"), path("b/dev-key.pem"), path("a/dev-key.pem")]
@@ -109,7 +109,7 @@ fn check_config_finds_what_serve_would_refuse() {
 }
 
 #[test]
-fn check_config_warns_of_what_leaves_the_service_half_useful() {
+fn check_config_warns_of_settings_that_make_parts_useless() {
     let (good, said) = check("[http]\nlisten = \"\"\n", &[]);
     assert!(good, "{said}");
     for expected in
@@ -175,7 +175,7 @@ fn a_database_url_is_never_printed_with_its_password() {
 
 /// `UPDATE_GOLDEN=1` rewrites the file.
 #[test]
-fn help_is_as_it_was_agreed() {
+fn help_is_that_of_the_golden_file() {
     let commands: [&[&str]; 12] = [
         &["--help"],
         &["dev", "--help"],

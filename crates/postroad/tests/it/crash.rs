@@ -19,7 +19,7 @@ async fn every_acknowledged_message_survives_kill_9(world: World) {
     let acknowledged: Arc<Mutex<Vec<(i64, String)>>> = Arc::default();
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..CONNECTIONS {
-        // A client each: a connection each.
+        // Each caller has its own client, and so its own connection.
         let client = Client::new(world.daemon.ready()["url"].as_str().unwrap());
         let (key, acknowledged) = (world.key.clone(), Arc::clone(&acknowledged));
         callers.spawn(async move {

@@ -5,11 +5,11 @@ use postroad_model::{AccountId, Clock as _, Scope, ServerId, SystemClock, Timest
 use postroad_store::{KeyHash, NewAccountKey, NewCredential, Store};
 use serde_json::json;
 
-use crate::accounts::{ACCOUNT, call, customer, done};
+use crate::accounts::{ACCOUNT, call, create_customer, done};
 use crate::world::{World, both_engines};
 
-/// Valid credentials of one server.
-const MOST: usize = 1_000;
+/// Maximum number of valid credentials of one server.
+const CREDENTIALS_MAX: usize = 1_000;
 /// Maximum number of rows that a command shows.
 const LISTED_MAX: usize = 10_000;
 
@@ -25,7 +25,12 @@ fn hash(number: usize, kind: u8) -> KeyHash {
 }
 
 /// Adds credentials below the HTTP API, which would take long.
-pub(crate) async fn add(store: &Store, server_id: ServerId, count: usize, expires_at: Option<Timestamp>) {
+pub(crate) async fn add_credentials(
+    store: &Store,
+    server_id: ServerId,
+    count: usize,
+    expires_at: Option<Timestamp>,
+) {
     let new = |number: usize| NewCredential {
         server_id,
         name: format!("key {number}"),
@@ -46,12 +51,12 @@ pub(crate) async fn add(store: &Store, server_id: ServerId, count: usize, expire
 
 async fn a_server_has_at_most_a_thousand_valid_credentials(world: World) {
     let mut world = world;
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let server = ServerId(one.servers[0].as_i64().unwrap());
     let store = world.stopped_store().await;
-    // It has one already.
-    add(&store, server, MOST - 2, None).await;
-    add(&store, server, 10, Some(SystemClock.now())).await;
+    // It has one already, and gets the last one below.
+    add_credentials(&store, server, CREDENTIALS_MAX - 2, None).await;
+    add_credentials(&store, server, 10, Some(SystemClock.now())).await;
     drop(store);
     world.restart();
     let by = (ACCOUNT, one.key.as_str());
@@ -75,7 +80,7 @@ async fn a_server_has_at_most_a_thousand_valid_credentials(world: World) {
 
 async fn a_list_that_is_too_long_for_a_command_says_so(world: World) {
     let mut world = world;
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let account_id = AccountId(one.id.as_i64().unwrap());
     let store = world.stopped_store().await;
     let new = |number: usize| NewAccountKey {

@@ -10,7 +10,7 @@ use postroad_store::{ServerFilter, Store};
 use postroad_testkit::{ManualClock, OwnedRows, eventually};
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, call, customer, done, ready};
+use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, call, create_customer, done, ready};
 use crate::foreign_keys::fill;
 use crate::world::{World, both_engines, good_but};
 
@@ -29,7 +29,7 @@ const SHORT_LIVED: [&str; 7] = [
 /// The audit log of an account stays.
 const KEPT: [&str; 2] = ["audit.account_id", "audit_heads.account_id"];
 
-/// Mail, a webhook, a template and a suppression of a customer's server.
+/// Creates a domain, a message, a webhook, a template and a suppression of a customer's server.
 async fn use_server(world: &World, customer: &Customer, name: &str, at: usize) {
     let server = (SERVER, customer.server_keys[at].as_str());
     let (domain, owner) = (format!("{name}.example"), format!("one/{name}"));
@@ -86,7 +86,7 @@ fn of_others(rows: &OwnedRows, gone: &[String]) -> OwnedRows {
 
 async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world: World) {
     let mut world = world;
-    let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+    let (one, zebra) = (create_customer(&world, "one").await, create_customer(&world, "zebra").await);
     fill(&world, &zebra).await;
     use_server(&world, &one, "shop", 0).await;
     use_server(&world, &one, "news", 1).await;

@@ -9,8 +9,8 @@ use crate::world::{MESSAGE, SEND, World, both_engines, good, good_but, program};
 
 both_engines!(
     the_ready_line_is_all_there_is_on_standard_output,
-    starting_again_keeps_the_data_and_revokes_the_key_of_the_start_before,
-    a_page_shows_the_inbox_and_says_what_there_is,
+    starting_again_keeps_the_data_and_revokes_the_previous_key,
+    the_page_of_dev_shows_the_inbox_and_names_the_api,
     a_second_process_on_the_same_data_is_kept_out
 );
 
@@ -40,7 +40,7 @@ async fn the_ready_line_is_all_there_is_on_standard_output(world: World) {
     assert_eq!(world.daemon.more_output(), Vec::<String>::new());
 }
 
-async fn starting_again_keeps_the_data_and_revokes_the_key_of_the_start_before(world: World) {
+async fn starting_again_keeps_the_data_and_revokes_the_previous_key(world: World) {
     let mut world = world;
     let id = world.accepted_id(&good()).await;
     let old_key = world.key.clone();
@@ -61,7 +61,7 @@ async fn starting_again_keeps_the_data_and_revokes_the_key_of_the_start_before(w
     assert_eq!(world.call(SEND, &good()).await["status"], "success");
 }
 
-async fn a_page_shows_the_inbox_and_says_what_there_is(world: World) {
+async fn the_page_of_dev_shows_the_inbox_and_names_the_api(world: World) {
     let page = world.client.get("/dev/").await.unwrap();
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     for part in ["Postroad is running", "Nothing was caught yet", "/dev/messages", "/api/v1/openapi.json"] {
@@ -84,7 +84,7 @@ async fn a_page_shows_the_inbox_and_says_what_there_is(world: World) {
                 .is_some_and(|policy| policy.contains("default-src 'none'"))
         );
     }
-    // Nobody else's page may read it through a name that leads here.
+    // A foreign page cannot read it through its own host name that leads here (DNS rebinding).
     let foreign = world.request("GET", "/dev/", &[("Host", "evil.example")], "").await;
     assert_eq!(foreign.status, 403);
 }

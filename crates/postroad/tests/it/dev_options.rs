@@ -19,7 +19,7 @@ fn plain_address(ready: &Value) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
 }
 
-/// `dev` with further arguments, on a folder.
+/// Starts `dev` with further arguments, on a folder.
 fn start(folder: &TempDir, args: &[&str]) -> Daemon {
     let data_dir = folder.path().join("data");
     let all = DEV.iter().chain(args).copied().chain(["--data-dir", data_dir.to_str().unwrap()]);
@@ -46,9 +46,9 @@ async fn get(client: &Client, path: &str, headers: &[(&str, &str)]) -> Reply {
     client.request("GET".parse().unwrap(), path, headers, Bytes::new()).await.unwrap()
 }
 
-both_engines!(mail_without_login_and_from_anybody_goes_the_whole_way);
+both_engines!(mail_without_login_from_any_sender_is_delivered);
 
-async fn mail_without_login_and_from_anybody_goes_the_whole_way(world: World) {
+async fn mail_without_login_from_any_sender_is_delivered(world: World) {
     let mut client = SmtpClient::connect(plain_address(world.daemon.ready())).await;
     let offered = client.say("EHLO again.example").await;
     assert!(!offered.contains("AUTH") && !offered.contains("STARTTLS"), "{offered}");
@@ -66,7 +66,7 @@ async fn mail_without_login_and_from_anybody_goes_the_whole_way(world: World) {
     let id = traced[0]["id"].as_i64().unwrap();
     let deliveries = world.until_status(id, "Sent").await;
     assert_eq!(deliveries[0]["mx"], "inbox.localhost");
-    // The other listeners and the API know their senders.
+    // The API accepts only senders of verified domains.
     let refused = world.call(SEND, &good_but(json!({ "from": "any@unverified.example" }))).await;
     assert_eq!(refused["data"]["code"], "UnauthenticatedFromAddress");
 }
@@ -84,7 +84,7 @@ async fn a_message_without_a_sender_is_refused_on_the_open_port_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_from_opens_the_api_too() {
+async fn any_from_applies_to_the_api_too() {
     let folder = TempDir::new().unwrap();
     let daemon = start(&folder, &["--any-from"]);
     let (client, key) = (local_client(&daemon), daemon.ready()["api_key"].as_str().unwrap());
@@ -94,7 +94,7 @@ async fn any_from_opens_the_api_too() {
         let answer = send(&client, key, &body).await;
         assert_eq!(answer["status"], "success", "{answer}");
     }
-    // An address is still an address.
+    // The sender must still be an address.
     let answer = send(&client, key, &good_but(json!({ "from": "nobody" }))).await;
     assert_eq!(answer["status"], "parameter-error", "{answer}");
     let caught = client.get("/dev/messages/wait?to=ann@example.net&timeout=20").await.unwrap();
@@ -188,7 +188,7 @@ async fn a_container_is_reached_by_its_names() {
 }
 
 #[test]
-fn other_addresses_need_the_option() {
+fn listening_on_other_addresses_needs_the_option() {
     let folder = TempDir::new().unwrap();
     let envs = [("POSTROAD_HTTP_LISTEN", "0.0.0.0:0"), ("POSTROAD_HTTP_ALLOW_PLAIN", "true")];
     let output = daemon::command(program(), &envs)
@@ -201,7 +201,7 @@ fn other_addresses_need_the_option() {
 }
 
 #[test]
-fn taken_ports_are_passed_over_and_said() {
+fn taken_ports_are_skipped_with_a_warning() {
     let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
     let start = |folder: &TempDir| {
         let data_dir = folder.path().to_str().unwrap();
@@ -224,7 +224,7 @@ fn taken_ports_are_passed_over_and_said() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tests_wait_for_texts_and_times_and_get_links_and_codes() {
+async fn waiting_filters_by_text_and_time_and_extracts_links_and_codes() {
     let world = World::start(Engine::Sqlite);
     let mail = |text: &str, html: Option<&str>| {
         good_but(

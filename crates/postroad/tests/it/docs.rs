@@ -21,10 +21,11 @@ use tempfile::TempDir;
 
 use crate::world::{DEV, SEND, program};
 
-/// Ids that the documents use for messages; here they are scheduled for tomorrow.
+/// Ids of messages in the documents; the test replaces them by those of messages that are scheduled for tomorrow.
 const WRITTEN_IDS: [&str; 2] = ["123796799356928", "123796799356929"];
 const DAY_MICROS: i64 = 86_400_000_000;
-const LISTENERS_OFF: [(&str, &str); 2] =
+/// Any free port, and mail leaves for a port where nobody listens.
+const TEST_SETTINGS: [(&str, &str); 2] =
     [("POSTROAD_HTTP_LISTEN", "127.0.0.1:0"), ("POSTROAD_DELIVERY_SMARTHOST", "127.0.0.1:1")];
 
 struct Block {
@@ -88,7 +89,7 @@ impl Reader {
         Self { folder, daemon: None, dns: DnsServer::start(), replacements: Vec::new() }
     }
 
-    /// A `dev` with what the documents take for granted.
+    /// Starts a `dev` with what the documents take for granted.
     async fn start_dev(&mut self) {
         let data = self.folder.path().join("postroad-data");
         let mut arguments: Vec<String> = DEV.iter().map(|word| (*word).to_owned()).collect();
@@ -148,14 +149,14 @@ impl Reader {
         let data = self.folder.path().join("postroad-data").display().to_string();
         let name_server = self.dns.address().to_string();
         let own = [("POSTROAD_DATA_DIR", data.as_str()), ("POSTROAD_DNS_NAMESERVERS", name_server.as_str())];
-        let envs = [&LISTENERS_OFF[..], &own].concat();
+        let envs = [&TEST_SETTINGS[..], &own].concat();
         let daemon = Daemon::start(program(), &arguments, &envs);
         let http = daemon.ready()["http"].as_str().expect("the ready line has the address").to_owned();
         self.replace("127.0.0.1:8025", &http);
         self.daemon = Some(daemon);
     }
 
-    /// As the reader does at the DNS service.
+    /// Publishes the zone files that a block wrote, as the reader does at the DNS service.
     fn publish_zone_files(&self) {
         for entry in fs::read_dir(self.folder.path()).expect("the folder can be listed") {
             let path = entry.expect("the folder can be listed").path();
@@ -182,7 +183,7 @@ impl Reader {
         shell.output().expect("a POSIX shell is there")
     }
 
-    /// Runs a script that must succeed; its standard output.
+    /// Runs a script that must succeed; returns its standard output.
     fn run(&self, script: &str) -> String {
         let output = self.output(script);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -244,7 +245,7 @@ async fn shell_blocks_of_the_documents_work_when_pasted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_steps_to_a_server_of_ones_own_end_with_an_accepted_message() {
+async fn serve_blocks_of_the_documents_work_when_pasted() {
     for path in documents() {
         run_document(&path, "serve").await;
     }

@@ -6,7 +6,7 @@ use postroad_app::access::{Actor, Denial, Operation, Subject, permit};
 use postroad_model::{AccountId, AccountKeyId, AccountScope, CredentialId, Scope, ServerId};
 use serde_json::{Map, Value, json};
 
-use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, customer, done, ready};
+use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, create_customer, done, ready};
 use crate::world::{World, both_engines, checked_envelope};
 
 /// More than any 64 bits hold.
@@ -43,10 +43,13 @@ async fn ask(world: &World, key: (&str, &str), name: &str, body: String) -> Valu
     checked_envelope(&world.client.request(method, &path, &[key], body.into()).await.unwrap())
 }
 
-both_engines!(numbers_out_of_range_are_refused_by_name, each_scope_calls_what_the_table_says);
+both_engines!(
+    numbers_out_of_range_are_refused_with_the_name_of_their_field,
+    each_scope_calls_what_the_table_says
+);
 
-async fn numbers_out_of_range_are_refused_by_name(world: World) {
-    let one = customer(&world, "one").await;
+async fn numbers_out_of_range_are_refused_with_the_name_of_their_field(world: World) {
+    let one = create_customer(&world, "one").await;
     let mut calls = 0;
     for endpoint in endpoints(&world).await {
         let key = match &endpoint.takes {
@@ -60,7 +63,7 @@ async fn numbers_out_of_range_are_refused_by_name(world: World) {
                 continue;
             }
             let mut body = endpoint.example.clone();
-            // Several ways to name a thing at once are refused for that.
+            // Naming an object in several ways at once would be refused for that.
             for other in ["id", "ids", "alias", "address", "batch_id", "query", "dry_run"] {
                 if ["id", "batch_id"].contains(&field.as_str()) {
                     body.remove(other);
@@ -151,14 +154,14 @@ async fn callers(world: &World, one: &Customer) -> Vec<Caller> {
 }
 
 async fn each_scope_calls_what_the_table_says(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let endpoints = endpoints(&world).await;
     let mut calls = 0;
     for Caller { header, key, takes, actor } in callers(&world, &one).await {
         for endpoint in &endpoints {
             let operation = Operation::ALL.iter().find(|operation| operation.name() == endpoint.name);
             let operation = *operation.unwrap_or_else(|| panic!("{} is in the table", endpoint.name));
-            // A missing key is another answer than one of the wrong kind.
+            // Endpoints for server keys only answer that their key is missing, not that access is denied.
             if takes != "server_api_key"
                 && endpoint.takes.len() == 1
                 && endpoint.takes.contains("server_api_key")
@@ -167,6 +170,7 @@ async fn each_scope_calls_what_the_table_says(world: World) {
             }
             // The kind and scopes of a key are checked first; these requests would change nothing anyway.
             let answer = ask(&world, (header, &key), &endpoint.name, "[]".to_owned()).await;
+            // Whoever may make the call is told that an absent object was not found.
             let denied = permit(&actor, operation, Subject::Absent) != Err(Denial::NotFound);
             let what = format!("{actor:?} {}: {answer}", endpoint.name);
             assert_eq!(answer["data"]["code"] == "AccessDenied", denied, "{what}");

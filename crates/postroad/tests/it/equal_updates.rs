@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, create_customer, done, ready};
 use crate::world::{World, both_engines};
 
 both_engines!(equal_values_leave_version_and_audit_log_as_they_are);
@@ -22,8 +22,8 @@ fn versions(answer: &Value) -> Vec<Value> {
     }
 }
 
-/// Entries in the log of the account and of the installation.
-async fn entries(world: &World, operator: Key<'_>, account: &Value) -> usize {
+/// Number of entries in the audit logs of the account and of the installation.
+async fn count_entries(world: &World, operator: Key<'_>, account: &Value) -> usize {
     let mut count = 0;
     for account in [account, &json!(0)] {
         let log = done(world, operator, "account/audit", &json!({"account": account, "limit": 500})).await;
@@ -39,7 +39,7 @@ fn with_id(id: &Value, fields: Value) -> Value {
 }
 
 async fn equal_values_leave_version_and_audit_log_as_they_are(world: World) {
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
     let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
     let id = &one.servers[0];
@@ -123,16 +123,16 @@ async fn equal_values_leave_version_and_audit_log_as_they_are(world: World) {
         ),
     ];
     for (key, name, body) in updates {
-        let before = entries(&world, operator, &one.id).await;
+        let before = count_entries(&world, operator, &one.id).await;
         let first = done(&world, key, name, &body).await;
-        let after = entries(&world, operator, &one.id).await;
+        let after = count_entries(&world, operator, &one.id).await;
         assert_eq!(after, before + 1, "{name} {body}");
         let again = done(&world, key, name, &body).await;
         assert!(!versions(&first).is_empty(), "{name}: {first}");
         assert_eq!(versions(&again), versions(&first), "{name} {body}: {first} {again}");
-        assert_eq!(entries(&world, operator, &one.id).await, after, "{name} {body}");
+        assert_eq!(count_entries(&world, operator, &one.id).await, after, "{name} {body}");
     }
-    // A version that was seen before is refused, also with equal values.
+    // An old version is refused, also with equal values.
     for (key, name, body) in [
         (account, "servers/update", with_id(id, json!({"name": "shop", "if_version": 1}))),
         (server, "server/update", json!({"name": "shop", "if_version": 1})),

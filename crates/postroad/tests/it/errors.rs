@@ -23,7 +23,7 @@ pub(crate) fn assert_invalid(answer: &Value, problems: &[(&str, &str)]) {
     );
 }
 
-fn many(count: usize) -> Vec<String> {
+fn addresses(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("r{n}@example.com")).collect()
 }
 
@@ -38,12 +38,12 @@ both_engines!(
     headers_that_look_like_the_sender_are_checked_like_from,
     each_code_of_send_message_has_its_text,
     each_code_of_authentication_has_its_shape,
-    of_several_wrongs_the_first_in_order_is_answered,
+    of_several_errors_the_first_in_order_is_answered,
     wrong_types_are_all_listed,
     everything_else_is_a_validation_error,
     malformed_requests_are_parameter_errors,
     unknown_paths_are_404_envelopes_and_other_methods_405,
-    nothing_is_stored_by_what_is_refused
+    refused_requests_store_nothing
 );
 
 async fn headers_that_look_like_the_sender_are_checked_like_from(world: World) {
@@ -77,9 +77,9 @@ async fn each_code_of_send_message_has_its_text(world: World) {
         (good_but(json!({"to": []})), NO_RECIPIENTS.0, NO_RECIPIENTS.1.to_owned()),
         (good_without("to"), NO_RECIPIENTS.0, NO_RECIPIENTS.1.to_owned()),
         (good_but(json!({"to": null, "cc": "", "bcc": []})), NO_RECIPIENTS.0, NO_RECIPIENTS.1.to_owned()),
-        (good_but(json!({"to": many(51)})), "TooManyToAddresses", too_many("To")),
-        (good_but(json!({"cc": many(51)})), "TooManyCCAddresses", too_many("CC")),
-        (good_but(json!({"bcc": many(51).join(",")})), "TooManyBCCAddresses", too_many("BCC")),
+        (good_but(json!({"to": addresses(51)})), "TooManyToAddresses", too_many("To")),
+        (good_but(json!({"cc": addresses(51)})), "TooManyCCAddresses", too_many("CC")),
+        (good_but(json!({"bcc": addresses(51).join(",")})), "TooManyBCCAddresses", too_many("BCC")),
         (good_without("plain_body"), NO_CONTENT.0, NO_CONTENT.1.to_owned()),
         (good_but(json!({"plain_body": " \n", "html_body": ""})), NO_CONTENT.0, NO_CONTENT.1.to_owned()),
         (good_without("from"), FROM_MISSING.0, FROM_MISSING.1.to_owned()),
@@ -139,10 +139,10 @@ async fn each_code_of_authentication_has_its_shape(world: World) {
     assert_eq!(reply.json()["data"]["code"], "InvalidServerAPIKey");
 }
 
-async fn of_several_wrongs_the_first_in_order_is_answered(world: World) {
+async fn of_several_errors_the_first_in_order_is_answered(world: World) {
     // Everything is wrong at once; each step mends one thing and uncovers the next.
     let mut body = json!({
-        "to": many(51), "cc": many(51), "bcc": many(51), "from": "", "subject": 5, "headers": {"Bcc": "x"},
+        "to": addresses(51), "cc": addresses(51), "bcc": addresses(51), "from": "", "subject": 5, "headers": {"Bcc": "x"},
         "attachments": [{"name": "", "data": ""}], "send_at": "never",
     });
     let answer = world.call(SEND, &body).await;
@@ -299,7 +299,7 @@ async fn unknown_paths_are_404_envelopes_and_other_methods_405(world: World) {
     }
 }
 
-async fn nothing_is_stored_by_what_is_refused(world: World) {
+async fn refused_requests_store_nothing(world: World) {
     let before = world.accepted_id(&good()).await;
     for body in
         [good_but(json!({"from": "a@other.test"})), good_but(json!({"tag": 1})), good_without("subject")]
@@ -307,7 +307,7 @@ async fn nothing_is_stored_by_what_is_refused(world: World) {
         assert_ne!(world.call(SEND, &body).await["status"], "success");
     }
     let after = world.accepted_id(&good()).await;
-    // Ids count up by the message and its event; refused requests took none.
+    // Ids between the two are those of events, not of messages.
     assert!(after > before);
     let between: Vec<i64> = (before + 1..after.min(before + 64)).collect();
     for id in between {

@@ -50,7 +50,7 @@ fn scripts_get_json() {
 }
 
 #[test]
-fn the_same_words_are_explained_by_the_command_that_they_answer() {
+fn the_same_reply_is_explained_by_the_command_that_it_answers() {
     let explain = |phase: &str| {
         let output = explain(&["550 User unknown", "--phase", phase, "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -76,7 +76,7 @@ fn several_lines_are_one_reply() {
 }
 
 #[test]
-fn nonsense_is_answered_with_what_would_be_right() {
+fn replies_that_cannot_be_explained_get_a_hint() {
     for (nonsense, hint) in [
         ("user unknown", "such as `550 5.1.1 User unknown`"),
         ("", "such as `550 5.1.1 User unknown`"),

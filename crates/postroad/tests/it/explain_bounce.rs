@@ -17,7 +17,7 @@ const BOUNCE: &str = "From: MAILER-DAEMON@mx.example.net\r\nSubject: Undelivered
     Diagnostic-Code: smtp; 552 5.2.2 Mailbox full\r\n\r\n\
     Final-Recipient: rfc822; bo@example.com\r\nAction: delivered\r\nStatus: 2.0.0\r\n\r\n--b--\r\n";
 
-/// Through standard input.
+/// Runs the command with the message on standard input.
 fn explain(message: &str, args: &[&str]) -> Output {
     let mut child = daemon::command(program(), &[])
         .args(["explain", "bounce", "-"])

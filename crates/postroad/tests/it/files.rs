@@ -27,7 +27,8 @@ fn mode(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// `postroad dev` in a shell without a umask; a message that leaves a body file and a flight behind.
+/// Runs `postroad dev` without a umask, and sends a message that leaves a body file and a flight behind. Returns
+/// everything in the data folder.
 async fn run_without_umask(data_dir: &Path) -> Vec<PathBuf> {
     let shell = ["-c", r#"umask 000; exec "$0" "$@""#, program().to_str().unwrap()];
     let args = shell.into_iter().chain(DEV).chain(["--data-dir", data_dir.to_str().unwrap()]);
@@ -94,7 +95,7 @@ fn admin_says_that_it_may_not_read_the_data_folder() {
     std::fs::write(data_dir.join("postroad.db"), "").unwrap();
     std::fs::set_permissions(&data_dir, std::fs::Permissions::from_mode(0o000)).unwrap();
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
-    // Root may read everything: somebody else runs it then, a copy that they can reach.
+    // Root may read everything, so another user runs a copy of the program that they can reach.
     let program = if is_root {
         let copy = folder.path().join("postroad");
         std::fs::copy(program(), &copy).unwrap();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value, json};
 
-use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, customer, done, ready, state};
+use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, create_customer, done, ready, state};
 use crate::world::{World, both_engines, good_but};
 
 /// Calls at the same time.
@@ -21,25 +21,25 @@ pub(crate) type Things = BTreeMap<(&'static str, &'static str), (Value, Value)>;
 struct Question {
     path: String,
     key: (&'static str, String),
-    /// Each with the value that names the thing.
+    /// Each body with the value in it that names the object.
     bodies: Vec<(Value, Value)>,
 }
 
-/// Mail that the first server of the account may send.
-pub(crate) fn mail(world: &World, to: &str) -> Value {
+/// Verifies a domain for the account's first server; returns mail that this server may send.
+pub(crate) fn prepare_mail(world: &World, to: &str) -> Value {
     for action in ["create", "set-verified"] {
         world.admin(&["domain", action, "from.zebra.example", "--server", "zebra/shop"]);
     }
     good_but(json!({"to": [to], "from": "zebra@from.zebra.example", "subject": "zebra"}))
 }
 
-/// Gives the account one of everything, each with the word `zebra` in it.
+/// Gives the account one of everything, with the word `zebra` in each name; returns the ids.
 pub(crate) async fn fill(world: &World, zebra: &Customer) -> Things {
     let operator = (OPERATOR, ready(world, "operator_api_key"));
     let (account, server) = ((ACCOUNT, zebra.key.as_str()), (SERVER, zebra.server_keys[0].as_str()));
     // Everything that it sends is held, so that nothing changes by itself.
     done(world, server, "server/update", &json!({"mode": "development"})).await;
-    let mail = mail(world, "zebra@zebra.example");
+    let mail = prepare_mail(world, "zebra@zebra.example");
     let sent = done(world, server, "send/message", &mail).await;
     let message = sent["messages"]["zebra@zebra.example"]["id"].clone();
     let batch = done(world, server, "send/batch", &json!({ "messages": [mail] })).await["batch_id"].clone();
@@ -129,14 +129,14 @@ fn keys(operation: &Value, one: &Customer) -> Vec<(&'static str, String)> {
     let takes =
         |name: &str| operation["security"].as_array().unwrap().iter().any(|way| way.get(name).is_some());
     let (account, server) = ((ACCOUNT, one.key.clone()), (SERVER, one.server_keys[0].clone()));
-    // A call of a server's without its key says that the key is missing; many of them are slowed down.
+    // An endpoint for server keys only would answer that its key is missing, and many such calls are slowed down.
     match (takes("server_api_key"), takes("account_api_key")) {
         (true, false) => vec![server],
         _ => vec![account, server],
     }
 }
 
-/// An example of the document's request, in which no id is of anything.
+/// The document's example of the request, with ids that nothing has, and the names of all fields.
 fn example(document: &Value, operation: &Value) -> (Map<String, Value>, Vec<String>) {
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     let Some(reference) = schema["$ref"].as_str() else { return (Map::new(), Vec::new()) };
@@ -162,17 +162,17 @@ fn questions(document: &Value, things: &Things, one: &Customer) -> Vec<Question>
         let (group, action) = name.split_once('/').expect("a group and an action");
         let (body, fields) = example(document, operation);
         // A created object belongs to the caller, whatever its name.
-        let makes = ["create", "add", "import", "invite"].contains(&action);
+        let creates = ["create", "add", "import", "invite"].contains(&action);
         for field in &fields {
             let of = |place: &str| things.iter().find(|((group, name), _)| *group == place && name == field);
             let found = of(&name).or_else(|| of(group)).or_else(|| of(""));
             let Some((_, (foreign, absent))) = found else { continue };
-            if makes && !["account", "server", "pool"].contains(&field.as_str()) {
+            if creates && !["account", "server", "pool"].contains(&field.as_str()) {
                 continue;
             }
             let with = |value: &Value| {
                 let mut body = body.clone();
-                // Each names the thing in its own way; several at once are refused for that.
+                // Naming an object in several ways at once would be refused for that.
                 if ["id", "ids", "alias", "address", "batch_id"].contains(&field.as_str()) {
                     for other in ["id", "ids", "alias", "address", "batch_id", "query", "dry_run"] {
                         body.remove(other);
@@ -196,7 +196,7 @@ fn questions(document: &Value, things: &Things, one: &Customer) -> Vec<Question>
     questions
 }
 
-/// The answer without the value of the request, as a value and in texts.
+/// The answer with the value of the request replaced, as a value and inside texts.
 fn without(answer: &Value, value: &Value) -> Value {
     match answer {
         _ if answer == value => json!("…"),
@@ -213,8 +213,8 @@ fn without(answer: &Value, value: &Value) -> Value {
     }
 }
 
-/// Asks both ways. Refusals must be the same; what is answered must not speak of the other account, unless it is the
-/// caller's own.
+/// Makes the calls. Refusals must be the same. No answer may contain the word `zebra`, unless the caller is of that
+/// account itself (`knows_account`).
 async fn ask(world: &World, question: Question, knows_account: bool) {
     let Question { path, key, bodies } = question;
     let key: Key<'_> = (key.0, &key.1);
@@ -240,7 +240,7 @@ both_engines!(
 );
 
 async fn no_endpoint_shows_or_changes_a_thing_of_another_account(world: World) {
-    let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+    let (one, zebra) = (create_customer(&world, "one").await, create_customer(&world, "zebra").await);
     let things = fill(&world, &zebra).await;
     let before = shown(&world, &zebra).await;
     let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
@@ -254,14 +254,14 @@ async fn no_endpoint_shows_or_changes_a_thing_of_another_account(world: World) {
 }
 
 async fn no_endpoint_shows_or_changes_a_thing_of_a_sister_server(world: World) {
-    let zebra = customer(&world, "zebra").await;
+    let zebra = create_customer(&world, "zebra").await;
     let things = fill(&world, &zebra).await;
     let server = (SERVER, zebra.server_keys[0].as_str());
     let before = shown_by_server(&world, server).await;
     let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
     // The key of the account's other server, which has none of the things.
     let sister =
-        Customer { server_keys: vec![zebra.server_keys[1].clone()], ..customer(&world, "one").await };
+        Customer { server_keys: vec![zebra.server_keys[1].clone()], ..create_customer(&world, "one").await };
     let mut questions = questions(&document, &things, &sister);
     questions.retain(|question| question.key.0 == SERVER && question.bodies.len() == 2);
     assert!(questions.len() > 60, "{}", questions.len());

@@ -3,17 +3,17 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, SERVER, call, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, SERVER, call, create_customer, done, ready};
 use crate::foreign_keys::{ABSENT, fill};
 use crate::signing_in::join;
 use crate::world::{World, both_engines, good_but};
 
 both_engines!(
-    things_named_beside_are_as_if_they_did_not_exist,
-    a_position_in_a_list_of_others_shows_nothing_of_theirs
+    secondary_objects_of_others_are_as_if_they_did_not_exist,
+    a_cursor_of_another_account_shows_nothing_of_it
 );
 
-/// Both answers are the same refusal, but for the names of the two things.
+/// Asserts that both calls get the same refusal, apart from the names of the two objects.
 async fn assert_same(world: &World, by: Key<'_>, name: &str, bodies: [&Value; 2], named: [&str; 2]) {
     let mut answers = Vec::new();
     for (body, named) in bodies.into_iter().zip(named) {
@@ -25,8 +25,8 @@ async fn assert_same(world: &World, by: Key<'_>, name: &str, bodies: [&Value; 2]
     assert!(is_refused, "{name}: {}", answers[0]);
 }
 
-async fn things_named_beside_are_as_if_they_did_not_exist(world: World) {
-    let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+async fn secondary_objects_of_others_are_as_if_they_did_not_exist(world: World) {
+    let (one, zebra) = (create_customer(&world, "one").await, create_customer(&world, "zebra").await);
     let things = fill(&world, &zebra).await;
     let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
     for action in ["create", "set-verified"] {
@@ -72,8 +72,8 @@ async fn things_named_beside_are_as_if_they_did_not_exist(world: World) {
     assert_eq!(left["items"].as_array().unwrap().len(), sessions["items"].as_array().unwrap().len());
 }
 
-async fn a_position_in_a_list_of_others_shows_nothing_of_theirs(world: World) {
-    let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+async fn a_cursor_of_another_account_shows_nothing_of_it(world: World) {
+    let (one, zebra) = (create_customer(&world, "one").await, create_customer(&world, "zebra").await);
     fill(&world, &zebra).await;
     let zebra_account = (ACCOUNT, zebra.key.as_str());
     for number in 0..2 {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 
-use crate::limits::other_server;
+use crate::limits::create_other_server;
 use crate::templates::{by_template, done, refused};
 use crate::world::{SEND, World, both_engines};
 
@@ -16,7 +16,7 @@ both_engines!(
     endless_work_and_huge_output_are_refused_within_a_second,
     recursion_and_foreign_files_are_refused_before_anything_is_rendered,
     another_servers_templates_stay_fast_beside_hostile_ones,
-    hostile_names_are_refused_or_are_only_names,
+    hostile_names_are_refused_or_taken_as_plain_names,
     markup_in_variables_is_escaped_wherever_they_are
 );
 
@@ -27,7 +27,7 @@ fn sources() -> Vec<String> {
         "{% for a in list %}{% for b in list %}{% for c in list %}{% endfor %}{% endfor %}{% endfor %}"
             .to_owned(),
         "{% for a in range(10000) %}{{ text }}{% endfor %}".to_owned(),
-        // 100 MB.
+        // Renders to 100 MB.
         "{% for a in range(1000) %}{{ text }}{% endfor %}".to_owned(),
         "{{ list|join(text) }}".to_owned(),
         "{% for a in list %}{{ a in list }}{% endfor %}".to_owned(),
@@ -124,7 +124,7 @@ async fn recursion_and_foreign_files_are_refused_before_anything_is_rendered(wor
 }
 
 async fn another_servers_templates_stay_fast_beside_hostile_ones(world: World) {
-    let key = other_server(&world);
+    let key = create_other_server(&world);
     let mine = json!({"alias": "mine", "name": "m", "subject": "Hi {{ name }}", "html_body": "<p>{{ name }}</p>", "publish": true});
     assert_eq!(world.call_as(&key, "/api/v1/templates/create", &mine).await["status"], "success");
     let sources = sources();
@@ -158,7 +158,7 @@ async fn another_servers_templates_stay_fast_beside_hostile_ones(world: World) {
     assert!(times[times.len() / 2] < LONGEST, "{times:?}");
 }
 
-async fn hostile_names_are_refused_or_are_only_names(world: World) {
+async fn hostile_names_are_refused_or_taken_as_plain_names(world: World) {
     for alias in ["1st", "a b", "ä", &"x".repeat(101), "../x", "a\nb", "a\0b", "<script>"] {
         let template = json!({"alias": alias, "name": "n", "subject": "x", "html_body": "x"});
         let answer = refused(&world, "create", template).await;

@@ -11,7 +11,7 @@ fn without_time(mut answer: Value) -> Value {
 }
 
 both_engines!(
-    two_hundred_at_once_make_one_send,
+    two_hundred_concurrent_requests_make_one_send,
     the_field_and_the_header_are_the_same_key,
     another_request_with_the_key_conflicts,
     a_refused_request_does_not_use_its_key_up,
@@ -19,7 +19,7 @@ both_engines!(
     keys_belong_to_a_server
 );
 
-async fn two_hundred_at_once_make_one_send(world: World) {
+async fn two_hundred_concurrent_requests_make_one_send(world: World) {
     let headers = [("Idempotency-Key", "order-17")];
     let text_of = async |body: Value| {
         let text = world.request("POST", SEND, &[("Idempotency-Key", "text")], body.to_string()).await.text();
@@ -62,7 +62,7 @@ async fn another_request_with_the_key_conflicts(world: World) {
     let other = world.call_with(SEND, &key, &good_but(json!({"subject": "another"}))).await;
     assert_eq!(other["status"], "error");
     assert_eq!(other["data"]["code"], "IdempotencyConflict");
-    // Key order and white space make no other request.
+    // Another order of keys or other white space is still the same request.
     let same = r#"{ "plain_body":"Thank you.", "subject":"Your order",
             "from":"Shop <shop@example.test>", "to":["someone@example.com"] }"#;
     let reply = world.request("POST", SEND, &key, same).await;

@@ -48,7 +48,7 @@ both_engines!(
     no_field_can_add_a_header,
     encoded_words_cannot_smuggle_a_line_break,
     bodies_and_metadata_may_hold_line_breaks_and_stay_where_they_are,
-    the_envelope_of_a_raw_message_cannot_break_out
+    envelope_addresses_of_a_raw_message_have_no_line_breaks
 );
 
 async fn no_field_can_add_a_header(world: World) {
@@ -88,7 +88,7 @@ async fn bodies_and_metadata_may_hold_line_breaks_and_stay_where_they_are(world:
     }
 }
 
-async fn the_envelope_of_a_raw_message_cannot_break_out(world: World) {
+async fn envelope_addresses_of_a_raw_message_have_no_line_breaks(world: World) {
     let data = base64::engine::general_purpose::STANDARD.encode("From: a@example.test\r\n\r\nhi");
     for evil in EVIL {
         let sender =

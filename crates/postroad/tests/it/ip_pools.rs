@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, create_customer, done, ready};
 use crate::world::{World, both_engines};
 
 async fn names(world: &World, key: Key<'_>) -> Vec<String> {
@@ -19,11 +19,11 @@ both_engines!(
     a_warm_up_is_started_paused_resumed_and_ended,
     get_and_list_show_the_same_pools_and_not_whose_they_are,
     an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up,
-    an_address_is_added_once_and_changed_only_as_it_was_seen,
+    an_address_is_added_once_and_changed_only_at_its_current_version,
     an_account_gives_its_servers_its_own_pools_and_the_shared_one
 );
 
-async fn an_address_is_added_once_and_changed_only_as_it_was_seen(world: World) {
+async fn an_address_is_added_once_and_changed_only_at_its_current_version(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
     let pool = done(&world, operator, "ip_pools/create", &json!({"name": "one"})).await;
     done(&world, operator, "ip_pools/create", &json!({"name": "two", "shared": true})).await;
@@ -77,7 +77,7 @@ async fn an_address_is_added_once_and_changed_only_as_it_was_seen(world: World) 
 
 async fn an_account_gives_its_servers_its_own_pools_and_the_shared_one(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let (acme, rival) = (customer(&world, "acme").await, customer(&world, "rival").await);
+    let (acme, rival) = (create_customer(&world, "acme").await, create_customer(&world, "rival").await);
     let mut pools = Vec::new();
     for pool in [
         json!({"name": "shared", "shared": true}),
@@ -89,16 +89,16 @@ async fn an_account_gives_its_servers_its_own_pools_and_the_shared_one(world: Wo
     }
     let [shared, own, foreign, quarantine] = pools.try_into().expect("four pools");
     let (by, server) = ((ACCOUNT, acme.key.as_str()), &acme.servers[0]);
-    let moved = async |key: Key<'_>, pool: &Value| {
+    let set_pool = async |key: Key<'_>, pool: &Value| {
         call(&world, key, "servers/update", &json!({"id": server, "ip_pool": pool})).await
     };
     for pool in [&own, &shared] {
-        assert_eq!(moved(by, pool).await["data"]["ip_pool"], *pool);
+        assert_eq!(set_pool(by, pool).await["data"]["ip_pool"], *pool);
     }
-    assert_eq!(moved(by, &json!("none")).await["data"]["ip_pool"], Value::Null);
+    assert_eq!(set_pool(by, &json!("none")).await["data"]["ip_pool"], Value::Null);
     // Others' pools are as if they did not exist.
     for pool in [&foreign, &quarantine, &json!(999_999)] {
-        assert_eq!(moved(by, pool).await["data"]["code"], "IpPoolNotFound", "{pool}");
+        assert_eq!(set_pool(by, pool).await["data"]["code"], "IpPoolNotFound", "{pool}");
         let new = json!({"name": "third", "ip_pool": pool});
         assert_eq!(code(&world, by, "servers/create", &new).await, "IpPoolNotFound", "{pool}");
     }
@@ -106,17 +106,17 @@ async fn an_account_gives_its_servers_its_own_pools_and_the_shared_one(world: Wo
     let made = done(&world, by, "servers/create", &new).await;
     assert_eq!(made["ip_pool"], own);
     assert_eq!(code(&world, operator, "ip_pools/delete", &json!({ "id": own })).await, "IpPoolInUse");
-    // The account does not leave a pool that the operator set, but may say what is so anyway.
-    assert_eq!(moved(operator, &quarantine).await["data"]["ip_pool"], quarantine);
+    // The account cannot move its server out of a pool that the operator set, but may name that pool again.
+    assert_eq!(set_pool(operator, &quarantine).await["data"]["ip_pool"], quarantine);
     for pool in [&own, &shared, &json!("none")] {
-        assert_eq!(moved(by, pool).await["data"]["errors"][0]["pointer"], "/ip_pool", "{pool}");
+        assert_eq!(set_pool(by, pool).await["data"]["errors"][0]["pointer"], "/ip_pool", "{pool}");
     }
-    assert_eq!(moved(by, &quarantine).await["data"]["ip_pool"], quarantine);
+    assert_eq!(set_pool(by, &quarantine).await["data"]["ip_pool"], quarantine);
     let version = done(&world, by, "servers/get", &json!({ "id": server })).await["version"].clone();
     let late = json!({"id": server, "ip_pool": shared, "if_version": version.as_i64().unwrap() - 1});
     assert_eq!(code(&world, operator, "servers/update", &late).await, "VersionConflict");
-    assert_eq!(moved(operator, &shared).await["data"]["ip_pool"], shared);
-    assert_eq!(moved(by, &own).await["data"]["ip_pool"], own);
+    assert_eq!(set_pool(operator, &shared).await["data"]["ip_pool"], shared);
+    assert_eq!(set_pool(by, &own).await["data"]["ip_pool"], own);
     assert_eq!(
         world
             .admin(&["server", "list"])
@@ -195,13 +195,13 @@ async fn the_operator_makes_pools_and_their_addresses(world: World) {
 
 async fn a_warm_up_is_started_paused_resumed_and_ended(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let acme = customer(&world, "acme").await;
+    let acme = create_customer(&world, "acme").await;
     let pool = done(&world, operator, "ip_pools/create", &json!({"name": "acme", "account": acme.id})).await;
     let address = json!({"pool": pool["id"], "address": "192.0.2.1", "helo": "mta.example.com"});
     done(&world, operator, "ip_pools/add_address", &address).await;
     // The account that the pool is for does it itself.
     let by = (ACCOUNT, acme.key.as_str());
-    let steer = async |action: &str| {
+    let change_warm_up = async |action: &str| {
         done(&world, by, "ip_pools/warm_up", &json!({"address": "192.0.2.1", "action": action})).await
     };
     let refused =
@@ -211,18 +211,18 @@ async fn a_warm_up_is_started_paused_resumed_and_ended(world: World) {
         "a warm address has nothing to pause: {refused}"
     );
     let before = done(&world, by, "ip_pools/get", &json!({ "id": pool["id"] })).await;
-    let started = steer("start").await;
+    let started = change_warm_up("start").await;
     let time = |pool: &Value| pool["addresses"][0]["updated_at"].as_str().unwrap().to_owned();
     assert!(time(&started) > time(&before), "{started}");
     assert_eq!((warm_up(&started), &started["addresses"][0]["warm_up_day"]), ("running", &json!(1)));
-    let paused = steer("pause").await;
+    let paused = change_warm_up("pause").await;
     assert_eq!(
         (warm_up(&paused), &paused["addresses"][0]["warm_up_paused_reason"]),
         ("paused", &json!("paused by hand"))
     );
     assert_eq!(done(&world, by, "ip_pools/get", &json!({ "id": pool["id"] })).await, paused);
-    assert_eq!(warm_up(&steer("resume").await), "running");
-    assert_eq!(warm_up(&steer("end").await), "none");
+    assert_eq!(warm_up(&change_warm_up("resume").await), "running");
+    assert_eq!(warm_up(&change_warm_up("end").await), "none");
     assert_eq!(
         done(&world, by, "ip_pools/history", &json!({"address": "192.0.2.1"})).await["items"],
         json!([])
@@ -239,7 +239,7 @@ async fn a_warm_up_is_started_paused_resumed_and_ended(world: World) {
 
 async fn get_and_list_show_the_same_pools_and_not_whose_they_are(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let (acme, rival) = (customer(&world, "acme").await, customer(&world, "rival").await);
+    let (acme, rival) = (create_customer(&world, "acme").await, create_customer(&world, "rival").await);
     let (by, owner) = ((ACCOUNT, acme.key.as_str()), (ACCOUNT, rival.key.as_str()));
     let pool = json!({"name": "rival's", "account": rival.id});
     let pool = json!({"id": done(&world, operator, "ip_pools/create", &pool).await["id"]});
@@ -260,7 +260,7 @@ async fn get_and_list_show_the_same_pools_and_not_whose_they_are(world: World) {
 
 async fn an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let (acme, rival) = (customer(&world, "acme").await, customer(&world, "rival").await);
+    let (acme, rival) = (create_customer(&world, "acme").await, create_customer(&world, "rival").await);
     for (number, pool) in [
         json!({"name": "shared", "shared": true}),
         json!({"name": "acme's", "account": acme.id}),
@@ -281,7 +281,7 @@ async fn an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up(wor
     assert_eq!(names(&world, by).await, ["shared", "acme's", "lent"]);
     assert_eq!(names(&world, (ACCOUNT, &rival.key)).await, ["shared", "rival's"]);
     assert_eq!(names(&world, operator).await.len(), 5);
-    for (address, sees, steers) in
+    for (address, sees, may_change) in
         [(0, true, false), (1, true, true), (2, false, false), (3, true, false), (4, false, false)]
     {
         let address = format!("192.0.2.{address}");
@@ -289,8 +289,8 @@ async fn an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up(wor
         assert_eq!(seen["status"] == "success", sees, "{address}: {seen}");
         let started =
             call(&world, by, "ip_pools/warm_up", &json!({"address": address, "action": "start"})).await;
-        assert_eq!(started["status"] == "success", steers, "{address}: {started}");
-        if !steers {
+        assert_eq!(started["status"] == "success", may_change, "{address}: {started}");
+        if !may_change {
             assert_eq!(started["data"]["code"], "IpAddressNotFound", "as if it did not exist");
         }
     }

@@ -3,24 +3,24 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, code, create_customer, done, ready};
 use crate::world::{World, both_engines};
 
 const END: &str = "2099-01-01T00:00:00Z";
 
 both_engines!(
-    a_limited_key_makes_no_credential_that_works_elsewhere_or_longer,
-    the_grace_of_a_rotated_credential_does_not_get_longer
+    a_limited_key_creates_no_credential_with_wider_limits,
+    the_grace_period_of_a_rotated_credential_cannot_be_extended
 );
 
-/// Limits of a credential that a call answers with.
+/// Networks and expiry of the credential that a call returns.
 async fn limits(world: &World, by: Key<'_>, name: &str, body: &Value) -> (Value, Value) {
     let answer = done(world, by, name, body).await;
     (answer["allow"].clone(), answer["expires_at"].clone())
 }
 
-async fn a_limited_key_makes_no_credential_that_works_elsewhere_or_longer(world: World) {
-    let one = customer(&world, "one").await;
+async fn a_limited_key_creates_no_credential_with_wider_limits(world: World) {
+    let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
     let bound = json!({"name": "bound", "allow": ["127.0.0.0/8"], "expires_at": END});
     let bound = done(&world, account, "account_keys/create", &bound).await;
@@ -43,7 +43,7 @@ async fn a_limited_key_makes_no_credential_that_works_elsewhere_or_longer(world:
         "ValidationError"
     );
 
-    // One that has no limits: a change sets none that are wider, and what is not changed stays.
+    // A credential without limits: a change cannot set wider ones than the key's, and fields that are not changed stay.
     let id = &one.credentials[0];
     let free = (json!([]), Value::Null);
     let unchanged = json!({"id": id, "hold": false});
@@ -62,8 +62,8 @@ async fn a_limited_key_makes_no_credential_that_works_elsewhere_or_longer(world:
     assert_eq!(code(&world, by, "credentials/rotate", &rotated).await, "ValidationError");
 }
 
-async fn the_grace_of_a_rotated_credential_does_not_get_longer(world: World) {
-    let one = customer(&world, "one").await;
+async fn the_grace_period_of_a_rotated_credential_cannot_be_extended(world: World) {
+    let one = create_customer(&world, "one").await;
     let (by, id) = ((ACCOUNT, one.key.as_str()), &one.credentials[0]);
     done(&world, by, "credentials/rotate", &json!({"id": id, "grace_s": 3_600})).await;
     let ends = done(&world, by, "credentials/get", &json!({ "id": id })).await["expires_at"].clone();

@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 
 use crate::world::{Engine, SEND, World, good_but};
 
-/// A key of another server that may send from `example.test` too.
-pub(crate) fn other_server(world: &World) -> String {
+/// Creates another server, which may send from `other.test`; returns its key.
+pub(crate) fn create_other_server(world: &World) -> String {
     world.admin(&["account", "create", "Other"]);
     world.admin(&["server", "create", "other", "--account", "Other"]);
     world.admin(&["domain", "create", "other.test", "--server", "other"]);
@@ -20,10 +20,10 @@ pub(crate) fn other_server(world: &World) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn large_sends_go_on_while_another_server_waits_for_a_receiver_that_hangs() {
+async fn large_sends_go_on_while_a_webhook_of_another_server_hangs() {
     let world = World::start(Engine::Sqlite);
-    let key = other_server(&world);
-    // Takes connections and says nothing.
+    let key = create_other_server(&world);
+    // Accepts connections and never answers.
     let hanging = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", hanging.local_addr().unwrap());
     let accepting = tokio::spawn(async move {
@@ -49,7 +49,7 @@ async fn large_sends_go_on_while_another_server_waits_for_a_receiver_that_hangs(
         let sent = world.call_as(&key, SEND, &large).await;
         assert_eq!(sent["status"], "success", "{sent}");
     }
-    // Posts end after 15 seconds: who waited for one of them would take longer.
+    // Each post to the webhook ends after 15 seconds; a send that waited for one would take longer.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     waiting.abort_all();
     accepting.abort();
@@ -58,16 +58,16 @@ async fn large_sends_go_on_while_another_server_waits_for_a_receiver_that_hangs(
 /// Memory of the daemon in bytes: now, and the peak since the last call.
 fn memory(world: &World) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
-    let kib = |name: &str| {
+    let bytes_of = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
     };
-    let found = (kib("VmRSS:"), kib("VmHWM:"));
+    let found = (bytes_of("VmRSS:"), bytes_of("VmHWM:"));
     std::fs::write(format!("/proc/{}/clear_refs", world.daemon.pid()), "5").unwrap();
     found
 }
 
-/// Each is several megabytes of what made much of little.
+/// Bodies of several megabytes of tiny pieces; a parser that keeps each piece would need many times their size.
 fn heavy_requests() -> Vec<(&'static str, String, Value)> {
     const MEGABYTES: usize = 6;
     let size = MEGABYTES << 20;
@@ -127,7 +127,7 @@ async fn a_request_takes_no_more_memory_than_three_times_its_bytes_and_a_megabyt
     /// Error of the measurement: threads, pages that the allocator keeps, the store's own work.
     const SLACK: u64 = 6 << 20;
     let world = World::start(Engine::Sqlite);
-    // Whatever is made once is made now.
+    // Everything that is created once is created now.
     for _ in 0..3 {
         let warm = json!({"csv": "a,".repeat(2 << 20)}).to_string();
         world.request("POST", "/api/v1/suppressions/import", &[], warm).await;

@@ -1,20 +1,21 @@
-//! Lists above a server's own data: page by page, by their filters, and without what is deleted.
+//! Lists of accounts, servers, keys, people and audit entries: page by page, by their filters, and without what is
+//! deleted.
 
 use std::time::Duration;
 
 use postroad_model::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, create_customer, done, ready};
 use crate::signing_in::{PASSWORD, Visitor, join};
 use crate::world::{World, both_engines};
 
 both_engines!(
     every_list_goes_on_where_its_page_ended,
     lists_are_filtered_by_state_and_time,
-    credentials_are_listed_of_servers_that_are_there,
+    credentials_of_deleted_servers_are_not_listed,
     credentials_are_listed_by_name,
-    the_log_is_filtered_by_who_made_a_change_but_the_operator
+    customers_filter_the_audit_log_by_actor_except_by_the_operator
 );
 
 fn with(body: &Value, more: &Value) -> Value {
@@ -23,7 +24,7 @@ fn with(body: &Value, more: &Value) -> Value {
     body
 }
 
-/// All items of a list, one for each call.
+/// All items of a list, in pages of one item.
 async fn one_by_one(world: &World, by: Key<'_>, name: &str, body: &Value) -> Vec<Value> {
     let (mut items, mut cursor) = (Vec::new(), Value::Null);
     loop {
@@ -37,13 +38,14 @@ async fn one_by_one(world: &World, by: Key<'_>, name: &str, body: &Value) -> Vec
         if cursor.is_null() {
             return items;
         }
-        assert!(items.len() < 100, "{name} ends");
+        assert!(items.len() < 100, "{name} does not end");
     }
 }
 
 async fn every_list_goes_on_where_its_page_ended(world: World) {
-    let (one, operator) = (customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
-    customer(&world, "other").await;
+    let (one, operator) =
+        (create_customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
+    create_customer(&world, "other").await;
     let by = (ACCOUNT, one.key.as_str());
     for number in 0..3 {
         let (key, pool) =
@@ -82,7 +84,7 @@ async fn every_list_goes_on_where_its_page_ended(world: World) {
     for (key, name, body, least) in lists {
         let whole = done(&world, key, name, &with(body, &json!({"limit": 100}))).await["items"].clone();
         let parts = one_by_one(&world, key, name, body).await;
-        // When a key was used is recorded a moment later.
+        // Only ids are compared, because the last use of a key is recorded a moment later.
         let ids = |items: &[Value]| -> Vec<Value> {
             items
                 .iter()
@@ -97,7 +99,8 @@ async fn every_list_goes_on_where_its_page_ended(world: World) {
 }
 
 async fn lists_are_filtered_by_state_and_time(world: World) {
-    let (one, operator) = (customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
+    let (one, operator) =
+        (create_customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
     let by = (ACCOUNT, one.key.as_str());
     let names = async |key: Key<'_>, name: &str, body: Value| -> Vec<String> {
         let items = done(&world, key, name, &body).await["items"].clone();
@@ -108,7 +111,7 @@ async fn lists_are_filtered_by_state_and_time(world: World) {
         let body = json!({ "suspended": is_suspended });
         assert_eq!(names(by, "servers/list", body).await, [found]);
     }
-    let held = customer(&world, "held").await;
+    let held = create_customer(&world, "held").await;
     done(&world, operator, "accounts/suspend", &json!({"id": held.id, "reason": "unpaid"})).await;
     assert_eq!(names(operator, "accounts/list", json!({"suspended": true})).await, ["held"]);
     assert_eq!(names(operator, "accounts/list", json!({"suspended": false})).await, ["dev", "one"]);
@@ -130,8 +133,8 @@ async fn lists_are_filtered_by_state_and_time(world: World) {
     assert_eq!(count(json!({"subject": "domain"})).await, 0);
 }
 
-async fn credentials_are_listed_of_servers_that_are_there(world: World) {
-    let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+async fn credentials_of_deleted_servers_are_not_listed(world: World) {
+    let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
     let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     // A call that names a server and an account means the server of that account.
     let body = json!({"server": one.servers[0], "account": one.id});
@@ -158,7 +161,7 @@ async fn credentials_are_listed_of_servers_that_are_there(world: World) {
 }
 
 async fn credentials_are_listed_by_name(world: World) {
-    let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+    let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
     let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     let old = json!({"server": one.servers[0], "name": "old"});
     let old = done(&world, by, "credentials/create", &old).await["id"].clone();
@@ -179,9 +182,9 @@ async fn credentials_are_listed_by_name(world: World) {
     );
 }
 
-/// A customer learns of no id that the log hides, by asking for it.
-async fn the_log_is_filtered_by_who_made_a_change_but_the_operator(world: World) {
-    let one = customer(&world, "one").await;
+/// Ids that the log hides from customers cannot be found out by filtering for them.
+async fn customers_filter_the_audit_log_by_actor_except_by_the_operator(world: World) {
+    let one = create_customer(&world, "one").await;
     let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     done(&world, operator, "servers/suspend", &json!({"id": one.servers[0], "reason": "spam"})).await;
     let seen = async |key: Key<'_>, id: &Value, more: Value| -> Vec<(Value, Value)> {

@@ -25,19 +25,19 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 both_engines!(
-    expansions_come_as_asked,
+    exactly_the_requested_expansions_are_returned,
     a_message_reads_back_as_it_was_sent,
     headers_fill_in_for_absent_parameters,
-    answers_may_go_to_several_and_lists_keep_their_names,
+    several_reply_to_addresses_and_display_names_are_kept,
     a_message_never_attempted_has_no_deliveries,
     scheduled_and_held_messages_say_so,
-    ids_of_every_kind,
+    wrong_and_unknown_ids_are_refused,
     a_foreign_id_answers_as_an_unknown_one
 );
 
-async fn expansions_come_as_asked(world: World) {
+async fn exactly_the_requested_expansions_are_returned(world: World) {
     let id = world.accepted_id(&good()).await;
-    // Two looks at it are compared below.
+    // Its status must not change between the calls that are compared below.
     world.until_status(id, "Sent").await;
     let ask =
         async |expansions: Value| world.call(MESSAGE, &json!({"id": id, "_expansions": expansions})).await;
@@ -158,7 +158,7 @@ async fn headers_fill_in_for_absent_parameters(world: World) {
     assert_eq!(message["headers"]["reply-to"], json!(["r@example.com"]));
 }
 
-async fn answers_may_go_to_several_and_lists_keep_their_names(world: World) {
+async fn several_reply_to_addresses_and_display_names_are_kept(world: World) {
     let body = good_but(json!({
         "reply_to": "r1@example.com, \"R, two\" <r2@example.com>", "to": "Doe <doe@example.com>, \"A, B\" <ab@example.com>",
         "list_unsubscribe": {"url": "https://example.com/u", "mailto": "u@example.com", "one_click": true},
@@ -176,7 +176,7 @@ async fn answers_may_go_to_several_and_lists_keep_their_names(world: World) {
 }
 
 async fn a_message_never_attempted_has_no_deliveries(world: World) {
-    // For later, or the first attempt might be faster than the question.
+    // Scheduled, because the first attempt might come before the call.
     let send_at = SystemClock.now().plus(Duration::from_hours(1));
     let id = world.accepted_id(&good_but(json!({"send_at": send_at.to_rfc3339()}))).await;
     assert_eq!(world.deliveries(id).await, json!([]));
@@ -205,7 +205,7 @@ async fn scheduled_and_held_messages_say_so(world: World) {
     assert_eq!(world.expanded(id).await["status"]["status"], "Held");
 }
 
-async fn ids_of_every_kind(world: World) {
+async fn wrong_and_unknown_ids_are_refused(world: World) {
     for path in [MESSAGE, DELIVERIES] {
         for id in [json!(0), json!(-1), json!(1), json!(9_007_199_254_740_993_i64), json!(u64::MAX)] {
             let answer = world.call(path, &json!({ "id": id })).await;

@@ -33,33 +33,34 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 /// Waits until the inbox has the copies of all these recipients.
-async fn caught(world: &World, recipients: &[&str]) {
+async fn wait_until_caught(world: &World, recipients: &[&str]) {
     for recipient in recipients {
         crate::delivery::inbox::wait_for(world, recipient).await;
     }
 }
 
-/// One message to four recipients over the port without login, and one with a file and HTML by the API.
-async fn with_two_messages() -> World {
+/// Starts a world with one message to four recipients over the port without login, and one with a file and HTML by the
+/// API.
+async fn start_with_two_messages() -> World {
     let world = World::start(Engine::Sqlite);
     let port = world.daemon.ready()["smtp"]["plain_port"].as_u64().unwrap();
     let mut client = SmtpClient::connect(([127, 0, 0, 1], u16::try_from(port).unwrap()).into()).await;
     let to = ["ann@example.net", "bob@example.org", "carol@example.net", "hidden@example.net"];
     let reply = client.deliver("bounces@unverified.example", &to, MESSAGE).await;
     assert!(reply.starts_with("250 "), "{reply}");
-    caught(&world, &to).await;
+    wait_until_caught(&world, &to).await;
     let body = json!({
         "to": ["Dora <dora@example.net>"], "subject": "Grüße", "html_body": "<p>Hallo <b>Welt</b></p>",
         "attachments": [{"name": "a.txt", "content_type": "text/plain", "data": "aGFsbG8="}],
     });
     world.accepted(&good_but(body)).await;
-    caught(&world, &["dora@example.net"]).await;
+    wait_until_caught(&world, &["dora@example.net"]).await;
     world
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_have_mailpits_shape() {
-    let world = with_two_messages().await;
+    let world = start_with_two_messages().await;
     let list = get(&world, "/api/v1/messages").await;
     assert_eq!(
         keys(&list),
@@ -164,7 +165,7 @@ async fn messages_have_mailpits_shape() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn searches_and_deletions_work_as_in_mailpit() {
-    let world = with_two_messages().await;
+    let world = start_with_two_messages().await;
     let count = async |query: &str| {
         let path = format!("/api/v1/search?query={}", query.replace(' ', "+").replace('"', "%22"));
         get(&world, &path).await["messages_count"].as_u64().unwrap()
@@ -208,7 +209,7 @@ async fn searches_and_deletions_work_as_in_mailpit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_from_npm_works_unchanged() {
-    let world = with_two_messages().await;
+    let world = start_with_two_messages().await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     let libraries =
         Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("node-for-tests").join("node_modules");

@@ -72,7 +72,7 @@ impl Schemas {
             Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         };
-        if !types.is_empty() && !types.iter().any(|name| is_of(name, value)) {
+        if !types.is_empty() && !types.iter().any(|name| has_type(name, value)) {
             faults.push(format!("{at} should be {types:?}: {value}"));
             return;
         }
@@ -101,7 +101,7 @@ impl Schemas {
     }
 }
 
-fn is_of(name: &str, value: &Value) -> bool {
+fn has_type(name: &str, value: &Value) -> bool {
     match name {
         "object" => value.is_object(),
         "array" => value.is_array(),
@@ -114,7 +114,7 @@ fn is_of(name: &str, value: &Value) -> bool {
     }
 }
 
-/// A server with a bit of everything, and what it was seen to answer.
+/// A running service, what it was seen to answer, and the faults of its answers.
 struct Visit {
     world: World,
     schemas: Schemas,

@@ -108,7 +108,7 @@ async fn ready_reports_that_the_flight_journal_cannot_be_written() {
     let (folder, elsewhere) = (world.data_dir().join("flights"), world.data_dir().join("elsewhere"));
     std::fs::rename(&folder, &elsewhere).expect("the journal has a folder");
     let answer = until_ready_is(&world, 503).await;
-    // The system's own words are for the log.
+    // The error of the operating system is only in the log.
     assert_eq!(answer["cause"], "the flight journal cannot be written");
     assert!(world.daemon.stderr_text().contains("the flight journal cannot be written"));
     std::fs::rename(&elsewhere, &folder).expect("it can be put back");

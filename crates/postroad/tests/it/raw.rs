@@ -11,6 +11,7 @@ fn raw(message: &str) -> Value {
     json!({"mail_from": "bounces@example.test", "rcpt_to": ["a@example.com"], "data": STANDARD.encode(message)})
 }
 
+/// Sends the message; returns it as the API shows it, and its stored bytes without the `Received` header.
 async fn stored(world: &World, body: &Value) -> (Value, String) {
     let answer = world.call(RAW, body).await;
     assert_eq!(answer["status"], "success", "{answer}");
@@ -144,5 +145,9 @@ async fn recipients_are_taken_from_the_envelope_once(world: World) {
     let (read, _) = stored(&world, &body).await;
     assert_eq!(read["details"]["bounce"], true);
     body["bounce"] = json!(false);
-    assert_eq!(world.call(RAW, &body).await["status"], "parameter-error", "only bounces come from nobody");
+    assert_eq!(
+        world.call(RAW, &body).await["status"],
+        "parameter-error",
+        "only a bounce may have an empty sender"
+    );
 }

@@ -36,7 +36,7 @@ async fn fifty_in_each_list_give_150_messages(world: World) {
     // All share one body and one Message-ID; a blind copy is the same bytes and nobody sees who got it.
     let first = world.expanded(messages["to0@example.com"]["id"].as_i64().unwrap()).await;
     let blind = world.expanded(messages["bcc49@example.com"]["id"].as_i64().unwrap()).await;
-    // But for the header that says where each copy went through.
+    // Compared without the `Received` header, which is different for each copy.
     let [first_bytes, blind_bytes] = [&first, &blind].map(|message| {
         let raw = message["raw_message"].as_str().unwrap();
         let raw = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, raw).unwrap();

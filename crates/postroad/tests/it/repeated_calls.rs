@@ -2,17 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, create_customer, done, ready};
 use crate::world::{World, both_engines, envelope};
 
 both_engines!(
     a_change_of_another_version_is_refused,
-    an_account_is_made_once_with_the_same_key,
-    the_header_is_the_same_key_as_the_field
+    an_account_is_created_once_with_the_same_idempotency_key,
+    the_idempotency_key_can_be_a_header_or_a_field
 );
 
 async fn a_change_of_another_version_is_refused(world: World) {
-    let (one, operator) = (customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
+    let (one, operator) =
+        (create_customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
     let by = (ACCOUNT, one.key.as_str());
     let cases: [(Key<'_>, &str, &str, Value); 3] = [
         (operator, "accounts/update", "accounts/get", json!({ "id": one.id })),
@@ -43,7 +44,7 @@ async fn a_change_of_another_version_is_refused(world: World) {
     }
 }
 
-async fn an_account_is_made_once_with_the_same_key(world: World) {
+async fn an_account_is_created_once_with_the_same_idempotency_key(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
     let body = json!({"name": "Acme", "idempotency_key": "k1"});
     let first = done(&world, operator, "accounts/create", &body).await;
@@ -60,8 +61,8 @@ async fn an_account_is_made_once_with_the_same_key(world: World) {
     assert_eq!(made["items"].as_array().unwrap().len(), 3, "{made}");
 }
 
-async fn the_header_is_the_same_key_as_the_field(world: World) {
-    let one = customer(&world, "one").await;
+async fn the_idempotency_key_can_be_a_header_or_a_field(world: World) {
+    let one = create_customer(&world, "one").await;
     let (account, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
     let with_header = async |key: Key<'_>, name: &str, body: &Value, header: &str| {
         let (path, method) = (format!("/api/v1/{name}"), "POST".parse().unwrap());
@@ -78,7 +79,7 @@ async fn the_header_is_the_same_key_as_the_field(world: World) {
         (operator, "ip_pools/create", json!({"name": "pool"})),
     ];
     for (key, name, body) in calls {
-        // Keys are those of the account, whatever they make.
+        // All calls of an account share its idempotency keys.
         let header = format!("a key for {name}");
         let first = with_header(key, name, &body, &header).await;
         assert_eq!(first["status"], "success", "{name}: {first}");

@@ -8,18 +8,18 @@ use postroad_model::{Clock as _, DomainName, Limits, ServerId, SystemClock};
 use postroad_testkit::ManualClock;
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, code, customer, done};
+use crate::accounts::{ACCOUNT, code, create_customer, done};
 use crate::world::{World, both_engines};
 
 /// More than are removed in one step.
 const MANY: usize = 501;
 const DAY: Duration = Duration::from_hours(24);
 
-both_engines!(revoked_credentials_are_removed_after_their_time);
+both_engines!(revoked_credentials_are_removed_after_90_days);
 
-async fn revoked_credentials_are_removed_after_their_time(world: World) {
+async fn revoked_credentials_are_removed_after_90_days(world: World) {
     let mut world = world;
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let by = (ACCOUNT, one.key.as_str());
     let new = json!({"server": one.servers[0], "name": "old"});
     let revoked = done(&world, by, "credentials/create", &new).await["id"].clone();
@@ -30,7 +30,7 @@ async fn revoked_credentials_are_removed_after_their_time(world: World) {
     let clock = ManualClock::at(SystemClock.now());
     let store = world.stopped_store_at(clock.clone()).await;
     let server = ServerId(one.servers[0].as_i64().unwrap());
-    crate::credential_numbers::add(&store, server, MANY, None).await;
+    crate::credential_numbers::add_credentials(&store, server, MANY, None).await;
     let count = async || store.list_credentials(Some(server)).await.unwrap().len();
     for credential in store.list_credentials(Some(server)).await.unwrap() {
         if credential.name.starts_with("key ") {

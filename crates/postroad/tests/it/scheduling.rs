@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::batch::{BATCH, batch_to, id_of};
 use crate::delivery::inbox::wait_for;
 use crate::delivery::outside::Outside;
-use crate::limits::other_server;
+use crate::limits::create_other_server;
 use crate::world::{Engine, World, both_engines, good_but};
 
 const CANCEL: &str = "/api/v1/send/cancel";
@@ -21,7 +21,8 @@ pub(crate) fn in_millis(millis: u64) -> String {
     SystemClock.now().plus(Duration::from_millis(millis)).to_rfc3339()
 }
 
-async fn scheduled(world: &World, fields: Value) -> i64 {
+/// Sends a message that is scheduled for an hour from now, unless `fields` say otherwise; returns its id.
+async fn schedule_message(world: &World, fields: Value) -> i64 {
     let mut body = good_but(json!({"send_at": in_millis(3_600_000)}));
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     world.accepted_id(&body).await
@@ -44,14 +45,14 @@ both_engines!(
     unscheduled_sent_and_foreign_messages_are_distinguished,
     a_rescheduled_message_is_sent_at_its_new_time,
     messages_of_a_tag_or_batch_are_changed_together,
-    calls_that_are_repeated_come_to_an_end,
+    calls_with_a_limit_are_repeated_until_nothing_is_left,
     the_hourly_limit_counts_a_rescheduled_message_when_it_is_due,
     mail_of_a_server_in_development_is_held_when_it_is_due
 );
 
 async fn a_cancelled_scheduled_message_is_reported(world: World) {
     let mut world = world;
-    let id = scheduled(&world, json!({"tag": "news"})).await;
+    let id = schedule_message(&world, json!({"tag": "news"})).await;
     let cancelled = done(&world, CANCEL, &json!({"id": id})).await;
     assert_eq!((&cancelled["id"], &cancelled["status"]["status"]), (&json!(id), &json!("Cancelled")));
     assert_eq!(
@@ -73,14 +74,14 @@ async fn unscheduled_sent_and_foreign_messages_are_distinguished(world: World) {
     let due = world.accepted_id(&good_but(json!({"to": ["b@example.net"], "send_at": in_millis(100)}))).await;
     world.until_status(plain, "Sent").await;
     world.until_status(due, "Sent").await;
-    let (soon, key) = (in_millis(60_000), other_server(&world));
+    let (soon, key) = (in_millis(60_000), create_other_server(&world));
     for path in [CANCEL, RESCHEDULE] {
         let body = |id: i64| json!({"id": id, "send_at": soon});
         assert_eq!(code(&world, path, &body(plain)).await, "MessageNotScheduled");
         assert_eq!(code(&world, path, &body(due)).await, "TooLateToCancel");
         let unknown = world.call(path, &body(12)).await;
         assert_eq!(unknown["data"]["code"], "MessageNotFound");
-        let mine = scheduled(&world, json!({})).await;
+        let mine = schedule_message(&world, json!({})).await;
         let mut foreign = world.call_as(&key, path, &body(mine)).await;
         assert_eq!(foreign["data"]["id"], mine);
         foreign["data"]["id"] = json!(12);
@@ -107,16 +108,16 @@ async fn unscheduled_sent_and_foreign_messages_are_distinguished(world: World) {
 }
 
 async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
-    let id = scheduled(&world, json!({"to": ["ann@example.net", "bob@example.net"]})).await;
+    let id = schedule_message(&world, json!({"to": ["ann@example.net", "bob@example.net"]})).await;
     let at = SystemClock.now().plus(Duration::from_millis(1_500));
     let moved = done(&world, RESCHEDULE, &json!({"id": id, "send_at": at.to_rfc3339()})).await;
     assert_eq!(moved["status"]["status"], "Scheduled");
     assert!((moved["status"]["next_attempt"].as_f64().unwrap() - at.as_epoch_seconds()).abs() < 0.01);
     let sent = world.until_status(id, "Sent").await;
     assert!(sent[0]["timestamp"].as_f64().unwrap() >= at.as_epoch_seconds() - 0.001, "{sent:#?}");
-    // Later, and then now; its sibling keeps the time of the send.
+    // Rescheduled to a later time, and then to now.
     let expiring = json!({"to": ["cat@example.net"], "expires_at": in_millis(7_200_000)});
-    let other = scheduled(&world, expiring).await;
+    let other = schedule_message(&world, expiring).await;
     let late = world.call(RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_300_000)})).await;
     assert_eq!(late["data"]["errors"][0]["pointer"], "/send_at", "{late}");
     let later = in_millis(7_000_000);
@@ -143,7 +144,7 @@ async fn messages_of_a_tag_or_batch_are_changed_together(world: World) {
     let unscheduled = done(&world, BATCH, &batch_to(["now@example.net".to_owned()])).await;
     let id = |batch: &Value, at: usize| id_of(&batch["results"][at]);
     let by_batch = |batch: &Value| json!({"batch_id": batch["batch_id"]});
-    let key = other_server(&world);
+    let key = create_other_server(&world);
     let foreign = world.call_as(&key, CANCEL, &by_batch(&first)).await;
     let nothing = json!({"matched": 0, "cancelled": 0, "too_late": 0, "has_more": false});
     assert_eq!(foreign["data"], nothing);
@@ -167,7 +168,7 @@ async fn messages_of_a_tag_or_batch_are_changed_together(world: World) {
     }
 }
 
-async fn calls_that_are_repeated_come_to_an_end(world: World) {
+async fn calls_with_a_limit_are_repeated_until_nothing_is_left(world: World) {
     for tag in ["other", "mine"] {
         let mut batch = batch_to((0..25).map(|number| format!("r{number}@example.net")));
         batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
@@ -177,7 +178,7 @@ async fn calls_that_are_repeated_come_to_an_end(world: World) {
     let send_at = in_millis(7_200_000);
     let mut request = json!({"tag": "mine", "limit": 10, "send_at": send_at});
     let mut moved = Vec::new();
-    // With the cursor, and without it: what was moved is left out.
+    // With the cursor, and without it: messages that were already rescheduled are left out.
     for keeps_cursor in [true, false] {
         loop {
             let answer = world.call(RESCHEDULE, &request).await;
@@ -207,9 +208,9 @@ async fn calls_that_are_repeated_come_to_an_end(world: World) {
 
 async fn the_hourly_limit_counts_a_rescheduled_message_when_it_is_due(world: World) {
     world.admin(&["server", "set-hourly-limit", "dev", "1"]);
-    let (one, two) = (scheduled(&world, json!({})).await, scheduled(&world, json!({})).await);
+    let (one, two) = (schedule_message(&world, json!({})).await, schedule_message(&world, json!({})).await);
     done(&world, CANCEL, &json!({"id": two})).await;
-    let three = scheduled(&world, json!({"to": ["three@example.net"]})).await;
+    let three = schedule_message(&world, json!({"to": ["three@example.net"]})).await;
     for id in [one, three] {
         done(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(0)})).await;
     }
@@ -221,7 +222,7 @@ async fn the_hourly_limit_counts_a_rescheduled_message_when_it_is_due(world: Wor
 
 async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
     let soon = json!({"to": ["ann@example.net"], "send_at": in_millis(1_500)});
-    let id = scheduled(&world, soon).await;
+    let id = schedule_message(&world, soon).await;
     done(&world, "/api/v1/server/update", &json!({"mode": "development"})).await;
     let held = world.until_status(id, "Held").await;
     let details = "The server is in development mode, so the message is held until it is released";
@@ -237,7 +238,7 @@ async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
     done(&world, "/api/v1/messages/release", &json!({"id": id})).await;
     world.until_status(id, "Sent").await;
     // Released before its time, it is not held again.
-    let later = scheduled(&world, json!({"to": ["bob@example.net"]})).await;
+    let later = schedule_message(&world, json!({"to": ["bob@example.net"]})).await;
     world.until_status(later, "Held").await;
     done(&world, "/api/v1/messages/release", &json!({"id": later})).await;
     world.until_status(later, "Scheduled").await;
@@ -251,8 +252,8 @@ both_engines!(
     a_message_is_cancelled_or_delivered_and_never_both
 );
 
-/// A service whose queue is suspended.
-fn suspended(engine: Engine) -> (Outside, World) {
+/// Starts a service whose queue is suspended.
+fn start_suspended(engine: Engine) -> (Outside, World) {
     let outside = Outside::new();
     let world = outside.start(engine, &[]);
     world.queue(&["suspend", "everything", "--reason", "so that it waits"]);
@@ -260,11 +261,11 @@ fn suspended(engine: Engine) -> (Outside, World) {
 }
 
 async fn a_due_message_that_is_rescheduled_counts_in_its_new_hour(engine: Engine) {
-    let (outside, world) = suspended(engine);
+    let (outside, world) = start_suspended(engine);
     let _peer = outside.site("later.example", Script::new());
     world.admin(&["server", "set-hourly-limit", "dev", "1"]);
     let due = json!({"to": ["ann@later.example"], "send_at": in_millis(500)});
-    let due = scheduled(&world, due).await;
+    let due = schedule_message(&world, due).await;
     world.until_status(due, "Pending").await;
     done(&world, RESCHEDULE, &json!({"id": due, "send_at": in_millis(3_600_000)})).await;
     let other = world.accepted_id(&good_but(json!({"to": ["bob@later.example"]}))).await;
@@ -277,7 +278,7 @@ async fn a_due_message_that_is_rescheduled_counts_in_its_new_hour(engine: Engine
 }
 
 async fn due_messages_of_a_tag_or_batch_are_changed_too(engine: Engine) {
-    let (outside, world) = suspended(engine);
+    let (outside, world) = start_suspended(engine);
     let peer = outside.site("due.example", Script::new());
     let mut batch = batch_to((0..40).map(|number| format!("r{number}@due.example")));
     batch["defaults"]["send_at"] = json!(in_millis(500));

@@ -13,7 +13,7 @@ use crate::world::{World, both_engines};
 const ABOVE_SERVERS: &str = "/(account|accounts|account_keys|credentials|domains|ip_pools|servers|users)/";
 const BY_OPERATOR_ONLY: &str =
     "/accounts/|/ip_pools/(create|delete|add_address|remove_address|update_address)$";
-/// Calls that may end what the others need: they come last.
+/// Calls that may remove what the others need: they come last.
 const ENDING: &str = "/(accounts|servers)/(suspend|delete)$|/(account_keys|credentials)/(revoke|rotate)$";
 
 /// A run that takes longer than this hangs.
@@ -82,11 +82,11 @@ async fn schemathesis_finds_nothing(world: World) {
     std::fs::write(&file, document.to_string()).unwrap();
     let operator = world.daemon.ready()["operator_api_key"].as_str().unwrap();
     let account = world.daemon.ready()["account_api_key"].as_str().unwrap();
-    let above = format!("{BY_OPERATOR_ONLY}|{ENDING}");
-    let of_servers = ABOVE_SERVERS.replace("domains|", "");
+    let not_by_accounts = format!("{BY_OPERATOR_ONLY}|{ENDING}");
+    let not_by_servers = ABOVE_SERVERS.replace("domains|", "");
     let runs = [
-        Run { header: "X-Server-API-Key", key: &world.key, only: ".", without: &of_servers },
-        Run { header: "X-Account-API-Key", key: account, only: ABOVE_SERVERS, without: &above },
+        Run { header: "X-Server-API-Key", key: &world.key, only: ".", without: &not_by_servers },
+        Run { header: "X-Account-API-Key", key: account, only: ABOVE_SERVERS, without: &not_by_accounts },
         Run { header: "X-Operator-API-Key", key: operator, only: ABOVE_SERVERS, without: ENDING },
         Run { header: "X-Operator-API-Key", key: operator, only: ENDING, without: "^$" },
     ];

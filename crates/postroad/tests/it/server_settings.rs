@@ -89,7 +89,7 @@ async fn development_mode_holds_from_the_next_message_on(world: World) {
 async fn an_exhausted_hourly_limit_is_reported_and_holds_the_rest(world: World) {
     let mut world = world;
     update(&world, json!({"hourly_limit": 10})).await;
-    // At once: they are of one hour.
+    // In one request, so that all are in the same hour.
     let addresses: Vec<String> = (0..12).map(|n| format!("r{n}@example.com")).collect();
     let data = world.accepted(&good_but(json!({ "to": addresses }))).await;
     let ids: Vec<i64> =
@@ -124,7 +124,7 @@ async fn a_domain_is_reported_when_it_becomes_verified(world: World) {
         (events[0].0, &events[0].1["domain"]["name"]),
         (EventKind::DomainVerified, &json!("shop.example"))
     );
-    // Without a server, too; then nobody gets the event.
+    // Also while the service is stopped; then nobody gets the event.
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev", "--no"]);
     assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], false);
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);

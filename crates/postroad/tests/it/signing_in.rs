@@ -74,7 +74,7 @@ fn between(text: &str, start: &str, end: &str) -> String {
     rest.split(end).next().unwrap().to_owned()
 }
 
-/// Somebody of the account of `dev`, signed in at the first address.
+/// Invites a person to the account of `dev`; returns the browser in which that person has joined, at the first address.
 pub(crate) async fn join(world: &World, email: &str) -> Visitor {
     let account = done(world, (ACCOUNT, ready(world, "account_api_key")), "account/get", &json!({})).await;
     let wanted = json!({"account": account["id"], "email": email, "role": "owner", "mail": false});
@@ -87,6 +87,7 @@ pub(crate) async fn join(world: &World, email: &str) -> Visitor {
     person
 }
 
+/// Audit entries of the account whose operation begins with `prefix`, oldest first.
 async fn entries(world: &World, prefix: &str) -> Vec<Value> {
     let by = (ACCOUNT, ready(world, "account_api_key"));
     let log = done(world, by, "account/audit", &json!({"limit": 100})).await["items"].clone();
@@ -97,7 +98,7 @@ async fn entries(world: &World, prefix: &str) -> Vec<Value> {
 both_engines!(
     a_persons_own_changes_carry_the_address_they_came_from,
     a_stolen_cookie_does_not_lock_the_owner_out,
-    attempts_are_limited_where_they_come_from,
+    failed_attempts_are_limited_by_address,
     codes_of_the_app_and_recovery_codes_sign_in_once_each,
     a_mailed_link_sets_a_new_password_once,
     a_changed_password_and_a_click_end_sessions,
@@ -151,7 +152,7 @@ async fn a_stolen_cookie_does_not_lock_the_owner_out(world: World) {
     assert_eq!(person.submit("/account/you/password", &change).await.status, 303);
 }
 
-async fn attempts_are_limited_where_they_come_from(world: World) {
+async fn failed_attempts_are_limited_by_address(world: World) {
     join(&world, "ann@example.com").await;
     let mut attacker = Visitor::at(&world, ELSEWHERE);
     for _ in 0..10 {
@@ -161,7 +162,7 @@ async fn attempts_are_limited_where_they_come_from(world: World) {
     let reply = attacker.sign_in("ann@example.com", PASSWORD).await;
     assert!(reply.status == 422 && reply.text().contains("too many attempts"), "{}", reply.text());
     assert_eq!(Visitor::at(&world, HERE).sign_in("ann@example.com", PASSWORD).await.status, 303);
-    // An address that nobody has is answered in the same words.
+    // For an unknown e-mail address the answers are the same.
     for _ in 0..10 {
         let reply = attacker.sign_in("nobody@example.com", PASSWORD).await;
         assert!(reply.status == 422 && reply.text().contains("is wrong"), "{}", reply.text());

@@ -13,17 +13,17 @@ const FROM: &str = "shop@example.test";
 const TO: [&str; 2] = ["ann@example.com", "bob@example.org"];
 const QUEUED: &str = "250 2.0.0 OK queued as ";
 
-fn port(ready: &Value, name: &str) -> SocketAddr {
+fn address_of(ready: &Value, name: &str) -> SocketAddr {
     let port = ready["smtp"][name].as_u64().unwrap_or_else(|| panic!("no {name} in {ready}"));
     SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
 }
 
 pub(crate) fn starttls_address(world: &World) -> SocketAddr {
-    port(world.daemon.ready(), "starttls_port")
+    address_of(world.daemon.ready(), "starttls_port")
 }
 
 fn tls_address(world: &World) -> SocketAddr {
-    port(world.daemon.ready(), "tls_port")
+    address_of(world.daemon.ready(), "tls_port")
 }
 
 pub(crate) fn auth_plain(key: &str, secret: &str) -> String {
@@ -34,7 +34,7 @@ fn good_auth(world: &World) -> String {
     auth_plain(&world.key, world.daemon.ready()["api_secret"].as_str().unwrap())
 }
 
-/// Inside TLS, logged in.
+/// Connects inside TLS and logs in.
 pub(crate) async fn log_in(world: &World) -> SmtpClient {
     let mut client = SmtpClient::connect_tls(tls_address(world)).await;
     assert_eq!(client.say(&good_auth(world)).await, "235 2.7.0 Authentication succeeded");
@@ -129,7 +129,7 @@ async fn a_key_without_rights_is_refused(world: World) {
 #[tokio::test]
 async fn an_address_sends_without_auth_where_the_operator_allows_it() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_SMTP_PLAIN_LISTEN", "127.0.0.1:0")]);
-    let plain = port(world.daemon.ready(), "plain_port");
+    let plain = address_of(world.daemon.ready(), "plain_port");
     let mut client = SmtpClient::connect(plain).await;
     let refused = client.say(&format!("MAIL FROM:<{FROM}>")).await;
     assert_eq!(refused, "530 5.7.0 No credential is bound to your address");
@@ -194,7 +194,7 @@ async fn dev_takes_its_ports_from_the_command_line_or_the_environment() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_SMTP_EXTRA_LISTEN", "127.0.0.1:0")]);
     let ready = world.daemon.ready();
     assert_eq!(ready["smtp"]["host"], "127.0.0.1");
-    SmtpClient::connect_starttls(port(ready, "extra_port")).await;
+    SmtpClient::connect_starttls(address_of(ready, "extra_port")).await;
     let taken = starttls_address(&world).port().to_string();
     let data_dir = world.folder.path().join("other");
     let output = postroad_testkit::daemon::command(program(), &[])

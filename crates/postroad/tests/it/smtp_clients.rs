@@ -12,8 +12,8 @@ use crate::world::{Engine, World};
 
 const RECIPIENTS: &str = "ann@example.com,bob@example.org";
 
-/// Parameters of a client script.
-struct Order<'a> {
+/// How a client sends.
+struct ClientOptions<'a> {
     port: String,
     listener: &'a str,
     mechanism: &'a str,
@@ -22,8 +22,8 @@ struct Order<'a> {
     ca_file: &'a str,
 }
 
-impl Order<'_> {
-    fn words(&self) -> [&str; 8] {
+impl ClientOptions<'_> {
+    fn arguments(&self) -> [&str; 8] {
         [
             "127.0.0.1",
             &self.port,
@@ -56,15 +56,15 @@ fn run(mut command: Command) {
     assert!(output.status.success(), "{program} failed:\n{said}");
 }
 
-/// Sends through every listener by every mechanism, and looks into the inbox.
-async fn sends_everywhere(client: fn(&Order<'_>) -> Command, subject: &str) {
+/// Sends with the client through every listener by every mechanism, and checks the inbox.
+async fn send_everywhere(client: fn(&ClientOptions<'_>) -> Command, subject: &str) {
     let world = World::start(Engine::Sqlite);
     let ready = world.daemon.ready();
     // Self-signed: its own authority.
     let ca_file = world.data_dir().join("dev-certificate.pem");
     for (listener, port) in [("starttls", "starttls_port"), ("tls", "tls_port")] {
         for mechanism in ["PLAIN", "LOGIN"] {
-            let order = Order {
+            let options = ClientOptions {
                 port: ready["smtp"][port].to_string(),
                 listener,
                 mechanism,
@@ -72,7 +72,7 @@ async fn sends_everywhere(client: fn(&Order<'_>) -> Command, subject: &str) {
                 secret: ready["api_secret"].as_str().unwrap(),
                 ca_file: ca_file.to_str().unwrap(),
             };
-            let command = client(&order);
+            let command = client(&options);
             tokio::task::spawn_blocking(move || run(command)).await.unwrap();
             for recipient in RECIPIENTS.split(',') {
                 let caught = wait_for(&world, recipient).await;
@@ -96,21 +96,28 @@ async fn sends_everywhere(client: fn(&Order<'_>) -> Command, subject: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn swaks_sends() {
-    let client = |order: &Order<'_>| {
+    let client = |options: &ClientOptions<'_>| {
         let mut swaks = Command::new("swaks");
-        let tls = if order.listener == "tls" { "--tls-on-connect" } else { "--tls" };
+        let tls = if options.listener == "tls" { "--tls-on-connect" } else { "--tls" };
         swaks
             .args([
                 "--server",
                 "127.0.0.1",
                 "--port",
-                &order.port,
+                &options.port,
                 tls,
                 "--tls-verify",
                 "--tls-ca-path",
-                order.ca_file,
+                options.ca_file,
             ])
-            .args(["--auth", order.mechanism, "--auth-user", order.key, "--auth-password", order.secret])
+            .args([
+                "--auth",
+                options.mechanism,
+                "--auth-user",
+                options.key,
+                "--auth-password",
+                options.secret,
+            ])
             .args([
                 "--from",
                 "shop@example.test",
@@ -122,27 +129,27 @@ async fn swaks_sends() {
             .args(["--body", "A text.\n.\n..and dots\n"]);
         swaks
     };
-    sends_everywhere(client, "Greetings of swaks").await;
+    send_everywhere(client, "Greetings of swaks").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn python_smtplib_sends() {
-    let client = |order: &Order<'_>| {
+    let client = |options: &ClientOptions<'_>| {
         let mut python = Command::new("python3");
-        python.arg(script("smtplib_send.py")).args(order.words());
+        python.arg(script("smtplib_send.py")).args(options.arguments());
         python
     };
-    sends_everywhere(client, "Grüße von smtplib").await;
+    send_everywhere(client, "Grüße von smtplib").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodemailer_sends() {
-    let client = |order: &Order<'_>| {
+    let client = |options: &ClientOptions<'_>| {
         let mut node = Command::new("node");
-        node.arg(script("nodemailer_send.js")).args(order.words());
+        node.arg(script("nodemailer_send.js")).args(options.arguments());
         node
     };
-    sends_everywhere(client, "Grüße von nodemailer").await;
+    send_everywhere(client, "Grüße von nodemailer").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -71,7 +71,7 @@ async fn the_largest_message_is_not_three_times_in_memory() {
     assert!(more < (25 << 10) * 3, "{more} KiB");
 }
 
-/// A line of the kernel's account of the process.
+/// Memory of the service as the kernel counts it: `VmRSS` now, `VmHWM` at the peak.
 fn memory_kib(world: &World, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();

@@ -10,7 +10,7 @@ use crate::world::{SEND, World, both_engines};
 const KEPT: i64 = 30;
 
 both_engines!(
-    a_draft_is_not_sent_and_nothing_is_before_the_first_version,
+    a_draft_is_not_sent_and_the_first_version_is_not_rolled_back,
     a_template_is_sent_by_its_id,
     a_change_of_an_older_version_is_refused,
     concurrent_changes_of_different_texts_are_all_kept,
@@ -23,7 +23,7 @@ fn draft(alias: &str) -> Value {
     json!({"alias": alias, "name": alias, "subject": "First", "plain_body": "x"})
 }
 
-async fn a_draft_is_not_sent_and_nothing_is_before_the_first_version(world: World) {
+async fn a_draft_is_not_sent_and_the_first_version_is_not_rolled_back(world: World) {
     done(&world, "create", draft("a")).await;
     let sent = world.call(SEND, &by_template(json!({"alias": "a"}))).await;
     assert_eq!(sent["data"]["code"], "TemplateNotPublished", "{sent}");
@@ -133,8 +133,8 @@ async fn thirty_versions_are_kept_with_the_published_and_the_previous_one(world:
     assert_eq!(world.expanded(sent).await["details"]["subject"], "First");
 }
 
-/// A layout, and a template that used it in its first version only.
-async fn template_that_left_its_layout(world: &World) {
+/// Creates a layout, and a template that uses it in its first version only.
+async fn create_template_that_left_its_layout(world: &World) {
     let layout =
         json!({"alias": "frame", "name": "Frame", "type": "layout", "html_body": "<p>{{ content }}</p>"});
     done(world, "create", layout).await;
@@ -155,7 +155,7 @@ async fn assert_publishing_fails(world: &World) {
 }
 
 async fn a_version_whose_layout_is_gone_is_not_published(world: World) {
-    template_that_left_its_layout(&world).await;
+    create_template_that_left_its_layout(&world).await;
     done(&world, "delete", json!({"alias": "frame"})).await;
     assert_publishing_fails(&world).await;
     let used = refused(&world, "update", json!({"alias": "a", "layout": "frame"})).await;
@@ -168,7 +168,7 @@ async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
     let url = database.url().to_owned();
     let one = World::start_on(Some(&url), Some(database), &[]);
     let other = World::start_on(Some(&url), None, &[]);
-    template_that_left_its_layout(&one).await;
+    create_template_that_left_its_layout(&one).await;
     // Now the other node has the layout in its cache, for two seconds.
     let framed = done(&other, "render", json!({"alias": "a", "version": 1, "model": {}})).await;
     assert_eq!(framed["subject"], "Framed");

@@ -23,6 +23,7 @@ pub(crate) async fn done(world: &World, action: &str, body: Value) -> Value {
     answer["data"].clone()
 }
 
+/// The `data` of a call that has to fail.
 pub(crate) async fn refused(world: &World, action: &str, body: Value) -> Value {
     let answer = call(world, action, body).await;
     assert_ne!(answer["status"], "success", "{action}: {answer}");
@@ -53,8 +54,8 @@ both_engines!(
     validate_reports_all_mistakes_together,
     validate_tries_the_sample_in_every_language,
     a_mail_by_template_has_its_texts_and_names_it,
-    a_key_repeats_the_same_template_call_only,
-    another_server_knows_nothing_of_it,
+    an_idempotency_key_repeats_only_the_same_template_call,
+    templates_of_another_server_are_as_if_they_did_not_exist,
     every_mail_is_wholly_of_one_version_while_versions_change,
     a_layout_surrounds_the_bodies_and_styles_are_inlined,
     a_diff_shows_what_changes_in_the_mail,
@@ -167,7 +168,7 @@ async fn mistakes_are_reported_with_part_line_and_column(world: World) {
 async fn mistakes_in_mjml_are_reported_with_line_and_column(world: World) {
     let body =
         |text: &str| format!("<mjml>\n<mj-body>{{# a\nnote #}}\n  {{{{ name }}}}{text}\n</mj-body>\n</mjml>");
-    // Behind tags of the template, which have another length in what the parser sees.
+    // The mistakes are behind template tags, which have another length in the text that the MJML parser sees.
     for (text, line, column) in [("<mj-section>", 5, 1), ("<mj-include path='x' />", 4, 14)] {
         let request = json!({"subject": "x", "format": "mjml", "html_body": body(text)});
         let found = done(&world, "validate", request).await;
@@ -182,13 +183,13 @@ async fn mistakes_in_styles_are_reported_with_line_and_column(world: World) {
     let html = "<style>\n  p { color: {{ colour }} }\n  td { color: 'red }\n</style><p>{{ name }}</p>";
     let mjml =
         "<mjml>\n<mj-head><mj-style>\n p { color: red\n</mj-style></mj-head><mj-body></mj-body></mjml>";
-    for (format, source, line, column, words) in [
+    for (format, source, line, column, message) in [
         ("html", html, 3, 15, "this is not valid CSS: a quoted text does not end on its line"),
         ("mjml", mjml, 3, 4, "this is not valid CSS: `{` without `}`"),
     ] {
         let request = json!({"subject": "x", "format": format, "html_body": source});
         let found = done(&world, "validate", request).await;
-        let error = json!({"part": "html_body", "line": line, "column": column, "message": words});
+        let error = json!({"part": "html_body", "line": line, "column": column, "message": message});
         assert_eq!((&found["valid"], &found["errors"]), (&json!(false), &json!([error])), "{source}");
     }
     // Without inlining, styles stay as they are.
@@ -326,7 +327,7 @@ async fn a_mail_by_template_has_its_texts_and_names_it(world: World) {
     .await;
 }
 
-async fn a_key_repeats_the_same_template_call_only(world: World) {
+async fn an_idempotency_key_repeats_only_the_same_template_call(world: World) {
     done(&world, "create", welcome()).await;
     let mut call = by_template(json!({"alias": "welcome", "model": {"name": "Ann", "total": 1}}));
     call["idempotency_key"] = json!("one");
@@ -337,7 +338,7 @@ async fn a_key_repeats_the_same_template_call_only(world: World) {
     assert_eq!(world.call(SEND, &call).await["data"]["code"], "IdempotencyConflict");
 }
 
-async fn another_server_knows_nothing_of_it(world: World) {
+async fn templates_of_another_server_are_as_if_they_did_not_exist(world: World) {
     let id = done(&world, "create", welcome()).await["id"].clone();
     world.admin(&["account", "create", "other"]);
     world.admin(&["server", "create", "other", "--account", "other"]);
@@ -371,7 +372,7 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
     done(&world, "update", second).await;
     let draft = world.call(SEND, &by_template(json!({"alias": "v", "model": {"n": 0}}))).await;
     let id = draft["data"]["messages"]["ann@example.com"]["id"].as_i64().unwrap();
-    assert_eq!(world.expanded(id).await["details"]["subject"], "one 0", "a draft sends nothing");
+    assert_eq!(world.expanded(id).await["details"]["subject"], "one 0", "a draft is not sent");
 
     let send = async |count: usize| {
         let mut ids = Vec::new();
@@ -380,13 +381,13 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         }
         ids
     };
-    // Both versions are sent at least once, and others beside the changes.
+    // Each change is followed by a send of its own, while other sends go on.
     let change = async {
         let mut ids = Vec::new();
         for _ in 0..6 {
             for (action, mark) in [("publish", "two 0"), ("rollback", "one 0")] {
                 done(&world, action, json!({"alias": "v"})).await;
-                // Whatever the other sends read before the change.
+                // It has the new version, whatever the other sends have read before.
                 let sent = send(1).await;
                 assert_eq!(world.expanded(sent[0]).await["details"]["subject"], mark, "after {action}");
                 ids.extend(sent);

@@ -9,6 +9,7 @@ use crate::world::{World, both_engines, envelope};
 const ACCOUNT: &str = "X-Account-API-Key";
 const OPERATOR: &str = "X-Operator-API-Key";
 
+/// Calls with the account's key or the operator's, as `header` names it.
 async fn call(world: &World, header: &str, name: &str, body: &Value) -> Value {
     let field = if header == ACCOUNT { "account_api_key" } else { "operator_api_key" };
     let key = world.daemon.ready()[field].as_str().expect("the ready line has it").to_owned();
@@ -69,7 +70,7 @@ async fn inviting_again_with_the_same_key_sends_no_second_mail(world: World) {
     assert!(first["data"]["link"].is_string() && again["data"]["link"].is_null(), "{first} {again}");
     let log = call(&world, ACCOUNT, "account/audit", &json!({"operation": "users/invite"})).await;
     assert_eq!(log["data"]["items"].as_array().unwrap().len(), 3, "none for a repetition: {log}");
-    // Of one that was taken back, nothing is left to answer with.
+    // After the invitation was revoked, a repetition cannot return it.
     let id = json!({ "id": first["data"]["id"], "account": account });
     assert_eq!(code(&call(&world, OPERATOR, "users/uninvite", &id).await), "success");
     assert_eq!(code(&call(&world, OPERATOR, "users/invite", &request).await), "InvitationNotFound");
@@ -119,7 +120,7 @@ async fn invitations_report_how_many_are_left(world: World) {
         assert_eq!((header("limit"), header("remaining")), (5, left), "{number}");
         assert!((1..=900).contains(&header("reset")), "{}", header("reset"));
     }
-    // The operator's are not limited.
+    // Invitations by the operator are not limited.
     let account = call(&world, ACCOUNT, "account/get", &json!({})).await["data"]["id"].clone();
     let operator = world.daemon.ready()["operator_api_key"].as_str().unwrap().to_owned();
     let request = json!({"account": account, "email": "bob@customer.example"});
@@ -217,7 +218,7 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
         (&json!("bob@customer.example"), &json!("admin"))
     );
     assert!(invited["data"]["link"].is_null(), "the link is for the address alone: {invited}");
-    // The mail went the way of every other one, and lands in the inbox.
+    // The mail is delivered like any other, here into the inbox.
     let caught = world.client.get("/dev/messages/wait?to=bob@customer.example&timeout=30").await.unwrap();
     assert_eq!(caught.json()["subject"], "Invitation");
     let raw = world.client.get(&format!("/dev/messages/{}/raw", caught.json()["id"])).await.unwrap();

@@ -58,7 +58,7 @@ impl StartedOn for World {
     }
 }
 
-/// On any free ports.
+/// Arguments of `postroad dev` on any free ports.
 pub(crate) const DEV: [&str; 12] = [
     "dev",
     "--json",
@@ -78,7 +78,7 @@ pub(crate) const RAW: &str = "/api/v1/send/raw";
 pub(crate) const MESSAGE: &str = "/api/v1/messages/message";
 pub(crate) const DELIVERIES: &str = "/api/v1/messages/deliveries";
 
-/// `POSTROAD_TEST_PROGRAM` names another build, such as an optimised one, whose speed is to be tested.
+/// The program to test. `POSTROAD_TEST_PROGRAM` names another build, such as an optimised one, whose speed is tested.
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let other = std::env::var_os("POSTROAD_TEST_PROGRAM");
@@ -92,6 +92,7 @@ pub(crate) fn is_optimised_build() -> bool {
     std::env::var_os("POSTROAD_TEST_PROGRAM").is_some() || !cfg!(debug_assertions)
 }
 
+/// A running `postroad dev`, with its data folder, its database, and a client that has its key.
 pub(crate) struct World {
     pub(crate) daemon: Daemon,
     pub(crate) client: Client,
@@ -162,7 +163,7 @@ impl World {
         }
     }
 
-    /// PostgreSQL's, to do what somebody with access to it could.
+    /// The PostgreSQL database, to change it as somebody with access could.
     pub(crate) fn database(&self) -> &Database {
         self.database.as_ref().expect("it runs on PostgreSQL")
     }
@@ -179,7 +180,7 @@ impl World {
         (self.client, self.key) = connect(&self.daemon);
     }
 
-    /// The same with some variables changed, from now on.
+    /// Like `restart`, with some variables changed from now on.
     pub(crate) fn restart_with(&mut self, envs: &[(&str, &str)]) {
         for (name, value) in envs {
             self.envs.retain(|(known, _)| known != name);
@@ -222,14 +223,14 @@ impl World {
         answer["data"].clone()
     }
 
-    /// Sends to one address and returns the id.
+    /// Sends and returns the id of the first message.
     pub(crate) async fn accepted_id(&self, body: &Value) -> i64 {
         let data = self.accepted(body).await;
         let messages = data["messages"].as_object().expect("a map");
         messages.values().next().expect("a message")["id"].as_i64().expect("an integer")
     }
 
-    /// Everything about a message.
+    /// A message with all expansions.
     pub(crate) async fn expanded(&self, id: i64) -> Value {
         let answer = self.call(MESSAGE, &json!({"id": id, "_expansions": true})).await;
         assert_eq!(answer["status"], "success", "{answer}");
@@ -242,7 +243,7 @@ impl World {
         answer["data"].clone()
     }
 
-    /// Waits until the message has this status; its deliveries.
+    /// Waits until the message has this status; returns its deliveries.
     pub(crate) async fn until_status(&self, id: i64, status: &str) -> Vec<Value> {
         self.until(id, status, |now, _| now == status).await
     }
@@ -276,7 +277,7 @@ impl World {
         .await;
     }
 
-    /// The events of a message from the store itself, as no entry point shows them yet. Stops the service.
+    /// Events of a message, or with the id 0 of the server itself, read from the store. Stops the service.
     pub(crate) async fn events_at_the_end(&mut self, id: i64) -> Vec<Event> {
         let store = self.stopped_store().await;
         let servers = store.list_servers().await.expect("the store can be read");
@@ -284,12 +285,12 @@ impl World {
         store.list_events(dev.id, MessageId(id)).await.expect("the store can be read")
     }
 
-    /// The store, once the service has let go of it.
+    /// Stops the service and opens its store.
     pub(crate) async fn stopped_store(&mut self) -> Store {
         self.stopped_store_as(Role::Tool, Arc::new(SystemClock)).await
     }
 
-    /// Likewise, as the node that stopped, under another clock.
+    /// Like `stopped_store`, as the node that stopped, and with another clock.
     pub(crate) async fn stopped_store_at(&mut self, clock: impl Clock + 'static) -> Store {
         let identity = std::fs::read_to_string(self.data_dir().join("node-id")).unwrap_or_default();
         self.stopped_store_as(Role::Node { identity: identity.trim().to_owned() }, Arc::new(clock)).await
@@ -328,7 +329,7 @@ impl World {
         serde_json::from_str(&out).unwrap_or_else(|e| panic!("postroad queue {args:?}: {e}: {out}"))
     }
 
-    /// The same for orders that are not carried out: what is said on standard output, and on standard error.
+    /// Runs a `queue` command that fails; returns its standard output and standard error.
     pub(crate) fn refused_queue(&self, args: &[&str]) -> (String, String) {
         let (success, out, err) = self.command_output("queue", args);
         assert!(!success, "postroad queue {args:?} succeeded: {out}");
@@ -359,7 +360,7 @@ impl World {
         )
     }
 
-    /// A new key of the dev server; returns its id and text.
+    /// Creates a key of the dev server; returns its id and text.
     pub(crate) fn new_key(&self, args: &[&str]) -> (i64, String) {
         let mut all = vec!["key", "create", "--server", "dev"];
         all.extend_from_slice(args);
@@ -383,12 +384,13 @@ fn connect(daemon: &Daemon) -> (Client, String) {
     (Client::new(&text("url")), text("api_key"))
 }
 
-/// The envelope of an answer: checks what every one of them has.
+/// The envelope of an answer that must be HTTP 200, checked.
 pub(crate) fn envelope(reply: &Reply) -> Value {
     assert_eq!(reply.status, 200, "{}", reply.text());
     checked_envelope(reply)
 }
 
+/// The envelope of an answer; checks what every envelope has.
 pub(crate) fn checked_envelope(reply: &Reply) -> Value {
     let answer = reply.json();
     let keys: Vec<&String> = answer.as_object().expect("an object").keys().collect();
@@ -399,7 +401,7 @@ pub(crate) fn checked_envelope(reply: &Reply) -> Value {
     answer
 }
 
-/// A send that is fine.
+/// A valid send.
 pub(crate) fn good() -> Value {
     json!({
         "to": ["someone@example.com"],

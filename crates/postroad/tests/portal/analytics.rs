@@ -61,7 +61,7 @@ async fn figures_are_filtered_by_what_a_person_clicks() {
 }
 
 #[tokio::test]
-async fn a_tag_with_a_comma_is_followed_and_recipient_domains_are_exported() {
+async fn a_tag_with_a_comma_can_be_clicked_and_recipient_domains_are_exported() {
     let site = Site::start();
     for (tag, to) in [("news, weekly", "ann@example.net"), ("news", "bob@example.org")] {
         let id = site.send(json!({ "tag": tag, "to": [to] })).await;

@@ -39,9 +39,9 @@ async fn a_scheduled_message_gets_another_time() {
     browser.until_text("Saved").await;
     let moment = browser.attribute("#waits time", "datetime").await.unwrap();
     assert_ne!(browser.run("return new Date().getTimezoneOffset()").await, 0, "the browser is not in UTC");
-    // A few minutes may have passed since the field was filled.
     let minute = |text: &str| text[..16].to_owned();
     let at = Timestamp::parse_rfc3339(&moment).unwrap();
+    // A few minutes may have passed since the field was filled.
     let now = SystemClock.now();
     let (earliest, latest) = (now.plus(Duration::from_mins(55)), now.plus(Duration::from_hours(1)));
     assert!(at >= earliest && at <= latest, "{moment} is not in an hour from {}", now.to_rfc3339());
@@ -91,15 +91,15 @@ async fn all_scheduled_messages_of_a_tag_get_another_time() {
     let listed = Timestamp::parse_rfc3339(&listed).unwrap().since(SystemClock.now());
     assert!(listed > Duration::from_hours(1) && listed < Duration::from_hours(3), "{listed:?}");
     browser.screenshot(&pictures().join("messages-rescheduled.png")).await;
-    let waits = async |id: i64| {
+    let time_to_send = async |id: i64| {
         browser.open(&site.path(&format!("/servers/{server}/messages/{id}"))).await;
         let moment = browser.attribute("#waits time", "datetime").await.unwrap();
         Timestamp::parse_rfc3339(&moment).unwrap().since(SystemClock.now())
     };
     for id in sale {
-        assert!(waits(id).await < Duration::from_hours(3));
+        assert!(time_to_send(id).await < Duration::from_hours(3));
     }
-    assert!(waits(other).await > Duration::from_hours(23), "another tag");
+    assert!(time_to_send(other).await > Duration::from_hours(23), "another tag");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     browser.click("form[action$='/suspend'] button").await;
     browser.until_text("unpaid").await;
     assert_eq!(site.get("/servers", &ada).await.status, 303);
-    // Her log has it all, for the operator too.
+    // The operator reads the audit log of her account.
     browser.open(&site.path(&format!("{base}/audit"))).await;
     browser.until_text("accounts/suspend").await;
     let log = browser.page_text().await;

@@ -39,15 +39,15 @@ async fn one_verified_domain_among_many_is_found() {
         let domain = json!({ "server": id, "name": format!("d{number}.example") });
         call(&site, "x-account-api-key", &account_key, "domains/create", &domain).await;
     }
-    let step = async || {
+    let is_step_done = async || {
         let page = site.get(&format!("/servers/{id}"), &cookie).await.text();
         let (before, _) = page.split_once("Verify a sending domain").unwrap();
         before.rsplit("<li").next().unwrap().contains("class=\"done\"")
     };
-    assert!(!step().await);
+    assert!(!is_step_done().await);
     let form = format!("/servers/{id}/domains/d50.example/set_verified");
     assert_eq!(site.submit(&form, &cookie, "verified=1").await.status, 303);
-    assert!(step().await);
+    assert!(is_step_done().await);
     let page = site.get(&format!("/servers/{id}/first_message"), &cookie).await.text();
     assert!(page.contains("hello@d50.example"), "{page}");
     let form = "name=deploy&scope=send";
@@ -126,7 +126,7 @@ async fn the_operator_sets_verification_and_tracking_of_a_domain() {
         "{}",
         refused.text()
     );
-    // Ended again; and nobody else sees or does it.
+    // The verification is ended again. An admin does not see the operator's section.
     assert_eq!(site.submit(&format!("{path}/set_verified"), &cookie, "").await.status, 303);
     let (_, admin) = join(&site, "admin", "admin").await;
     let page = site.get(&path, &admin).await.text();

@@ -19,7 +19,7 @@ async fn events_are_listed_and_filtered(site: Site) {
     let server = server_of(&browser).await;
     browser.press("gf").await;
     browser.until_text("Nothing happened yet").await;
-    // It comes by itself.
+    // A new event appears without a reload.
     let id = site.send(json!({ "subject": "It happened" })).await;
     site.until(id, "Sent").await;
     browser.until("#events .badge.good").await;

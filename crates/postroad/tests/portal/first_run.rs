@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::site::{Serving, Site, pictures, server_of};
 
-/// Everything together, the browser's own start included.
+/// Time limit of a whole first run, including the start of the browser.
 const FIRST_RUN_TIME_MAX: Duration = Duration::from_mins(1);
 const DOMAIN: &str = "shop.test";
 
@@ -147,7 +147,7 @@ async fn steps_done(browser: &Browser, overview: &str) -> usize {
     browser.count(".checklist .done").await
 }
 
-/// Publishes what the zone file says, and has it checked.
+/// Adds the domain, publishes the records of its zone file, and has them checked.
 async fn verify_domain(serving: &Serving, browser: &Browser, server: i64, dns: &DnsServer) {
     let domains = serving.path(&format!("/servers/{server}/domains"));
     browser.open(&domains).await;

@@ -19,8 +19,8 @@ async fn things_of_another_account_answer_as_absent_ones_on_postgres() {
     things_of_another_account_answer_as_absent_ones(Site::start_on_postgres()).await;
 }
 
-/// The owner of a second account that has a server.
-async fn rival(site: &Site) -> String {
+/// Creates a second account with a server and an owner; returns the owner's session cookie.
+async fn create_rival(site: &Site) -> String {
     let key = site.ready("operator_api_key");
     let by_operator = async |path: &str, body| call(site, "x-operator-api-key", &key, path, &body).await;
     let account = by_operator("accounts/create", json!({ "name": "rival" })).await["id"].clone();
@@ -51,7 +51,7 @@ async fn things_of_another_account_answer_as_absent_ones(site: Site) {
         })
         .collect();
     let before = site.get("/account/audit", &operator).await.text();
-    let cookie = rival(&site).await;
+    let cookie = create_rival(&site).await;
     let token = form_token(&site.get("/servers", &cookie).await);
     let mut calls = 0;
     for (kind, route, fields, whose) in ROUTES {

@@ -42,7 +42,7 @@ async fn forms_of_other_sites_and_other_sessions_change_nothing() {
 }
 
 #[tokio::test]
-async fn answers_forbid_framing_scripting_and_keeping() {
+async fn answers_forbid_framing_scripting_and_caching() {
     let site = Site::start();
     let names = pages::fill(&site).await;
     let cookie = site.cookie().await;
@@ -59,12 +59,12 @@ async fn answers_forbid_framing_scripting_and_keeping() {
             "{path}: {policy}"
         );
         assert!(!policy.contains("unsafe"), "{path}");
-        // So that going back shows the page of now, and no secret.
+        // Going back loads the page again, so an old secret is not shown.
         assert_eq!(reply.headers["cache-control"], "no-store", "{path}");
         assert_eq!(reply.headers["x-frame-options"], "DENY", "{path}");
         assert_eq!(reply.headers["x-content-type-options"], "nosniff", "{path}");
     }
-    // The session's cookie is for no script.
+    // Scripts cannot read the session cookie.
     let link = site.ready("sign_in_url");
     let reply = site.client.get(link.strip_prefix(&site.url).unwrap()).await.unwrap();
     let set = reply.headers["set-cookie"].to_str().unwrap();
@@ -78,7 +78,7 @@ async fn pages_cannot_be_framed_and_foreign_forms_change_nothing() {
     let reply = site.client.get("/sign_in").await.unwrap();
     let policy = reply.headers["content-security-policy"].to_str().unwrap();
     assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
-    // A page of another origin whose form sends itself.
+    // A page of another origin with a form for the portal.
     let form = format!(
         "data:text/html,<form method=post action='{}/servers'><input name=name value=stolen><input name=mode value=live>\
          <button>go</button></form>",
@@ -105,7 +105,7 @@ async fn two_clicks_send_a_form_once_and_back_repeats_nothing() {
         .await;
     browser.until_text("Copy the secret now").await;
     let secret = browser.text(".secret").await;
-    // The page with the secret is not kept: coming back to it asks, and shows no secret.
+    // The browser does not keep the page with the secret: going back shows no secret.
     browser.open(&list).await;
     browser.until(".rows tbody tr").await;
     assert_eq!(browser.count(".rows tbody tr").await, 1);
@@ -214,7 +214,7 @@ async fn two_clicks_create_one_and_going_back_creates_none() {
 }
 
 #[tokio::test]
-async fn nobody_sees_a_page_without_signing_in_or_a_server_of_another() {
+async fn pages_need_a_session_and_unknown_servers_are_not_found() {
     let site = Site::start();
     for path in ["/", "/servers", "/servers/1", "/servers/1/messages", "/servers/1/live", "/servers/1/keys"] {
         let reply = site.get(path, "postroad=wrong").await;
@@ -247,7 +247,7 @@ async fn a_key_form_sent_twice_makes_one_key() {
 }
 
 #[tokio::test]
-async fn a_key_form_makes_no_key_for_addresses_and_none_of_an_unknown_scope() {
+async fn a_key_form_refuses_the_address_scope_and_unknown_scopes() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let server = site.get("/", &cookie).await.headers["location"].to_str().unwrap().to_owned();

@@ -213,7 +213,8 @@ async fn requests_sessions_and_caught_mail_run_nothing() {
         browser.until(".rows tbody tr:nth-child(40)").await;
         check(&browser, &inbox).await;
         shows(&browser, &inbox, PAYLOADS).await;
-        // Each in one of the views; those of messages are the same, and have all payloads in all views.
+        // Each payload in one view only: the views of messages are the same, and the test above shows all payloads in all of
+        // them.
         let views = ["preview", "text", "headers", "source"];
         for ((payload, id), view) in PAYLOADS.iter().zip(&ids).zip(views.iter().cycle()) {
             let page = format!("{inbox}/{id}?view={view}");
@@ -236,7 +237,7 @@ async fn check_view(browser: &Browser, view: &str, what: &str) {
     check(browser, what).await;
 }
 
-/// Runs nothing, and has no element or attribute that could.
+/// Checks that no payload ran, and that the page has no element or attribute that could run one.
 pub(crate) async fn check(browser: &Browser, what: &str) {
     assert!(browser.run("return window.hit").await.is_null(), "{what} ran");
     let dangerous = "const bad = [];
@@ -252,7 +253,7 @@ pub(crate) async fn check(browser: &Browser, what: &str) {
     assert_eq!(browser.console().await, [""; 0], "{what}");
 }
 
-/// The page has each text as it is, apart from white space.
+/// Checks that the page shows each text as it is, apart from white space.
 pub(crate) async fn shows(browser: &Browser, what: &str, texts: impl IntoIterator<Item = impl AsRef<str>>) {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let page = words(&browser.page_text().await);
@@ -267,17 +268,17 @@ pub(crate) async fn open_details(browser: &Browser) {
         .await;
 }
 
-/// As the display name of an address.
+/// Quotes a text for the display name of an address.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// For fields that take nothing else.
+/// Only the ASCII characters of a text, for fields that accept no others.
 pub(crate) fn ascii(text: &str) -> String {
     text.chars().filter(char::is_ascii).collect()
 }
 
-/// As a part of a query.
+/// Percent-encodes a text for a query.
 pub(crate) fn in_query(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat()
 }

@@ -221,7 +221,7 @@ async fn records_in_the_dns_run_nothing() {
     let key = site.ready("api_key");
     for (number, payload) in PAYLOADS.iter().enumerate() {
         let domain = format!("d{number}.test");
-        // Publishes the records of a domain, whose owner may be anybody.
+        // The owner of a domain, who may be anybody, publishes these records.
         let create = json!({ "name": domain });
         let made = call(&site, "x-server-api-key", &key, "domains/create", &create).await;
         for record in made["records"].as_array().unwrap() {

@@ -18,7 +18,7 @@ async fn caught_mail_appears_with_its_links_and_codes() {
         "attachments": [{ "name": "terms.txt", "data": "aGVsbG8=" }],
     }))
     .await;
-    // By itself.
+    // It appears without a reload.
     browser.until_text("Your sign-in code").await;
     browser.screenshot(&pictures().join("inbox.png")).await;
     browser.click(".rows a").await;
@@ -71,7 +71,7 @@ async fn empty_lists_show_a_command_that_works() {
 }
 
 #[tokio::test]
-async fn an_inbox_of_more_than_a_page_can_be_leafed_through() {
+async fn an_inbox_that_is_longer_than_a_page_has_more_pages() {
     let site = Site::start();
     let mut last = 0;
     for number in 1..=101 {
@@ -146,7 +146,7 @@ async fn development_server_has_an_inbox_of_what_it_holds(site: Site) {
             }),
         )
         .await;
-    // By itself.
+    // It appears without a reload.
     browser.until_text("Your sign-in code").await;
     server.send(&site, json!({ "to": ["bob@example.net", "eve@example.net"], "subject": "For two" })).await;
     browser.until(".rows tbody tr:nth-child(3)").await;
@@ -193,7 +193,7 @@ async fn development_server_has_an_inbox_of_what_it_holds(site: Site) {
     assert!(site.get("/account/audit", &cookie).await.text().contains("messages/cancel_hold"));
     // A second click does no harm.
     assert_eq!(site.submit(&format!("{path}/clear"), &cookie, "").await.status, 303);
-    // The mail of tomorrow comes as that of today.
+    // New mail still appears without a reload.
     server.send(&site, json!({ "subject": "Tomorrow" })).await;
     browser.until_text("Tomorrow").await;
     assert_eq!(browser.console().await, [""; 0]);

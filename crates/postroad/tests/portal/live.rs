@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::roles::call;
 use crate::site::{Site, pictures, server_of};
 
-/// A mail host that delays all mail until the test lets it accept.
-fn delaying() -> (SmtpPeer, Arc<AtomicBool>) {
+/// Starts a mail host that delays all mail until the test sets the flag.
+fn start_delaying_host() -> (SmtpPeer, Arc<AtomicBool>) {
     let takes_mail = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&takes_mail);
     let script = Script::new().when(move |context| {
@@ -25,7 +25,7 @@ fn delaying() -> (SmtpPeer, Arc<AtomicBool>) {
 
 #[tokio::test]
 async fn an_open_detail_stays_open_when_the_page_updates_itself() {
-    let (peer, takes_mail) = delaying();
+    let (peer, takes_mail) = start_delaying_host();
     let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
     let id = site.send(json!({})).await;
     site.until(id, "SoftFail").await;
@@ -71,7 +71,7 @@ async fn an_update_waits_for_somebody_who_types() {
 }
 
 #[tokio::test]
-async fn records_of_a_domain_are_followed_after_copying_one() {
+async fn verification_of_a_domain_appears_by_itself_after_a_record_was_copied() {
     let site = Site::start();
     let key = site.ready("account_api_key");
     let domain = json!({ "name": "common.example" });
@@ -103,7 +103,7 @@ async fn pictures_of_a_preview_are_loaded_once() {
     let picture = [b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 20]].concat();
     let headers = vec![("content-type".to_owned(), "image/png".to_owned())];
     remote.answer("/p.png", CatcherAnswer::Full(200, headers, picture));
-    let (peer, takes_mail) = delaying();
+    let (peer, takes_mail) = start_delaying_host();
     let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
     let html = format!("<p>Hello</p><img src=\"{}\">", remote.url("/p.png"));
     let id = site.send(json!({ "html_body": html })).await;

@@ -51,7 +51,7 @@ async fn operator_keys_work_until_they_are_revoked() {
 }
 
 #[tokio::test]
-async fn a_person_is_renamed_signed_out_and_helped() {
+async fn a_person_is_renamed_signed_out_and_gets_a_reset_link() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let (id, session) = join(&site, "bob", "member").await;
@@ -186,7 +186,7 @@ async fn forms_warn_when_a_ceiling_is_near() {
         }
         let warning = format!("The account has {what}, the maximum.");
         assert!(reply.status == 200 && reply.text().contains(&warning), "{path}: {}", reply.text());
-        // Only the page that answers the form tells it.
+        // Only the page that answers the form shows the warning.
         assert!(!site.get("/servers", &cookie).await.text().contains("the maximum"));
     }
 }

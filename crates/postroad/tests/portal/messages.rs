@@ -51,6 +51,7 @@ async fn searches_are_suggested_and_kept(site: Site) {
     browser.fill("input[name=q]", "st").await;
     browser.until("#suggestions li").await;
     assert!(browser.text("#suggestions").await.contains("status:"));
+    // WebDriver's codes of keys: \u{e015} is the down arrow, \u{e007} Enter, \u{e00c} Escape.
     browser.press("\u{e015}\u{e007}").await;
     assert_eq!(browser.run("return document.querySelector('[name=q]').value").await, "status:");
     browser.until_text("status:Held").await;
@@ -63,7 +64,7 @@ async fn searches_are_suggested_and_kept(site: Site) {
     browser.click(".filters > form button").await;
     browser.until(".filters .chip a[aria-current]").await;
     assert!(!browser.page_text().await.contains("Keep this search"), "it is kept already");
-    // Of the person, not of the browser: another one has it too.
+    // The search is kept for the person: another browser shows it too.
     let other = site.browser().await;
     other.open(&site.path(&format!("/servers/{server}/messages"))).await;
     other.until(".filters .chip").await;
@@ -219,7 +220,7 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     browser.open(&format!("{list}?status=SoftFail")).await;
     browser.click("input[name=id]").await;
     browser.click("button[value=retry]").await;
-    // It may be on its way by itself at this moment.
+    // Its regular retry may be under way at this moment; then the text is "Done, but not for all".
     browser.until_text("Done").await;
     assert!(browser.url().await.contains("status=SoftFail"), "the list stays as it was");
     let (key, wanted) = (site.ready("api_key"), json!({ "id": delayed }));

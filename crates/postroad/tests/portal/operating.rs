@@ -126,7 +126,7 @@ async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     browser.fill("form.stack input[name=name]", "Second customer").await;
     browser.click("form.stack button").await;
     browser.until_text("Nobody has joined yet").await;
-    // Its ceilings, its end, and its return.
+    // The account's ceilings, its deletion and its restoration.
     browser.open(&site.path("/operator/accounts")).await;
     browser.click("tbody tr:last-child td a").await;
     browser.until_text("Name and ceilings").await;
@@ -187,8 +187,8 @@ async fn reports_of_receivers_are_shown_by_source() {
     let site = Site::start();
     site.send(json!({})).await;
     let host = return_path_host(&site).await;
-    mail_back(&site, &format!("dmarc-reports@{host}"), dmarc().as_bytes()).await;
-    mail_back(&site, &format!("tls-reports@{host}"), tls().as_bytes()).await;
+    mail_report(&site, &format!("dmarc-reports@{host}"), dmarc_report().as_bytes()).await;
+    mail_report(&site, &format!("tls-reports@{host}"), tls_report().as_bytes()).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let page = site.path(&format!("/servers/{server}/reports?domain=example.test&days=7"));
@@ -224,7 +224,7 @@ async fn return_path_host(site: &Site) -> String {
     panic!("nothing was caught");
 }
 
-fn dmarc() -> String {
+fn dmarc_report() -> String {
     let now = SystemClock.now().as_secs();
     let row = |address: &str, count: u32, verdict: &str| {
         format!(
@@ -243,7 +243,7 @@ fn dmarc() -> String {
     )
 }
 
-fn tls() -> String {
+fn tls_report() -> String {
     let now = SystemClock.now();
     let day = Duration::from_hours(24);
     json!({
@@ -259,8 +259,8 @@ fn tls() -> String {
     .to_string()
 }
 
-/// Gzipped, as receivers send them.
-async fn mail_back(site: &Site, to: &str, file: &[u8]) {
+/// Mails a report to the installation, gzipped as receivers send it.
+async fn mail_report(site: &Site, to: &str, file: &[u8]) {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(file).unwrap();
     let packed = BASE64_STANDARD.encode(encoder.finish().unwrap());
@@ -323,7 +323,7 @@ async fn a_list_of_addresses_is_suppressed_and_wrong_lines_are_named() {
         text.contains("Line 2:") && text.contains("ann@example.net") && text.contains("bob@example.net"),
         "{text}"
     );
-    // The form is open, with what was typed.
+    // The form is still open.
     browser.fill("textarea[name=csv]", "address,reason\neve@example.net,complaint").await;
     browser.click("form[action$='/import'] button").await;
     browser.until_text("every line was taken").await;
@@ -377,7 +377,7 @@ async fn nodes_and_certificates(database: Option<Database>) {
     browser.until_text("The TLS certificate of").await;
     browser.open(&site.path("/operator")).await;
     browser.until(".problem time").await;
-    // A renewal that went wrong, and one that went well.
+    // A renewal without the new key fails; then the key is written too.
     let good = TestCertificate::good_until(&["localhost"], in_days(80));
     write(&good, false);
     site.hang_up();

@@ -170,10 +170,10 @@ pub(crate) fn path_of(names: &HashMap<&'static str, String>, route: &str, query:
     if query.is_empty() { path } else { format!("{path}?{}", roles::filled(names, query)) }
 }
 
-/// Makes one of everything that the pages show.
+/// Creates one of everything that the pages show; returns ids and tokens by their name in braces.
 pub(crate) async fn fill(site: &Site) -> HashMap<&'static str, String> {
     let cookie = site.cookie().await;
-    // The first that is caught is the first of the inbox.
+    // Sent first, so that it has the id 1 in the inbox.
     let html = "<html><body><h1>Thank you</h1><p>Your order <b>1234</b> is on its way.</p>\
                 <a href=\"https://shop.example/orders/1234\">Follow it</a></body></html>";
     let receipt = site

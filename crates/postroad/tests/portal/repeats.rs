@@ -43,8 +43,9 @@ async fn no_form_creates_or_sends_more_when_it_is_sent_again() {
     let names = pages::fill(&site).await;
     let cookie = site.cookie().await;
     // Without the check-up, which takes long.
-    let forms = PAGES.iter().filter(|(name, _, _, _)| *name != "doctor");
-    let all: Vec<String> = forms.map(|(_, route, query, _)| pages::path_of(&names, route, query)).collect();
+    let searched = PAGES.iter().filter(|(name, _, _, _)| *name != "doctor");
+    let all: Vec<String> =
+        searched.map(|(_, route, query, _)| pages::path_of(&names, route, query)).collect();
     let lists = PAGES.iter().filter(|(name, _, _, _)| COUNTED.contains(name));
     let lists: Vec<String> = lists.map(|(_, route, query, _)| pages::path_of(&names, route, query)).collect();
     assert_eq!(lists.len(), COUNTED.len());
@@ -105,7 +106,7 @@ async fn a_form_that_is_sent_twice_sends_one_message() {
 }
 
 #[tokio::test]
-async fn a_test_in_another_language_is_another_message() {
+async fn a_test_send_in_another_language_is_another_message() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let server = site.server_path(&cookie).await;
@@ -127,11 +128,11 @@ async fn a_test_in_another_language_is_another_message() {
     }
 }
 
-/// Fields of a form: hidden fields as the page has them, and the fields of the example.
-async fn whole_form(site: &Site, cookie: &str, lists: &[String], path: &str, fields: &str) -> String {
+/// Fields of a form: hidden fields as the first page with this form has them, and the fields of the example.
+async fn whole_form(site: &Site, cookie: &str, pages: &[String], path: &str, fields: &str) -> String {
     let mut all: HashMap<String, String> = HashMap::new();
-    for list in lists {
-        let html = site.get(list, cookie).await.text();
+    for page in pages {
+        let html = site.get(page, cookie).await.text();
         let form = forms(&html).into_iter().find(|form| {
             attribute(form.split('>').next().unwrap(), "action").is_some_and(|action| action == path)
         });
@@ -301,7 +302,7 @@ async fn settings_of_two_people_do_not_overwrite_each_other() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_edited_keeps_its_end() {
+async fn a_key_that_is_edited_keeps_its_expiry() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let server = site.server_path(&cookie).await;

@@ -22,7 +22,7 @@ async fn each_person_reads_and_does_what_the_role_allows_on_postgres() {
 async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
     let operator = site.cookie().await;
     let names = fill(&site, &operator).await;
-    // Nobody is signed in: everything but the pages for strangers leads to the form for it.
+    // Without a session, every route that is not for anybody leads to the sign-in form.
     for (kind, route, fields, whose) in ROUTES {
         let reply = ask(&site, *kind, &filled(&names, route), &filled(&names, fields), "", "").await;
         let leads_to_sign_in = reply.status == 303 && location(&reply).starts_with("/sign_in");
@@ -74,7 +74,7 @@ fn forms(page: &str) -> Vec<String> {
     with_button.filter_map(action).collect()
 }
 
-/// The least person who may send a form; `None` for anybody.
+/// The lowest role that may send a form; `None` if everybody may.
 fn least_for(action: &str) -> Option<Person> {
     let fits = |route: &str| {
         let route = route.replace("example.org", "{name}");
@@ -119,12 +119,12 @@ fn location(reply: &Reply) -> String {
     reply.headers.get("location").map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
 }
 
-/// A text with the values of the names in braces.
+/// Replaces the names in braces by their values.
 pub(crate) fn filled(names: &HashMap<&'static str, String>, text: &str) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
-/// Makes one of everything that the routes are about.
+/// Creates one of everything that the routes need; returns ids by their name in braces.
 pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     let start = site.get("/", operator).await;
     let server = location(&start).strip_prefix("/servers/").unwrap().to_owned();
@@ -199,7 +199,7 @@ pub(crate) async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
     let email = format!("{name}@example.com");
     let account = call(site, "x-account-api-key", &key, "account/get", &json!({})).await["id"].clone();
     let wanted = json!({ "account": account, "email": email, "role": role, "mail": false });
-    // A key of the account makes no owners.
+    // An account key cannot invite owners.
     let operator_key = site.ready("operator_api_key");
     let invited = call(site, "x-operator-api-key", &operator_key, "users/invite", &wanted).await;
     let link = invited["link"].as_str().unwrap().to_owned();
@@ -216,15 +216,15 @@ pub(crate) async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
 
 #[tokio::test]
 async fn a_gate_of_the_operator_is_not_lifted_by_an_admin_on_sqlite() {
-    keep_gate(Site::start()).await;
+    admin_cannot_lift_a_gate_of_the_operator(Site::start()).await;
 }
 
 #[tokio::test]
 async fn a_gate_of_the_operator_is_not_lifted_by_an_admin_on_postgres() {
-    keep_gate(Site::start_on_postgres()).await;
+    admin_cannot_lift_a_gate_of_the_operator(Site::start_on_postgres()).await;
 }
 
-async fn keep_gate(site: Site) {
+async fn admin_cannot_lift_a_gate_of_the_operator(site: Site) {
     let operator = site.cookie().await;
     let start = site.get("/", &operator).await;
     let server = start.headers["location"].to_str().unwrap().to_owned();

@@ -52,7 +52,7 @@ fn cookie(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn every_form_is_refused_from_elsewhere_without_a_token_and_with_that_of_another_session() {
+async fn forms_are_refused_from_other_origins_without_a_token_and_with_another_sessions_token() {
     let served = Served::start().await;
     let other = served.sign_in().await;
     let token = form_token(&served.get("/servers").await);

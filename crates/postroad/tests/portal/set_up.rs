@@ -42,5 +42,8 @@ async fn first_person_sets_up_signs_out_and_in_again() {
     browser.fill("input[name=password]", "a road of seven posts").await;
     browser.click("form button").await;
     browser.until("nav.side").await;
-    assert!(browser.url().await.ends_with("/servers?after=1"), "it goes on where it was asked for");
+    assert!(
+        browser.url().await.ends_with("/servers?after=1"),
+        "signing in leads to the page that was opened"
+    );
 }

@@ -69,7 +69,7 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
     let log = browser.page_text().await;
     assert!(log.matches("domains/share").count() == 2 && log.contains("domain link shared.test"), "{log}");
     assert!(!log.contains(path.strip_prefix("/dns/").unwrap()), "its secret is not in the log");
-    // Not after the domain is gone.
+    // The links stop working when the domain is deleted.
     browser.open(&site.path(&format!("/servers/{server}/domains/shared.test"))).await;
     browser.click("form[action$='/delete'] button").await;
     browser.accept_question().await;
@@ -98,7 +98,7 @@ async fn inspector_shows_what_webhooks_post() {
     assert!(text.contains("webhook-signature") && text.contains("Look at me"), "{text}");
     browser.screenshot(&pictures().join("inspector.png")).await;
     assert_eq!(browser.console().await, [""; 0]);
-    // Others cannot find it, and nothing but the page of its server shows it.
+    // It answers with the status that the query asks for. Unknown addresses and huge bodies are not found.
     let path = address.strip_prefix(&site.url).unwrap();
     let reply = site.post(&format!("{path}?status=503"), &[], "a=1").await;
     assert_eq!(reply.status, 503);
@@ -112,7 +112,7 @@ async fn inspector_shows_what_webhooks_post() {
 }
 
 #[tokio::test]
-async fn key_of_an_authenticator_app_is_a_picture_too() {
+async fn key_of_an_authenticator_app_is_shown_as_a_qr_code_too() {
     let site = Site::start();
     let browser = site.browser().await;
     browser.open(&site.path("/account/you")).await;

@@ -48,22 +48,23 @@ impl Site {
         Self { client: Client::new(&url), url, daemon, _folder: folder, _database: database }
     }
 
+    /// A field of the ready line.
     pub(crate) fn ready(&self, name: &str) -> String {
         self.daemon.ready()[name].as_str().unwrap().to_owned()
     }
 
-    /// Where mail that comes back is taken.
+    /// Address of the bounce listener.
     pub(crate) fn bounce_address(&self) -> SocketAddr {
         let port = self.daemon.ready()["smtp"]["bounce_port"].as_u64().unwrap();
         SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
     }
 
-    /// Where programs submit mail, with STARTTLS.
+    /// Port for submission with STARTTLS.
     pub(crate) fn ready_smtp_port(&self) -> u64 {
         self.daemon.ready()["smtp"]["starttls_port"].as_u64().unwrap()
     }
 
-    /// Has it load its certificate again.
+    /// Sends SIGHUP: the service loads its certificate again.
     pub(crate) fn hang_up(&self) {
         self.daemon.signal("HUP");
     }
@@ -126,7 +127,7 @@ impl Site {
     }
 
     pub(crate) async fn get(&self, path: &str, cookie: &str) -> Reply {
-        self.client.request(Method::GET, path, &[("cookie", cookie)], bytes()).await.unwrap()
+        self.client.request(Method::GET, path, &[("cookie", cookie)], no_body()).await.unwrap()
     }
 
     /// Sends a form of a signed-in person.
@@ -224,7 +225,7 @@ pub(crate) fn hidden(page: &str, name: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
-fn bytes() -> postroad_testkit::http::Bytes {
+fn no_body() -> postroad_testkit::http::Bytes {
     postroad_testkit::http::Bytes::new()
 }
 
@@ -235,7 +236,7 @@ pub(crate) fn form_token(page: &Reply) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
-/// The number at the end of the first server's path.
+/// Id of the server whose page is open in the browser.
 pub(crate) async fn server_of(browser: &Browser) -> i64 {
     let url = browser.url().await;
     url.rsplit_once("/servers/").unwrap().1.split(['/', '?']).next().unwrap().parse().unwrap()

@@ -6,7 +6,7 @@ use crate::roles::call;
 use crate::site::{Site, pictures, server_of};
 
 #[tokio::test]
-async fn suppressions_are_filtered_by_reason_and_day_and_exported_so() {
+async fn page_and_export_of_suppressions_are_filtered_by_reason_and_day() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let list = format!("{}/suppressions", site.server_path(&cookie).await);
@@ -95,7 +95,7 @@ async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_remo
         Some("2090-01-31T00:00:00.000Z"),
         "to the end of the day"
     );
-    // An import for a time.
+    // An import with another reason.
     browser.click("main > details summary").await;
     browser.fill("textarea[name=csv]", "bob@example.net\neve@example.net").await;
     browser.run("document.querySelector(\"form[action$='/import'] [name=reason]\").value = 'unsubscribe'; return 1").await;
@@ -111,7 +111,7 @@ async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_remo
     browser.until_text("Removed").await;
     let text = browser.text("#list").await;
     assert!(!text.contains("ann@") && !text.contains("bob@") && text.contains("eve@example.net"), "{text}");
-    // The button of a row takes that one alone.
+    // The button of a row removes that address alone.
     browser.click("#list td button").await;
     browser.accept_question().await;
     browser.until_text("Nobody is suppressed").await;

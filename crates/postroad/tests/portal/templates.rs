@@ -36,7 +36,7 @@ async fn texts_are_previewed_without_being_saved() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     browser.open(&site.path(&format!("/servers/{server}/templates/new"))).await;
-    assert!(browser.has("input[name=inline_css][checked]").await, "as the API does");
+    assert!(browser.has("input[name=inline_css][checked]").await, "on by default, as in the API");
     browser.fill("input[name=name]", "Bill").await;
     browser.fill("textarea[name=html_body]", "<p style=\"color: red\">Dear {{ name }}</p>").await;
     browser.fill("textarea[name=sample_model]", "{ \"name\": \"Ann\", \"code\": 1 }").await;
@@ -66,7 +66,7 @@ async fn texts_are_previewed_without_being_saved() {
     assert!(shown.contains("<p>Dear Ann</p>"), "{shown}");
     let wrong = preview("new", "name=x&html_body=%7B%7B+name&subject=y").await;
     assert!(wrong.contains("cannot be rendered"), "{wrong}");
-    // After a check, no older text stands beside the form.
+    // After a check, the preview of the saved version is not shown.
     browser.open(&site.path(&format!("/servers/{server}/templates/{id}"))).await;
     browser.click("button[formaction$='/check']").await;
     browser.until_text("No mistakes").await;

@@ -16,7 +16,7 @@ use crate::site::{Serving, Site, pictures, server_of};
 const PHONE: u32 = 390;
 
 #[tokio::test]
-async fn every_page_is_legible_in_every_way() {
+async fn every_page_is_legible_in_light_dark_and_on_a_phone() {
     let site = Site::start();
     let names = pages::fill(&site).await;
     let mut tour = Tour::start(site.browser().await);
@@ -64,7 +64,7 @@ async fn every_page_is_legible_in_every_way() {
 }
 
 #[tokio::test]
-async fn pages_for_people_who_are_not_signed_in_are_legible_in_every_way() {
+async fn pages_without_a_session_are_legible_in_light_dark_and_on_a_phone() {
     let serving = Serving::start("");
     let mut tour = Tour::start(Browser::start().await);
     tour.open("set-up", &serving.set_up_link, "You become the owner").await;
@@ -123,7 +123,7 @@ async fn use_authenticator_app(site: &Site, browser: &Browser) {
     browser.until_text("Keep these recovery codes").await;
 }
 
-/// Looks at pages in every way, and collects what is wrong with them.
+/// Looks at pages in light, in dark and on a phone, and collects what is wrong with them.
 struct Tour {
     browser: Browser,
     axe: String,
@@ -145,7 +145,7 @@ impl Tour {
         self.look(name).await;
     }
 
-    /// The page that is open.
+    /// Checks the page that is open.
     async fn look(&mut self, name: &str) {
         let browser = &self.browser;
         for (way, is_dark, width) in [("light", false, 1280), ("dark", true, 1280), ("phone", false, PHONE)] {
@@ -163,7 +163,7 @@ impl Tour {
             let is_wide =
                 "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
             if browser.run(is_wide).await != false {
-                self.faults.push(format!("{name} {way} has to be moved sideways"));
+                self.faults.push(format!("{name} {way} has to be scrolled sideways"));
             }
         }
         browser.set_dark(false).await;
@@ -181,7 +181,7 @@ impl Tour {
 }
 
 #[tokio::test]
-async fn pages_follow_what_happens_and_keys_open_them() {
+async fn pages_update_themselves_and_keyboard_shortcuts_open_them() {
     let site = Site::start();
     let browser = site.browser().await;
     browser.press("gm").await;
@@ -193,7 +193,7 @@ async fn pages_follow_what_happens_and_keys_open_them() {
 }
 
 #[tokio::test]
-async fn a_page_that_nobody_sees_has_no_stream() {
+async fn a_hidden_page_closes_its_event_stream() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
@@ -299,7 +299,7 @@ async fn a_template_is_written_mended_published_and_sent() {
     browser.click("form[action$='/send_test'] button").await;
     browser.until_text("Hello Ann").await;
     browser.until_text("Delivered").await;
-    // The form with a mistake was answered so.
+    // The form with a mistake was answered with 422.
     let log: Vec<String> =
         browser.console().await.into_iter().filter(|line| !line.contains("status of 422")).collect();
     assert_eq!(log, [""; 0]);

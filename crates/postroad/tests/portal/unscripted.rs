@@ -9,7 +9,7 @@ use crate::routes::{Kind, ROUTES, without_names};
 use crate::site::{Serving, Site, server_of};
 
 #[tokio::test]
-async fn every_page_is_read_without_javascript() {
+async fn every_page_works_without_javascript() {
     let site = Site::start();
     let names = pages::fill(&site).await;
     let (person, stranger) = (site.browser().await, Browser::start().await);

@@ -27,7 +27,7 @@ async fn attempts_are_filtered_and_settings_changed(site: Site) {
     let hook = call(&site, "x-server-api-key", &key, "webhooks/create", &new).await["id"].clone();
     let cookie = site.cookie().await;
     let path = format!("{}/webhooks/{hook}", site.server_path(&cookie).await);
-    // One that is not taken, one that is.
+    // The receiver refuses the first sample and accepts the second.
     site.submit(&format!("{path}/test"), &cookie, "event=message.bounced").await;
     receiver.answer("/hook", CatcherAnswer::Status(200));
     site.submit(&format!("{path}/test"), &cookie, "event=message.opened").await;
@@ -63,7 +63,7 @@ async fn attempts_are_filtered_and_settings_changed(site: Site) {
         let replayed = site.submit(&format!("{path}/replay"), &cookie, &format!("event={id}")).await;
         assert_eq!(replayed.status, status, "{id}: {}", replayed.text());
     }
-    // Another format; and not against somebody else's change.
+    // Another format. The same form, whose version is now old, is refused.
     let page = site.get(&path, &cookie).await.text();
     let version = hidden(&page, "version");
     let url = receiver.url("/hook").replace(':', "%3A").replace('/', "%2F");

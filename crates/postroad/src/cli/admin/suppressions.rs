@@ -58,7 +58,7 @@ pub(crate) enum SuppressionCommand {
         /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
-        // The part of the file that this command carries.
+        // Lines of the file that this command carries; a long file is sent as several commands.
         #[arg(skip)]
         items: Vec<SuppressionRequest>,
     },
@@ -69,7 +69,7 @@ pub(crate) enum SuppressionCommand {
         /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
-        // The page that this command requests: `next` of the previous one.
+        // Cursor of the page to export: `next` of the previous page; none for the first.
         #[arg(skip)]
         after: Option<String>,
     },

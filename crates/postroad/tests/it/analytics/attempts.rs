@@ -22,9 +22,9 @@ fn sums(answer: &Value, dimensions: [&str; 2], metric: &str) -> Vec<(Value, Valu
     sums
 }
 
-both_engines!(why_a_receiver_refuses_is_one_question);
+both_engines!(refusals_are_counted_by_bounce_class_and_source_address);
 
-async fn why_a_receiver_refuses_is_one_question(engine: Engine) {
+async fn refusals_are_counted_by_bounce_class_and_source_address(engine: Engine) {
     let outside = Outside::new();
     outside.dns.mx("corp.example", 10, "x.olc.protection.outlook.com");
     let script = Script::new().first(2, Stage::RcptTo, Answer::reply("550 5.1.1 no such user"));

@@ -5,15 +5,15 @@ use postroad_testkit::http::Method;
 use serde_json::{Value, json};
 
 use super::{MESSAGE, SUMMARY, TIMESERIES, call_analytics, until_counted};
-use crate::returns::{mail_back, notification, sent};
-use crate::tracking::{Got, delivered, fetch, look, paths_in, read_on, until_activity};
+use crate::returns::{mail_back, notification, send_and_catch};
+use crate::tracking::{ReceivedMail, delivered, fetch, look, paths_in, read_on, until_activity};
 use crate::world::{World, both_engines, good_but};
 
 const HTML: &str =
     "<body><a href='https://example.com/offer'>1</a><a href='https://example.com/terms'>2</a></body>";
 const SCANNER: (&str, &str) = ("User-Agent", "python-requests/2.31.0");
 
-/// Those that happen here; everything else stays 0.
+/// Metrics that are compared, in the order of the numbers below.
 const METRICS: [&str; 13] = [
     "accepted",
     "sent",
@@ -29,7 +29,9 @@ const METRICS: [&str; 13] = [
     "clicked",
     "unique_clicked",
 ];
+/// Numbers without bots.
 const PEOPLE: [u64; 13] = [3, 3, 0, 0, 1, 0, 0, 0, 1, 2, 1, 3, 1];
+/// Numbers with bots.
 const EVERYBODY: [u64; 13] = [3, 3, 0, 0, 1, 0, 0, 0, 1, 4, 2, 5, 2];
 
 fn newsletter(to: &str) -> Value {
@@ -39,14 +41,14 @@ fn newsletter(to: &str) -> Value {
     }))
 }
 
-async fn scan(world: &World, got: &Got) {
+async fn scan(world: &World, got: &ReceivedMail) {
     for path in [&got.paths("/o/")[0], &got.paths("/c/")[0]] {
         fetch(world, Method::GET, path, &[SCANNER]).await;
     }
 }
 
-/// Twice opened, three clicks on two links, unsubscribed; and scanned.
-async fn read_and_leave(world: &World, got: &Got) {
+/// Opens twice, clicks three times on two links, and unsubscribes; a scanner visits first.
+async fn read_and_leave(world: &World, got: &ReceivedMail) {
     let (pixel, links) = (got.paths("/o/").remove(0), got.paths("/c/"));
     scan(world, got).await;
     for path in [&pixel, &links[0], &links[0], &links[1], &pixel] {
@@ -54,7 +56,7 @@ async fn read_and_leave(world: &World, got: &Got) {
     }
     let path = paths_in(&String::from_utf8_lossy(&got.raw), "/u/").remove(0);
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    // Twice is once.
+    // The second request changes nothing.
     for _ in 0..2 {
         let body = "List-Unsubscribe=One-Click".into();
         let reply = world.client.request(Method::POST, &path, &form, body).await.expect("the server answers");
@@ -86,7 +88,7 @@ both_engines!(numbers_agree_with_what_readers_did);
 async fn numbers_agree_with_what_readers_did(world: World) {
     let read = delivered(&world, &newsletter("reader@example.net")).await;
     let scanned = delivered(&world, &newsletter("scanned@example.net")).await;
-    let bounced = sent(&world, "gone@example.net").await;
+    let bounced = send_and_catch(&world, "gone@example.net").await;
     let text = notification("gone@example.net", "failed", "5.1.1", "550 5.1.1 User unknown");
     assert_eq!(mail_back(&world, &bounced.return_path, &text).await, "250 2.0.0 OK");
     read_on().await;
@@ -94,7 +96,7 @@ async fn numbers_agree_with_what_readers_did(world: World) {
     read_and_leave(&world, &read).await;
     until_activity(&world, scanned.id, 1, 1).await;
 
-    // Scans and readers are counted apart, in any order.
+    // Visits of scanners and readers are counted in any order, so wait for all.
     until_counted(&world, METRICS[11], PEOPLE[11]).await;
     until_counted(&world, METRICS[12], PEOPLE[12]).await;
     let summary = until_counted(&world, "unsubscribed", 1).await;

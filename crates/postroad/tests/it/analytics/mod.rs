@@ -16,7 +16,7 @@ pub(crate) const TIMESERIES: &str = "/api/v1/analytics/timeseries";
 pub(crate) const TOP: &str = "/api/v1/analytics/top";
 pub(crate) const MESSAGE: &str = "/api/v1/analytics/message";
 
-/// The payload of a success.
+/// Calls an endpoint, which succeeds; returns its data.
 pub(crate) async fn call_analytics(world: &World, path: &str, body: &Value) -> Value {
     let answer = world.call(path, body).await;
     assert_eq!(answer["status"], "success", "{answer:#}");

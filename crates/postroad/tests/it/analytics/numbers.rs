@@ -11,8 +11,9 @@ fn mail(to: &str, tag: &str) -> Value {
     good_but(json!({"to": [to], "tag": tag}))
 }
 
-/// Two sent to Google's hosts, one deferred first; one refused, one held for it; a test and a simulated one.
-async fn some_of_each(world: &World) -> i64 {
+/// Sends two messages to Google's host, one that is refused, one that is held because of that, a simulated one and a test.
+/// Returns the id of the first, which is deferred once.
+async fn send_some_of_each(world: &World) -> i64 {
     let deferred = world.accepted_id(&mail("bob@corp.example", "news")).await;
     world.until_status(deferred, "Sent").await;
     let sent = world.accepted_id(&mail("ann@corp.example", "welcome")).await;
@@ -27,7 +28,8 @@ async fn some_of_each(world: &World) -> i64 {
     deferred
 }
 
-fn outside() -> (Outside, Vec<postroad_testkit::SmtpPeer>) {
+/// Starts a host of Google that defers the first recipient, and a host that refuses all.
+fn start_receivers() -> (Outside, Vec<postroad_testkit::SmtpPeer>) {
     let outside = Outside::new();
     outside.dns.mx("corp.example", 10, "aspmx.l.google.com");
     let deferral = Answer::reply("451 4.3.0 later");
@@ -40,9 +42,9 @@ fn outside() -> (Outside, Vec<postroad_testkit::SmtpPeer>) {
 both_engines!(numbers_are_those_of_the_mail, numbers_survive_a_crash, a_server_sees_its_own_numbers_only);
 
 async fn numbers_are_those_of_the_mail(engine: Engine) {
-    let (outside, _peers) = outside();
+    let (outside, _peers) = start_receivers();
     let world = outside.start(engine, &[]);
-    let deferred = some_of_each(&world).await;
+    let deferred = send_some_of_each(&world).await;
     let summary = until_counted(&world, "held", 1).await;
     let expected = json!({
         "accepted": 4, "sent": 2, "soft_fail": 1, "hard_fail": 1, "bounced": 0, "held": 1, "complained": 0,
@@ -80,7 +82,7 @@ async fn numbers_are_those_of_the_mail(engine: Engine) {
             (series["recipient_provider"].as_str().unwrap(), sum("accepted"), sum("sent"))
         })
         .collect();
-    // Whose hosts they are is found with the first lookup: what is counted before has no provider yet.
+    // The provider is known after the first look-up of the hosts: what is counted before has none yet.
     assert_eq!(sums.iter().map(|(.., sent)| sent).sum::<u64>(), 2, "{sums:?}");
     assert!(sums.iter().any(|(provider, _, sent)| *provider == "google" && *sent >= 1), "{sums:?}");
 
@@ -110,7 +112,7 @@ async fn numbers_are_those_of_the_mail(engine: Engine) {
 }
 
 async fn numbers_survive_a_crash(engine: Engine) {
-    let (outside, _peers) = outside();
+    let (outside, _peers) = start_receivers();
     let mut world = outside.start(engine, &[]);
     for number in 0..5 {
         let id = world.accepted_id(&mail(&format!("u{number}@corp.example"), "welcome")).await;

@@ -15,13 +15,13 @@ async fn problems(world: &World, path: &str, body: Value) -> Vec<(String, String
     errors.iter().map(|error| (text(&error["pointer"]), text(&error["message"]))).collect()
 }
 
-async fn at(world: &World, path: &str, body: Value) -> Vec<String> {
+async fn pointers(world: &World, path: &str, body: Value) -> Vec<String> {
     problems(world, path, body).await.into_iter().map(|(pointer, _)| pointer).collect()
 }
 
-both_engines!(points_are_the_steps_of_the_zone, questions_that_make_no_sense_are_refused);
+both_engines!(points_follow_the_time_zone, invalid_parameters_are_refused);
 
-async fn points_are_the_steps_of_the_zone(world: World) {
+async fn points_follow_the_time_zone(world: World) {
     world.accepted(&good()).await;
     until_counted(&world, "accepted", 1).await;
     // The clocks go back on the 25th.
@@ -45,7 +45,7 @@ async fn points_are_the_steps_of_the_zone(world: World) {
         let series = answer["series"].as_array().unwrap();
         assert_eq!(series.len(), 1);
         let points = series[0]["points"].as_array().unwrap();
-        // The last step is the one that now is in.
+        // The last step contains the present moment.
         assert!((length - 1..=length + 1).contains(&points.len()), "{granularity}: {}", points.len());
         let accepted: u64 = points.iter().map(|point| point["accepted"].as_u64().unwrap()).sum();
         assert_eq!(accepted, 1, "{granularity}");
@@ -63,25 +63,25 @@ async fn points_are_the_steps_of_the_zone(world: World) {
     assert_eq!(nothing["series"], json!([]));
 }
 
-async fn questions_that_make_no_sense_are_refused(world: World) {
+async fn invalid_parameters_are_refused(world: World) {
     let later = json!({"from": "2026-11-02T00:00:00Z", "to": "2026-11-01T00:00:00Z"});
     for path in [SUMMARY, TIMESERIES] {
-        assert_eq!(at(&world, path, later.clone()).await, ["/to"]);
-        assert_eq!(at(&world, path, json!({"from": "yesterday", "to": 5})).await, ["/from", "/to"]);
+        assert_eq!(pointers(&world, path, later.clone()).await, ["/to"]);
+        assert_eq!(pointers(&world, path, json!({"from": "yesterday", "to": 5})).await, ["/from", "/to"]);
         assert_eq!(
-            at(&world, path, json!({"filters": {"colour": "red", "tag": 5}})).await,
+            pointers(&world, path, json!({"filters": {"colour": "red", "tag": 5}})).await,
             ["/filters/tag", "/filters/colour"]
         );
-        assert_eq!(at(&world, path, json!({"include_bots": "yes"})).await, ["/include_bots"]);
+        assert_eq!(pointers(&world, path, json!({"include_bots": "yes"})).await, ["/include_bots"]);
     }
     let all_at_once =
         json!({"granularity": "week", "timezone": "Mars/Base", "dimensions": ["tag", "colour", 7]});
     assert_eq!(
-        at(&world, TIMESERIES, all_at_once).await,
+        pointers(&world, TIMESERIES, all_at_once).await,
         ["/granularity", "/timezone", "/dimensions/1", "/dimensions/2"]
     );
     assert_eq!(
-        at(&world, TIMESERIES, json!({"dimensions": ["tag", "domain", "template"]})).await,
+        pointers(&world, TIMESERIES, json!({"dimensions": ["tag", "domain", "template"]})).await,
         ["/dimensions"]
     );
     let long = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-11-04T00:00:00Z", "granularity": "minute"});
@@ -97,21 +97,21 @@ async fn questions_that_make_no_sense_are_refused(world: World) {
         json!({"from": "2025-01-01T00:00:00Z", "to": "2027-01-01T00:00:00Z", "granularity": "hour"});
     let [(_, text)] = &problems(&world, TIMESERIES, endless).await[..] else { panic!("one problem") };
     assert!(text.contains("more than 10000 points"), "{text}");
-    assert_eq!(at(&world, SUMMARY, json!({"from": "1990-01-01T00:00:00Z"})).await, ["/from"]);
+    assert_eq!(pointers(&world, SUMMARY, json!({"from": "1990-01-01T00:00:00Z"})).await, ["/from"]);
 
     assert_eq!(
         problems(&world, TOP, json!({})).await,
         [("/dimension".to_owned(), "`dimension` parameter is required but is missing".to_owned())]
     );
     assert_eq!(
-        at(&world, TOP, json!({"dimension": "colour", "metric": "size", "limit": 501})).await,
+        pointers(&world, TOP, json!({"dimension": "colour", "metric": "size", "limit": 501})).await,
         ["/dimension", "/metric", "/limit"]
     );
     assert_eq!(
-        at(&world, TOP, json!({"dimension": "recipient_domain", "filters": {"tag": "x"}})).await,
+        pointers(&world, TOP, json!({"dimension": "recipient_domain", "filters": {"tag": "x"}})).await,
         ["/filters"]
     );
-    assert_eq!(at(&world, MESSAGE, json!({})).await, ["/id"]);
+    assert_eq!(pointers(&world, MESSAGE, json!({})).await, ["/id"]);
 
     let unknown = world.call(SUMMARY, &json!({"form": 1})).await;
     assert_eq!(unknown["flags"]["warnings"], json!(["Unknown field `form` was ignored"]));
@@ -119,7 +119,7 @@ async fn questions_that_make_no_sense_are_refused(world: World) {
 
 /// On one engine: a thousand sends take their time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tags_beyond_a_thousand_are_counted_together_and_said_so() {
+async fn tags_beyond_a_thousand_are_counted_together_with_a_warning() {
     let world = World::start(Engine::Sqlite);
     let numbers: Vec<usize> = (0..1_003).collect();
     for some in numbers.chunks(50) {

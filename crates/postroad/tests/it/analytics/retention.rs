@@ -77,7 +77,7 @@ async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engi
 /// The installation's own retention. PostgreSQL removes whole weeks then, which no test waits for; the store's own tests
 /// move its clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn old_text_goes_and_what_is_scheduled_stays() {
+async fn old_bodies_are_removed_and_scheduled_messages_stay() {
     let envs = [("POSTROAD_RETENTION_BODIES", "1s"), OFTEN];
     let world = World::start_with(Engine::Sqlite, &envs);
     let id = world.accepted_id(&good()).await;
@@ -96,7 +96,7 @@ async fn old_text_goes_and_what_is_scheduled_stays() {
 
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     let scheduled = world.accepted_id(&good_but(json!({ "send_at": tomorrow }))).await;
-    // Nothing tells that something was not removed: two turns and more have to pass.
+    // Nothing shows that something was not removed, so several sweeps have to pass.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(world.expanded(scheduled).await["raw_message"].is_string());
 }

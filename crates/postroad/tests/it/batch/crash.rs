@@ -19,7 +19,7 @@ fn batch(number: usize, mode: &str) -> Value {
     batch
 }
 
-/// Messages that are stored of a batch.
+/// Number of stored messages of a batch.
 async fn count(world: &World, number: usize) -> usize {
     let (mut count, mut cursor) = (0, Value::Null);
     loop {
@@ -64,24 +64,24 @@ async fn kill_in_the_middle(mut world: World, mode: &'static str) {
         });
     }
     drop(answered);
-    let mut first: Vec<(usize, Value)> = Vec::new();
-    while first.len() < 6 {
-        first.extend(tokio::time::timeout(Duration::from_mins(1), answers.recv()).await.unwrap());
+    let mut acknowledged: Vec<(usize, Value)> = Vec::new();
+    while acknowledged.len() < 6 {
+        acknowledged.extend(tokio::time::timeout(Duration::from_mins(1), answers.recv()).await.unwrap());
     }
     world.daemon.kill9();
     callers.join_all().await;
     while let Ok(more) = answers.try_recv() {
-        first.push(more);
+        acknowledged.push(more);
     }
-    assert!(first.len() < BATCHES, "it was killed too late");
+    assert!(acknowledged.len() < BATCHES, "it was killed too late");
     world.restart();
     for number in 0..BATCHES {
         let count = count(&world, number).await;
         assert!(count == 0 || count == MESSAGES, "{count} messages of batch {number} are stored");
-        let is_answered = first.iter().any(|(known, _)| *known == number);
+        let is_answered = acknowledged.iter().any(|(known, _)| *known == number);
         assert!(count == MESSAGES || !is_answered, "batch {number} is lost");
     }
-    for (number, answer) in &first {
+    for (number, answer) in &acknowledged {
         let again = world.call(BATCH, &batch(*number, mode)).await;
         assert_eq!(again["data"], answer["data"], "the same answer");
         assert_eq!(again["flags"], json!({"idempotent_replay": true}));
@@ -97,7 +97,7 @@ async fn kill_in_the_middle(mut world: World, mode: &'static str) {
         );
         replayed += usize::from(again["flags"]["idempotent_replay"] == json!(true));
         assert_eq!(count(&world, number).await, MESSAGES, "batch {number}");
-        if number % 8 == 0 || !first.iter().any(|(known, _)| *known == number) {
+        if number % 8 == 0 || !acknowledged.iter().any(|(known, _)| *known == number) {
             for at in [0, MESSAGES / 2, MESSAGES - 1] {
                 let id = id_of(&again["data"]["results"][at]);
                 let found =
@@ -109,5 +109,5 @@ async fn kill_in_the_middle(mut world: World, mode: &'static str) {
             }
         }
     }
-    assert!(replayed >= first.len());
+    assert!(replayed >= acknowledged.len());
 }

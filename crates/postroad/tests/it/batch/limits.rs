@@ -9,7 +9,7 @@ use postroad_testkit::random_bytes;
 use serde_json::{Value, json};
 
 use super::{BATCH, batch_to, defaults, done, id_of};
-use crate::limits::other_server;
+use crate::limits::create_other_server;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 const MIB: usize = 1 << 20;
@@ -42,7 +42,7 @@ async fn templates_of_a_batch_share_an_amount_of_work(world: World) {
     let refused = &results[99]["error"];
     assert_eq!(refused["code"], "TemplateRenderingFailed", "{refused}");
     assert!(refused.to_string().contains("of this batch have too much to do together"), "{refused}");
-    // The next batch begins anew.
+    // The next batch has an amount of its own.
     let again = json!({"defaults": {"from": "shop@example.test"}, "messages": [message(0)]});
     assert_eq!(done(&world, &again).await["accepted"], 1);
 }
@@ -137,7 +137,7 @@ async fn small_requests_with_large_results_are_refused(world: World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn single_sends_of_another_server_go_on_beside_batches() {
     let world = World::start(Engine::Sqlite);
-    let key = other_server(&world);
+    let key = create_other_server(&world);
     let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
     let single = good_but(json!({"from": "shop@other.test"}));
     let longest_of = async |count: usize| {

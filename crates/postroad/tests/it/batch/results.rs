@@ -35,7 +35,7 @@ fn batch() -> Value {
     batch
 }
 
-async fn caught(world: &World) -> usize {
+async fn count_caught(world: &World) -> usize {
     let reply = world.client.get("/dev/messages?limit=500").await.expect("the server answers");
     reply.json()["messages"].as_array().expect("a list").len()
 }
@@ -57,10 +57,10 @@ fn assert_errors(results: &[Value]) {
 both_engines!(
     the_good_ones_of_500_messages_are_accepted,
     an_atomic_batch_with_a_bad_message_accepts_none,
-    unknown_names_are_reported_once_with_their_number,
+    unknown_fields_are_reported_once_with_their_number,
     a_batch_is_repeated_by_its_key_byte_for_byte,
     a_messages_own_fields_win,
-    text_that_is_no_batch_is_reported_with_its_pointer
+    invalid_batches_are_reported_with_a_pointer
 );
 
 async fn the_good_ones_of_500_messages_are_accepted(world: World) {
@@ -79,13 +79,13 @@ async fn the_good_ones_of_500_messages_are_accepted(world: World) {
     assert_errors(results);
     wait_for(&world, "r498@example.net").await;
     world.until_status(id_of(&results[498]), "Sent").await;
-    while caught(&world).await < 493 {
+    while count_caught(&world).await < 493 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     // The one after them is the 494th: nobody got two copies, and no bad one left.
     done(&world, &batch_to(["last@example.net".to_owned()])).await;
     wait_for(&world, "last@example.net").await;
-    assert_eq!(caught(&world).await, 494);
+    assert_eq!(count_caught(&world).await, 494);
 }
 
 async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
@@ -110,15 +110,15 @@ async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
     assert_eq!((&answer["status"], &answer["data"]["accepted"]), (&json!("success"), &json!(493)));
     assert_eq!(answer["flags"], json!({}));
     wait_for(&world, "r498@example.net").await;
-    while caught(&world).await < 493 {
+    while count_caught(&world).await < 493 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     done(&world, &batch_to(["last@example.net".to_owned()])).await;
     wait_for(&world, "last@example.net").await;
-    assert_eq!(caught(&world).await, 494);
+    assert_eq!(count_caught(&world).await, 494);
 }
 
-async fn unknown_names_are_reported_once_with_their_number(world: World) {
+async fn unknown_fields_are_reported_once_with_their_number(world: World) {
     let mut batch = batch_to((0..60).map(|number| format!("r{number}@example.net")));
     for at in 0..60 {
         batch["messages"][at][format!("odd{}", at % 30)] = json!(1);
@@ -148,7 +148,7 @@ async fn a_batch_is_repeated_by_its_key_byte_for_byte(world: World) {
     assert!(first.contains(warned), "{first}");
     let replayed = warned.replace("{\"warnings", "{\"idempotent_replay\":true,\"warnings");
     assert_eq!(text_of(&batch).await, first.replace(warned, &replayed));
-    // At once, by the field.
+    // Twenty requests at once, with the key in the field.
     batch["idempotency_key"] = json!("at once");
     let answers = futures_util::future::join_all((0..20).map(|_| world.call(BATCH, &batch))).await;
     assert_eq!(answers.iter().filter(|answer| answer["flags"]["idempotent_replay"].is_null()).count(), 1);
@@ -183,7 +183,7 @@ async fn a_messages_own_fields_win(world: World) {
     assert_eq!(all["plain_body"].as_str().unwrap().trim_end(), "For all");
 }
 
-async fn text_that_is_no_batch_is_reported_with_its_pointer(world: World) {
+async fn invalid_batches_are_reported_with_a_pointer(world: World) {
     let message = json!({"to": ["a@example.net"]});
     for (body, pointer, message) in [
         (json!({}), "/messages", "`messages` parameter is required but is missing"),

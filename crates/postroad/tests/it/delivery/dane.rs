@@ -13,13 +13,14 @@ const TRUSTED: (&str, &str) = ("POSTROAD_DNS_DNSSEC", "loopback");
 /// Slower than the connections per minute that a site gets, or the retries would take them all.
 const SLOW_RETRIES: (&str, &str) = ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s");
 
-fn signed() -> Outside {
+/// Simulated internet whose name server validates DNSSEC.
+fn validating_outside() -> Outside {
     let outside = Outside::new();
     outside.dns.validating();
     outside
 }
 
-/// A domain whose one host has this certificate and a TLSA record of this kind about `named`.
+/// Starts the only host of a domain. It has the certificate `has`, and a TLSA record of this kind about `named`.
 fn site(
     outside: &Outside,
     domain: &str,
@@ -31,13 +32,15 @@ fn site(
     outside.site(domain, Script::new().with_tls(PeerTls::With(has.clone())))
 }
 
+/// Sends to the domain and waits for the delivery; returns it.
 async fn delivered(world: &World, domain: &str) -> Value {
     let id = world.accepted_id(&to(&format!("ann@{domain}"))).await;
     let deliveries = world.until_status(id, "Sent").await;
     deliveries.last().cloned().expect("it was sent")
 }
 
-/// Deferred, and nothing of the message was shown to the host.
+/// Sends to the domain; asserts that the message is deferred and that the host saw nothing of it. Returns the first
+/// attempt.
 async fn deferred(world: &World, domain: &str, peer: &SmtpPeer) -> Value {
     let id = world.accepted_id(&to(&format!("ann@{domain}"))).await;
     let deliveries = world.until_deliveries(id, 2).await;
@@ -47,7 +50,8 @@ async fn deferred(world: &World, domain: &str, peer: &SmtpPeer) -> Value {
     deliveries[0].clone()
 }
 
-fn says(delivery: &Value, words: &str) {
+/// Asserts that the details of the delivery contain these words.
+fn assert_details(delivery: &Value, words: &str) {
     let details = delivery["details"].as_str().expect("details are a text");
     assert!(details.contains(words), "{words:?} in {details:?}");
 }
@@ -55,7 +59,7 @@ fn says(delivery: &Value, words: &str) {
 both_engines!(a_certificate_that_the_records_vouch_for_is_good_and_another_is_not);
 
 async fn a_certificate_that_the_records_vouch_for_is_good_and_another_is_not(engine: Engine) {
-    let outside = signed();
+    let outside = validating_outside();
     // The record vouches for the key: neither name nor date nor authority matter.
     let odd = TestCertificate::expired(&["somebody-else.example"]);
     let other = TestCertificate::for_names(&["mx.wrong.example"]);
@@ -68,13 +72,13 @@ async fn a_certificate_that_the_records_vouch_for_is_good_and_another_is_not(eng
     assert!(good.messages()[0].is_encrypted);
     let delivery = deferred(&world, "wrong.example", &wrong).await;
     assert_eq!(delivery["tls_policy"], "dane");
-    says(&delivery, "the certificate does not match the TLSA records of the host");
-    says(&delivery, "is demanded by DANE");
+    assert_details(&delivery, "the certificate does not match the TLSA records of the host");
+    assert_details(&delivery, "is demanded by DANE");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn selectors_and_matching_types_of_both_usages() {
-    let outside = signed();
+async fn all_selectors_and_matching_types_of_both_usages_are_understood() {
+    let outside = validating_outside();
     let mut peers = Vec::new();
     let kinds =
         [(3, 0, 0), (3, 0, 1), (3, 0, 2), (3, 1, 0), (3, 1, 2), (2, 0, 0), (2, 0, 1), (2, 1, 1), (2, 1, 2)];
@@ -92,7 +96,7 @@ async fn selectors_and_matching_types_of_both_usages() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_named_authority_vouches_for_its_own_certificates_of_the_host_only() {
-    let outside = signed();
+    let outside = validating_outside();
     let kind = (2, 1, 1);
     let stranger = TestCertificate::for_names(&["elsewhere.example"]).with_authority_in_chain();
     let old = TestCertificate::expired(&["mx.old.example"]).with_authority_in_chain();
@@ -104,15 +108,18 @@ async fn a_named_authority_vouches_for_its_own_certificates_of_the_host_only() {
     let expired = site(&outside, "old.example", kind, &old, &old);
     let unsigned = site(&outside, "forged.example", kind, &one, &forged);
     let world = outside.start(Engine::Sqlite, &[TRUSTED, SLOW_RETRIES]);
-    says(&deferred(&world, "name.example", &other_name).await, "the certificate is not for this host");
-    says(&deferred(&world, "old.example", &expired).await, "expired");
-    says(&deferred(&world, "forged.example", &unsigned).await, "is demanded by DANE");
+    assert_details(
+        &deferred(&world, "name.example", &other_name).await,
+        "the certificate is not for this host",
+    );
+    assert_details(&deferred(&world, "old.example", &expired).await, "expired");
+    assert_details(&deferred(&world, "forged.example", &unsigned).await, "is demanded by DANE");
 }
 
 both_engines!(a_host_without_tls_or_with_hidden_records_gets_nothing);
 
 async fn a_host_without_tls_or_with_hidden_records_gets_nothing(engine: Engine) {
-    let outside = signed();
+    let outside = validating_outside();
     let certificate = TestCertificate::for_names(&["mx.bogus.example"]);
     let bogus = site(&outside, "bogus.example", (3, 1, 1), &certificate, &certificate);
     let tlsa = format!("_{}._tcp.mx.bogus.example", outside.port());
@@ -121,16 +128,16 @@ async fn a_host_without_tls_or_with_hidden_records_gets_nothing(engine: Engine) 
     let plain = outside.site("plain.example", Script::new());
     let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
     let delivery = deferred(&world, "bogus.example", &bogus).await;
-    says(&delivery, "not known whether DANE protects the host");
+    assert_details(&delivery, "not known whether DANE protects the host");
     assert_eq!(delivery["bounce_class"], "dns");
     assert!(bogus.connections().is_empty(), "it is not even dialled");
     let delivery = deferred(&world, "plain.example", &plain).await;
-    says(&delivery, "TLS is required and the server does not offer it");
+    assert_details(&delivery, "TLS is required and the server does not offer it");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_next_host_is_taken_where_the_first_is_not_to_be_trusted() {
-    let outside = signed();
+async fn the_next_host_is_tried_if_the_first_cannot_be_trusted() {
+    let outside = validating_outside();
     let certificate = TestCertificate::for_names(&["mx1.two.example"]);
     let kind = (3, 1, 1);
     outside.dns.mx("two.example", 10, "mx1.two.example").mx("two.example", 20, "mx2.two.example");
@@ -148,7 +155,7 @@ both_engines!(records_that_cannot_be_used_demand_tls_with_any_certificate);
 
 // PKIX usages are not for SMTP: records are there, so TLS is a must, but nothing says with which certificate.
 async fn records_that_cannot_be_used_demand_tls_with_any_certificate(engine: Engine) {
-    let outside = signed();
+    let outside = validating_outside();
     let certificate = TestCertificate::self_signed(&["whoever.example"]);
     let _web = site(&outside, "web.example", (1, 1, 1), &certificate, &certificate);
     outside.dns.tlsa("mx.plain.example", outside.port(), (0, 0, 1), &[7; 32]);
@@ -156,13 +163,13 @@ async fn records_that_cannot_be_used_demand_tls_with_any_certificate(engine: Eng
     let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
     let delivery = delivered(&world, "web.example").await;
     assert_eq!((&delivery["tls_policy"], &delivery["sent_with_ssl"]), (&json!("dane_encrypt"), &json!(true)));
-    says(&deferred(&world, "plain.example", &plain).await, "TLS is demanded by DANE");
+    assert_details(&deferred(&world, "plain.example", &plain).await, "TLS is demanded by DANE");
 }
 
-both_engines!(answers_that_nobody_vouches_for_change_nothing);
+both_engines!(unsigned_answers_change_nothing);
 
-async fn answers_that_nobody_vouches_for_change_nothing(engine: Engine) {
-    let outside = signed();
+async fn unsigned_answers_change_nothing(engine: Engine) {
+    let outside = validating_outside();
     let (kind, has) = ((3, 1, 1), TestCertificate::self_signed(&["whoever.example"]));
     let other = TestCertificate::self_signed(&["whoever.example"]);
     // All of it unsigned; only the domain; only the records.
@@ -185,8 +192,8 @@ async fn answers_that_nobody_vouches_for_change_nothing(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_trusted_resolver_nobody_is_asked() {
-    let outside = signed();
+async fn without_a_trusted_resolver_tlsa_records_are_not_looked_up() {
+    let outside = validating_outside();
     let has = TestCertificate::self_signed(&["whoever.example"]);
     let other = TestCertificate::self_signed(&["whoever.example"]);
     let _peer = site(&outside, "any.example", (3, 1, 1), &other, &has);
@@ -199,7 +206,7 @@ async fn without_a_trusted_resolver_nobody_is_asked() {
 /// RFC 8461 2: MTA-STS must not weaken DANE, and a policy that fails does not stop what DANE allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dane_wins_over_mta_sts() {
-    let outside = signed();
+    let outside = validating_outside();
     let web = TestCertificate::for_names(&["mta-sts.wrong.example", "mta-sts.right.example"]);
     let policies = HttpsServer::start(&web);
     for (domain, mx) in [("wrong.example", "mx.wrong.example"), ("right.example", "other.right.example")] {
@@ -221,13 +228,13 @@ async fn dane_wins_over_mta_sts() {
         ("POSTROAD_DELIVERY_MTA_STS_PORT", port.as_str()),
     ];
     let world = outside.start(Engine::Sqlite, &envs);
-    says(&deferred(&world, "wrong.example", &wrong).await, "is demanded by DANE");
+    assert_details(&deferred(&world, "wrong.example", &wrong).await, "is demanded by DANE");
     assert_eq!(delivered(&world, "right.example").await["tls_policy"], "dane");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_timeline_shows_the_records() {
-    let outside = signed();
+    let outside = validating_outside();
     let certificate = TestCertificate::self_signed(&["whoever.example"]);
     let _peer = site(&outside, "good.example", (3, 1, 1), &certificate, &certificate);
     let world = outside.start(Engine::Sqlite, &[TRUSTED]);

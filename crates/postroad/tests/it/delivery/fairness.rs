@@ -9,12 +9,12 @@ use super::limits::{providers, send_many};
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// Messages of the other sender that may go between the acceptance and the turn of one's own: those already in the
-/// hands of the two connections, one turn each after that, and what slips in while the answer travels.
+/// Most messages of the other server that may arrive between the acceptance of ours and its arrival: those that the two
+/// connections had taken, then one turn each, and those that arrive while the answer is on its way.
 const TURNS_MAX: usize = 10;
 
-/// Another server with a domain and a key of its own; the key.
-pub(crate) fn second_sender(world: &World) -> String {
+/// Creates another server with a verified domain; returns its key.
+pub(crate) fn create_second_server(world: &World) -> String {
     world.admin(&["account", "create", "Second"]);
     world.admin(&["server", "create", "second", "--account", "Second"]);
     world.admin(&["domain", "create", "second.test", "--server", "second"]);
@@ -33,7 +33,7 @@ async fn one_message_does_not_wait_behind_thousands(engine: Engine) {
     let file = providers("[slow]\nmx = [\"slow.example\"]\nconnections_max = 2\n");
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
     let world = outside.start(engine, &envs);
-    let key = second_sender(&world);
+    let key = create_second_server(&world);
     send_many(&world, &world.key, "slow.example", BACKLOG).await;
     for number in 0..5 {
         let address = format!("reset-{number}@slow.example");

@@ -33,7 +33,7 @@ fn header<'a>(message: &'a str, name: &str) -> Vec<&'a str> {
 
 both_engines!(
     only_receivers_that_report_to_signers_get_the_installations_signature,
-    headers_of_the_senders_own_stay_alone
+    headers_that_the_sender_sets_are_kept_and_signed
 );
 
 async fn only_receivers_that_report_to_signers_get_the_installations_signature(engine: Engine) {
@@ -86,7 +86,7 @@ async fn only_receivers_that_report_to_signers_get_the_installations_signature(e
     assert_eq!(own.len(), 3);
 }
 
-async fn headers_of_the_senders_own_stay_alone(engine: Engine) {
+async fn headers_that_the_sender_sets_are_kept_and_signed(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("usual.example", Script::new());
     let world = outside.start(engine, &[]);

@@ -9,7 +9,7 @@ use super::limits::send_many;
 use super::outside::{Outside, to};
 use crate::world::{Engine, World, both_engines};
 
-/// Why a queued message waits, once it is in the schedule.
+/// Waits until `queue show` gives a reason that contains `wanted`; returns what it shows.
 async fn why(world: &World, id: i64, wanted: &str) -> Value {
     for _ in 0..200 {
         let shown = world.queue(&["show", &id.to_string()]);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World, both_engines, good_but};
 
+/// Waits until the inbox has a message to the address; returns it.
 pub(crate) async fn wait_for(world: &World, address: &str) -> Value {
     let path = format!("/dev/messages/wait?to={address}&timeout=20");
     let reply = world.client.get(&path).await.expect("the server answers");
@@ -41,6 +42,7 @@ pub(crate) fn dkim_records(shown: &Value) -> Vec<(String, String)> {
     records.map(|record| (text(record, "name"), text(record, "value"))).collect()
 }
 
+/// Sends; returns the bytes that arrived at the address.
 async fn signed_bytes(world: &World, address: &str, body: &Value) -> Vec<u8> {
     world.accepted(body).await;
     let caught = wait_for(world, address).await;
@@ -76,7 +78,7 @@ async fn signatures_verify_with_somebody_elses_verifier() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_kinds_of_signatures_verify() {
+async fn rsa_and_ed25519_signatures_verify() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_DELIVERY_DKIM_ED25519", "true")]);
     world.admin(&["domain", "create", "two-keys.test", "--server", "dev"]);
     world.admin(&["domain", "set-verified", "two-keys.test", "--server", "dev"]);

@@ -31,7 +31,8 @@ async fn send_until_killed(client: Client, key: String, prefix: String, accepted
     }
 }
 
-/// The moment is counted in messages at the peer, so that a slow machine is hit in the middle of sending, too.
+/// Sends until the service is killed. The moment is counted in messages at the peer, so that a slow machine is hit in the
+/// middle of sending, too.
 async fn run_and_kill(world: &mut World, round: usize, peer: &SmtpPeer, accepted: &Accepted) {
     let mut senders = tokio::task::JoinSet::new();
     for sender in 0..SENDERS {

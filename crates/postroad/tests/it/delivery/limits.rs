@@ -8,14 +8,14 @@ use serde_json::json;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// A providers file that is gone with the test.
+/// Writes a providers file, which is removed with the test.
 pub(crate) fn providers(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("the temporary folder is writable");
     std::fs::write(file.path(), text).expect("the temporary folder is writable");
     file
 }
 
-/// `count` messages to the domain, 50 recipients a request, each address its own.
+/// Sends `count` messages to different addresses of the domain, 50 in each request.
 pub(super) async fn send_many(world: &World, key: &str, domain: &str, count: usize) {
     let senders = (0..count.div_ceil(50)).map(async |request| {
         let addresses: Vec<String> = (request * 50..((request + 1) * 50).min(count))
@@ -27,11 +27,11 @@ pub(super) async fn send_many(world: &World, key: &str, domain: &str, count: usi
     futures_util::future::join_all(senders).await;
 }
 
-/// Until the peer has so many, however long that takes while there is progress.
+/// Waits until the peer has `count` messages, however long that takes while there is progress.
 pub(super) async fn until_received(peer: &postroad_testkit::SmtpPeer, count: usize) {
     let mut seen = 0;
     while seen < count {
-        // 30 seconds for each step forward.
+        // `wait_until` allows 30 seconds for each step.
         let wanted = (seen + 10).min(count);
         peer.wait_until(|record| record.messages.len() >= wanted).await;
         seen = peer.look(|record| record.messages.len());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::json;
 
-use super::fairness::second_sender;
+use super::fairness::create_second_server;
 use super::limits::until_received;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, both_engines, good_but};
@@ -21,7 +21,7 @@ async fn a_backlog_beyond_the_memory_waits_in_the_store(engine: Engine) {
     let peer = outside.site("slow.example", Script::new().on(Stage::Message, slow));
     let quick = outside.site("quick.example", Script::new());
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_MESSAGES_IN_MEMORY", "100")]);
-    let key = second_sender(&world);
+    let key = create_second_server(&world);
     // One after the other: room is checked before a send is stored.
     for first in (0..BACKLOG).step_by(AT_ONCE) {
         let to: Vec<String> =

@@ -10,9 +10,12 @@ use super::outcomes::numbered_kinds;
 use super::outside::{Outside, to};
 use crate::world::{Engine, both_engines};
 
-both_engines!(a_retry_does_not_wait_for_its_time, mail_beyond_the_hourly_limit_is_held_and_can_be_released);
+both_engines!(
+    queue_retry_does_not_wait_for_the_next_attempt,
+    mail_beyond_the_hourly_limit_is_held_and_can_be_released
+);
 
-async fn a_retry_does_not_wait_for_its_time(engine: Engine) {
+async fn queue_retry_does_not_wait_for_the_next_attempt(engine: Engine) {
     let outside = Outside::new();
     let deferral = Answer::reply("451 4.3.0 Not now");
     let peer = outside.site("later.example", Script::new().first(1, Stage::Message, deferral));
@@ -73,7 +76,7 @@ async fn a_servers_rate_paces_its_mail_and_refuses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unknown_messages_are_distinguished() {
+async fn retry_and_cancel_report_unknown_messages() {
     let outside = Outside::new();
     let world = outside.start(Engine::Sqlite, &[]);
     for order in ["retry", "cancel"] {

@@ -12,7 +12,7 @@ pub(super) fn numbered_kinds(events: &[Event]) -> Vec<(i64, &'static str)> {
     events.iter().map(|event| (event.seq, event.kind.as_str())).collect()
 }
 
-/// The next attempt is announced for `pause` seconds after this one, give or take a tenth.
+/// Asserts that the next attempt is announced for `pause` seconds after this one, give or take a tenth.
 pub(super) fn assert_pause(delivery: &Value, pause: f64) {
     let next = delivery["next_attempt_at"].as_f64().expect("a soft failure says when it is tried again");
     let announced = next - delivery["timestamp"].as_f64().expect("every delivery has its time");
@@ -20,12 +20,12 @@ pub(super) fn assert_pause(delivery: &Value, pause: f64) {
 }
 
 both_engines!(
-    deferred_three_times_then_taken,
+    a_message_that_is_deferred_three_times_is_delivered,
     a_missing_mailbox_bounces_and_is_suppressed,
     a_lost_reply_is_marked_as_a_possible_duplicate
 );
 
-async fn deferred_three_times_then_taken(engine: Engine) {
+async fn a_message_that_is_deferred_three_times_is_delivered(engine: Engine) {
     let outside = Outside::new();
     let deferral = Answer::reply("451 4.3.0 Mailbox is being moved");
     let peer = outside.site("moving.example", Script::new().first(3, Stage::Message, deferral));

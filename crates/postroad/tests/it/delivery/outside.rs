@@ -32,7 +32,7 @@ impl Outside {
         Ipv4Addr::new(127, 0, 0, self.next_address.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A mail host at an address of its own.
+    /// Starts a mail host at an address of its own.
     pub(crate) fn host(&self, name: &str, script: Script) -> SmtpPeer {
         let address = self.new_address();
         self.dns.a(name, address);
@@ -48,19 +48,19 @@ impl Outside {
         SmtpPeer::start_at(SocketAddr::new(address, self.port()), script)
     }
 
-    /// A domain with one mail host, `mx.` before its name.
+    /// Publishes a domain with one mail host, `mx.` before its name, and starts the host.
     pub(crate) fn site(&self, domain: &str, script: Script) -> SmtpPeer {
         let host = format!("mx.{domain}");
         self.dns.mx(domain, 10, &host);
         self.host(&host, script)
     }
 
-    /// A service that knows no other world; `envs` win over what is usual here.
+    /// Starts a service that knows only this internet; `envs` override the settings of these tests.
     pub(crate) fn start(&self, engine: Engine, envs: &[(&str, &str)]) -> World {
         self.with_envs(envs, |all| World::start_with(engine, all))
     }
 
-    /// On a PostgreSQL database that is reached by another URL than its own.
+    /// Like `start`, on the PostgreSQL database at `url`.
     pub(crate) fn start_on(&self, url: &str, database: Option<Database>, envs: &[(&str, &str)]) -> World {
         self.with_envs(envs, |all| World::start_on(Some(url), database, all))
     }

@@ -41,13 +41,13 @@ fn by_source(peer: &SmtpPeer) -> HashMap<IpAddr, usize> {
 }
 
 both_engines!(
-    a_servers_pool_is_where_its_mail_leaves,
+    mail_leaves_from_the_addresses_of_its_servers_pool,
     a_warming_address_sends_its_quota_and_the_shared_pool_the_rest,
     a_warm_up_counts_by_provider_and_shows_its_history,
     numbers_by_pool_name_the_pool_that_was_used
 );
 
-async fn a_servers_pool_is_where_its_mail_leaves(engine: Engine) {
+async fn mail_leaves_from_the_addresses_of_its_servers_pool(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[]);
@@ -164,7 +164,7 @@ async fn a_warm_up_that_bounces_is_paused_and_reported(engine: Engine) {
 }
 
 /// Refuses recipients whose name begins with `gone`.
-fn some_are_gone() -> Script {
+fn refusing_gone_recipients() -> Script {
     Script::new().when(|context| {
         let is_gone = context.stage == Stage::RcptTo && context.line.contains("<gone");
         is_gone.then(|| Answer::reply("550 5.1.1 no such user here"))
@@ -175,7 +175,7 @@ both_engines!(a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on);
 
 async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine) {
     let outside = Outside::new();
-    let peer = outside.site("shop.example", some_are_gone());
+    let peer = outside.site("shop.example", refusing_gone_recipients());
     let world = outside.start(engine, &[]);
     world.admin(&["pool", "create", "fresh"]);
     add_address(&world, "fresh", FIRST, &["--warm-up"]);
@@ -219,7 +219,7 @@ async fn an_address_whose_plan_is_over_is_shown_as_done(engine: Engine) {
     assert_eq!(state(&world), "done");
 }
 
-/// On SQLite alone, where a test can set a warm-up that began long ago; `store` has the same on both.
+/// On SQLite alone; the tests of `store` have the same on both engines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
     let outside = Outside::new();

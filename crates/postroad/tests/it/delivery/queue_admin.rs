@@ -8,13 +8,12 @@ use super::outside::Outside;
 use crate::terminal::{ESCAPES, assert_harmless, queue_text};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// Without a server queue administration works on the store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_server_the_queue_is_read_from_the_store() {
     let outside = Outside::new();
     let mut world = outside.start(Engine::Sqlite, &[]);
-    let tomorrow = json!({"to": ["a@one.example"], "send_at": "2026-12-01T00:00:00Z"});
-    let id = world.accepted_id(&good_but(tomorrow)).await;
+    let scheduled = json!({"to": ["a@one.example"], "send_at": "2026-12-01T00:00:00Z"});
+    let id = world.accepted_id(&good_but(scheduled)).await;
     world.daemon.kill9();
     let shown = world.queue(&["show", &id.to_string()]);
     assert!(shown["why"].as_str().unwrap().contains("no server is running"), "{shown}");
@@ -29,8 +28,8 @@ async fn without_a_server_the_queue_is_read_from_the_store() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recipients_address_cannot_reach_a_log_line() {
     let mut world = World::start(Engine::Sqlite);
-    let tomorrow = json!({"to": ["a@one.example"], "send_at": "2026-12-01T00:00:00Z"});
-    let id = world.accepted_id(&good_but(tomorrow)).await;
+    let scheduled = json!({"to": ["a@one.example"], "send_at": "2026-12-01T00:00:00Z"});
+    let id = world.accepted_id(&good_but(scheduled)).await;
     assert!(world.daemon.terminate().success());
     damage::set_recipients(&world.data_dir().join("postroad.db"), "secret person@one.example");
     world.restart();
@@ -41,15 +40,15 @@ async fn a_recipients_address_cannot_reach_a_log_line() {
 }
 
 both_engines!(
-    a_servers_words_cannot_send_escapes_to_the_terminal,
+    a_remote_reply_cannot_send_escapes_to_the_terminal,
     queue_show_says_why_a_message_waits,
     a_send_may_name_its_servers_pool_and_the_shared_one_only
 );
 
-async fn a_servers_words_cannot_send_escapes_to_the_terminal(engine: Engine) {
+async fn a_remote_reply_cannot_send_escapes_to_the_terminal(engine: Engine) {
     let outside = Outside::new();
-    let words = format!("451 4.3.0 later {ESCAPES}");
-    let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(&words)));
+    let reply = format!("451 4.3.0 later {ESCAPES}");
+    let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(&reply)));
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
     let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
     world.until_status(id, "SoftFail").await;
@@ -61,8 +60,8 @@ async fn a_servers_words_cannot_send_escapes_to_the_terminal(engine: Engine) {
 
 async fn queue_show_says_why_a_message_waits(engine: Engine) {
     let outside = Outside::new();
-    let words = "451 4.7.1 Try again later: greylisted, see https://mx.one.example/why";
-    let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(words)));
+    let reply = "451 4.7.1 Try again later: greylisted, see https://mx.one.example/why";
+    let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(reply)));
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
     let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
     world.until_status(id, "SoftFail").await;
@@ -72,7 +71,7 @@ async fn queue_show_says_why_a_message_waits(engine: Engine) {
     let failure = &shown["last_failure"];
     assert_eq!(
         (&failure["server_said"], &failure["code"], &failure["mx"]),
-        (&json!(words), &json!(451), &json!("mx.one.example")),
+        (&json!(reply), &json!(451), &json!("mx.one.example")),
         "{shown}"
     );
     assert!(failure["details"].as_str().is_some_and(|text| !text.is_empty()), "{shown}");
@@ -84,7 +83,7 @@ async fn queue_show_says_why_a_message_waits(engine: Engine) {
         (&gates[0]["scope"], &gates[0]["reason"]),
         (&json!("domain:one.example"), &json!("they asked us to wait"))
     );
-    // One that is held is not in the queue; it is said why, and how to let it go.
+    // A held message is not in the queue; the answer says why it is held, and how to release it.
     world.admin(&["suppression", "add", "b@one.example", "--server", "dev"]);
     let held = world.accepted_id(&good_but(json!({"to": ["b@one.example"]}))).await;
     let shown = world.queue(&["show", &held.to_string()]);

@@ -14,7 +14,7 @@ async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str
     leave_reply_without_tls(world, id, attempt, reply, source, None).await;
 }
 
-/// `problem` is why TLS failed with the host.
+/// Like `leave_reply`; `problem` is why TLS with the host failed.
 async fn leave_reply_without_tls(
     world: &mut World,
     id: i64,
@@ -57,7 +57,7 @@ async fn leave_reply_without_tls(
 
 both_engines!(
     a_refusal_found_in_the_journal_suppresses_and_counts,
-    the_age_for_giving_up_goes_on_after_a_kill,
+    a_message_is_given_up_by_its_age_also_after_a_kill,
     why_a_message_went_in_plain_text_is_known_after_a_kill,
 );
 
@@ -103,7 +103,7 @@ async fn a_refusal_found_in_the_journal_suppresses_and_counts(engine: Engine) {
     assert!(held[0]["details"].as_str().unwrap().contains("suppress"), "{held:#?}");
 }
 
-async fn the_age_for_giving_up_goes_on_after_a_kill(engine: Engine) {
+async fn a_message_is_given_up_by_its_age_also_after_a_kill(engine: Engine) {
     let outside = Outside::new();
     let later = Answer::reply("451 4.3.0 later");
     let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));

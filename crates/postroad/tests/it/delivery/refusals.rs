@@ -263,7 +263,7 @@ async fn headers_beyond_ascii_need_no_smtputf8() {
     assert!(head.is_ascii() && head.contains("Subject: =?utf-8?B?R3LDvMOfZQ==?="), "{head}");
 }
 
-/// Only a reply to RCPT, or a sure one after it, says something of the recipient.
+/// Only a reply to RCPT, or a later one with an unambiguous code, says something about the recipient.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_suppresses_only_in_a_phase_that_knows_the_recipient() {
     let cases = [
@@ -291,7 +291,7 @@ async fn a_refusal_suppresses_only_in_a_phase_that_knows_the_recipient() {
     for (name, stage, reply, is_suppressed) in cases {
         for (number, offered) in extensions.into_iter().enumerate() {
             if stage == Stage::Data && number == 1 {
-                // There is no DATA where BDAT is offered.
+                // BDAT is used instead of DATA where it is offered.
                 continue;
             }
             let address = format!("ann@{name}{number}.example");

@@ -9,7 +9,7 @@ use postroad_testkit::hidden_receiver::HiddenLimits;
 use postroad_testkit::smtp_peer::{ReceivedMessage, Script};
 use serde_json::{Value, json};
 
-use super::fairness::second_sender;
+use super::fairness::create_second_server;
 use super::limits::providers;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
@@ -64,7 +64,7 @@ async fn a_refusing_domain_slows_no_other_domain_of_its_provider(engine: Engine)
         ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "2s"),
     ];
     let mut world = outside.start(engine, &envs);
-    let second = second_sender(&world);
+    let second = create_second_server(&world);
     let senders = [(world.key.clone(), "shop@example.test"), (second, "news@second.test")];
     let (key, from) = &senders[0];
     let refused = send(&world, key, from, REFUSING, REFUSED_MESSAGES).await;

@@ -15,8 +15,8 @@ use crate::world::{Engine, World, both_engines, good_but};
 
 const MESSAGES: usize = 40;
 
-/// Takes two connections, and says so of a third.
-fn narrow_site(outside: &Outside) -> SmtpPeer {
+/// Starts a site that takes two connections, and refuses a third with the reason.
+fn start_narrow_site(outside: &Outside) -> SmtpPeer {
     let limits = HiddenLimits {
         connections_max: Some(2),
         connections_reply: "421 4.7.0 too many connections".to_owned(),
@@ -51,7 +51,7 @@ both_engines!(
 
 async fn a_restart_forgets_no_limit(engine: Engine) {
     let outside = Outside::new();
-    let site = narrow_site(&outside);
+    let site = start_narrow_site(&outside);
     let mut world = outside.start(engine, &[]);
     let before = refusals_after_sending(&world, &site, 1).await;
     assert!(before > 0, "the limit was found");
@@ -110,7 +110,7 @@ async fn a_restart_forgets_no_rate(engine: Engine) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_node_knows_the_limit() {
     let outside = Outside::new();
-    let site = narrow_site(&outside);
+    let site = start_narrow_site(&outside);
     let database = Database::create();
     let url = database.url().to_owned();
     let mut first = outside.start_on(&url, None, &[("POSTROAD_HOSTNAME", "one.mail.example")]);

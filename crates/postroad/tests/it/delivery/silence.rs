@@ -13,7 +13,7 @@ use crate::world::Engine;
 use crate::world::{both_engines, good_but};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_peer_is_left_and_tried_again() {
+async fn a_silent_peer_is_given_up_and_tried_again() {
     let outside = Outside::new();
     let stages = [
         (Stage::Banner, "banner"),
@@ -92,8 +92,8 @@ async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_rec
     }
 }
 
-/// So many domains with sites of their own, all at this peer.
-fn domains(outside: &Outside, peer: &SmtpPeer, kind: &str, count: usize) -> Vec<String> {
+/// Publishes `count` domains with sites of their own, all at this peer.
+fn publish_domains(outside: &Outside, peer: &SmtpPeer, kind: &str, count: usize) -> Vec<String> {
     let IpAddr::V4(address) = peer.address().ip() else { panic!("all peers are IPv4") };
     let domain = |number: usize| {
         let domain = format!("{kind}-{number}.example");
@@ -113,10 +113,10 @@ async fn hosts_that_hang_in_the_middle_of_a_message_hold_up_no_healthy_mail(engi
     let at_data = hanging("mx.data.example", Stage::Data);
     let at_end = hanging("mx.end.example", Stage::Message);
     let healthy = outside.host("mx.healthy.example", Script::new());
-    let mut hanging = domains(&outside, &at_recipient, "rcpt", 40);
-    hanging.extend(domains(&outside, &at_data, "data", 40));
-    hanging.extend(domains(&outside, &at_end, "end", 20));
-    let new = domains(&outside, &healthy, "new", 20);
+    let mut hanging = publish_domains(&outside, &at_recipient, "rcpt", 40);
+    hanging.extend(publish_domains(&outside, &at_data, "data", 40));
+    hanging.extend(publish_domains(&outside, &at_end, "end", 20));
+    let new = publish_domains(&outside, &healthy, "new", 20);
     let envs = [("POSTROAD_DELIVERY_CONNECTIONS", "40"), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")];
     let world = outside.start(engine, &envs);
     let to_all = |domains: &[String]| {
@@ -129,8 +129,7 @@ async fn hosts_that_hang_in_the_middle_of_a_message_hold_up_no_healthy_mail(engi
     at_recipient.wait_until(|record| record.connections.len() >= 5).await;
     let begun = Instant::now();
     world.accepted(&to_all(&new)).await;
-    // A host has five minutes for RCPT, two for DATA and ten for the end of a message; under pressure it was 30 seconds for the
-    // first two, for 28 hosts at a time.
+    // The time limits for a hanging host are minutes for RCPT, DATA and the end of a message.
     healthy.wait_until(|record| record.messages.len() >= new.len()).await;
     eprintln!("{engine:?}: all healthy mail after {:?}", begun.elapsed());
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());

@@ -66,9 +66,9 @@ async fn a_simulated_bounce_suppresses_nobody() {
     }
 }
 
-/// 800 kB of `http` were searched in quadratic time on the threads that serve everybody.
+/// Such texts were once searched in quadratic time, on the threads that serve everybody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_texts_of_half_links_to_the_simulator_stop_nobody() {
+async fn long_texts_of_half_links_to_the_simulator_delay_nobody() {
     let mut world = World::start(Engine::Sqlite);
     for text in ["http".repeat(200_000), "http://a/o/".repeat(70_000)] {
         for recipient in ["open@sim.postroad.test", "click@sim.postroad.test"] {

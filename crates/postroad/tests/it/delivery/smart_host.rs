@@ -63,7 +63,7 @@ fn with_auth() -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mail_goes_through_it_with_starttls_and_a_password() {
+async fn mail_goes_through_the_smart_host_with_starttls_and_a_password() {
     let certificate = TestCertificate::for_names(&[HOST]);
     let script = with_auth().with_tls(PeerTls::With(certificate.clone()));
     let mut smart = SmartHost::start("required", script, Some(&certificate));
@@ -93,7 +93,7 @@ async fn mail_goes_through_it_with_starttls_and_a_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mail_goes_through_it_with_tls_from_the_first_byte() {
+async fn mail_goes_through_the_smart_host_with_tls_from_the_first_byte() {
     let certificate = TestCertificate::for_names(&[HOST]);
     let script = with_auth().with_implicit_tls(PeerTls::With(certificate.clone()));
     let smart = SmartHost::start("implicit", script, Some(&certificate));
@@ -117,7 +117,7 @@ async fn a_wrong_certificate_gets_no_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_tls_the_password_stays_here() {
+async fn without_tls_no_password_is_sent() {
     // With a password TLS is required, whatever the setting says.
     for (tls, class) in [("off", "auth_failure"), ("opportunistic", "protocol")] {
         let smart = SmartHost::start(tls, with_auth(), None);
@@ -176,13 +176,13 @@ async fn a_host_that_signs_itself_gets_mail_unsigned() {
     }
 }
 
-/// Sends more than strangers' servers would get, to a host that takes its time for each; connections at once at most.
+/// Sends `count` messages through a slow smart host; returns the highest number of connections at once.
 async fn most_connections(count: usize, envs: &[(&str, &str)]) -> usize {
     let outside = Outside::new();
     let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(50));
     let peer = outside.host(HOST, Script::new().on(Stage::Message, slow));
     let address = format!("{HOST}:{}", outside.port());
-    // Rules for strangers' servers do not count for it, whatever its name.
+    // Rules for providers do not apply to a smart host, whatever its name.
     let file =
         providers("[smart]\nmx = [\"smart.example\"]\nconnections_max = 1\nmessages_per_minute = 60\n");
     let mut all = vec![

@@ -78,8 +78,9 @@ async fn a_stop_in_the_middle_of_a_transaction_costs_no_attempt(engine: Engine) 
     assert_eq!(peer.messages().len(), 1);
 }
 
-/// Takes everything up to the content of a message and then reads no more; the connection, once it is so far.
-fn deaf_host(address: SocketAddr) -> JoinHandle<std::net::TcpStream> {
+/// Starts a host that accepts everything up to the content of a message and then reads no more. Returns its connection at
+/// that point.
+fn start_deaf_host(address: SocketAddr) -> JoinHandle<std::net::TcpStream> {
     let listener = std::net::TcpListener::bind(address).expect("nobody else has the address");
     tokio::task::spawn_blocking(move || {
         let (mut stream, _) = listener.accept().expect("a client comes");
@@ -108,7 +109,7 @@ async fn sigterm_ends_within_ten_seconds_whatever_hangs() {
     let deaf_address = outside.new_address();
     outside.dns.mx("deaf.example", 10, "mx.deaf.example");
     outside.dns.a("mx.deaf.example", deaf_address);
-    let deaf = deaf_host((deaf_address, outside.port()).into());
+    let deaf = start_deaf_host((deaf_address, outside.port()).into());
     let hooks = WebhookCatcher::start();
     hooks.answer("/hook", CatcherAnswer::Hang);
     let mut world = outside.start(Engine::Sqlite, &[]);

@@ -144,7 +144,7 @@ async fn a_sender_can_demand_tls() {
     assert_eq!(plain.messages()[0].rcpt_to, ["bob@plain.example"]);
 }
 
-/// A demand is kept with the message: it outlives the process that heard it.
+/// A demand is stored with the message, so it outlives the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_demand_for_tls_survives_a_restart() {
     let outside = Outside::new();

@@ -39,9 +39,9 @@ fn received(peer: &SmtpPeer) -> usize {
     peer.look(|record| record.messages.len())
 }
 
-/// The store goes away now: the peer gets next to nothing more, for as long as this looks.
+/// Asserts that the peer gets almost nothing more after the store went away.
 async fn assert_delivery_stops(peer: &SmtpPeer, at_the_cut: usize) {
-    // No event tells that nothing happens: it is looked for over a time in which dozens would have come.
+    // Nothing shows that no message comes, so wait for a time in which dozens would have come.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let after = received(peer);
     assert!(after <= at_the_cut + UNDER_WAY_MAX, "{} came without a store", after - at_the_cut);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{publish, start};
-use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, create_customer, done, ready};
 use crate::world::{Engine, World, both_engines};
 
 async fn names(world: &World, key: Key<'_>, body: &Value) -> Vec<String> {
@@ -20,7 +20,7 @@ both_engines!(
 
 async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine) {
     let (world, dns) = start(engine);
-    let acme = customer(&world, "acme").await;
+    let acme = create_customer(&world, "acme").await;
     let by = (ACCOUNT, acme.key.as_str());
     let shop = &acme.servers[0];
     let whole = done(&world, by, "domains/create", &json!({"name": "acme.example"})).await;
@@ -80,7 +80,7 @@ async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine)
 
 async fn the_operator_names_whose_domain_it_is(engine: Engine) {
     let (world, _dns) = start(engine);
-    let acme = customer(&world, "acme").await;
+    let acme = create_customer(&world, "acme").await;
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
     let missing = call(&world, operator, "domains/create", &json!({"name": "acme.example"})).await;
     assert_eq!(missing["data"]["errors"][0]["pointer"], "/account", "{missing}");
@@ -98,7 +98,7 @@ async fn the_operator_names_whose_domain_it_is(engine: Engine) {
 
 async fn foreign_keys_see_and_change_no_domain(engine: Engine) {
     let (world, _dns) = start(engine);
-    let (acme, rival) = (customer(&world, "acme").await, customer(&world, "rival").await);
+    let (acme, rival) = (create_customer(&world, "acme").await, create_customer(&world, "rival").await);
     let by = (ACCOUNT, acme.key.as_str());
     let server = &acme.servers[0];
     done(&world, by, "domains/create", &json!({"name": "acme.example"})).await;

@@ -58,7 +58,7 @@ async fn records_lead_to_the_name_that_the_operator_sets(engine: Engine) {
     assert_eq!(value(&renamed, "return_path"), "rp.mail.example");
     assert_eq!(value(&renamed, "tracking"), "track.mail.example");
     assert_eq!(world.admin(&["domain", "records", "--installation"])["name"], "mail.example");
-    // The value of SPF goes by what the domain has, so it is known after a look.
+    // The SPF value depends on the record that the domain has, so it is known after a check.
     publish(&dns, &world.domains("verify", &json!({"name": "shop.example"})).await);
     let verified = world.until_domain("shop.example", |domain| domain["verified"] == true).await;
     assert_eq!(verified["return_path"], "rp.shop.example", "{verified:#}");

@@ -59,7 +59,7 @@ async fn an_accounts_checks_leave_room_for_other_accounts(engine: Engine) {
         world.call("/api/v1/domains/verify", &json!({"name": format!("d{number}.example")})).await
     };
     let crowd = async {
-        // All five at once: one of them has to be told to come back.
+        // All five at once: one of them is refused, because too many are running.
         let answers = tokio::join!(verify(0), verify(1), verify(2), verify(3), verify(4));
         [answers.0, answers.1, answers.2, answers.3, answers.4]
     };

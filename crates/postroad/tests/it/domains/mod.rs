@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World, good_but};
 
-/// A service whose domains are looked up at the test's own name server, which knows the service's host.
+/// Starts a service that looks domains up at the test's own name server, which knows the service's host.
 pub(crate) fn start(engine: Engine) -> (World, DnsServer) {
     start_with(engine, &[])
 }
@@ -38,7 +38,7 @@ impl World {
         answer["data"].clone()
     }
 
-    /// The code of a refusal.
+    /// Calls `domains/<action>`, which is refused; returns the code.
     pub(crate) async fn refused_domains(&self, action: &str, body: &Value) -> String {
         let answer = self.call(&format!("/api/v1/domains/{action}"), body).await;
         answer["data"]["code"].as_str().unwrap_or_else(|| panic!("{action}: {answer}")).to_owned()
@@ -53,7 +53,7 @@ impl World {
         .await
     }
 
-    /// The bytes and the sender of a message from that address, as they left.
+    /// Sends a message from that address; returns its bytes and its envelope sender, as they left.
     pub(crate) async fn sent_from(&self, from: &str, to: &str) -> (Vec<u8>, String) {
         self.accepted(&good_but(json!({ "from": from, "to": [to] }))).await;
         let caught = self.client.get(&format!("/dev/messages/wait?to={to}&timeout=20")).await.unwrap().json();

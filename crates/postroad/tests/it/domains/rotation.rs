@@ -40,8 +40,8 @@ async fn receiver_verdicts(dns: &DnsServer, messages: &[impl AsRef<[u8]>]) -> Ve
 
 both_engines!(
     every_message_verifies_while_the_key_is_rotated_under_load,
-    a_second_signature_comes_by_rotation,
-    a_key_and_a_selector_can_be_brought_along
+    rotation_adds_a_second_signature,
+    a_key_and_a_selector_can_be_imported
 );
 
 async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engine) {
@@ -84,7 +84,7 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
     let good = vec![vec![true]; messages.len()];
     assert_eq!(dkim_verifier::verify_all(&messages, &dkim_records(&rotated)), good);
     assert_eq!(receiver_verdicts(&dns, &messages).await, good);
-    // The record of what signed is kept with the message.
+    // The delivery record names the key that signed.
     let mut query = json!({"to": "r0-1@example.net"});
     let id = loop {
         let listed = world.call("/api/v1/messages/search", &query).await;
@@ -100,7 +100,7 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
 }
 
 // Receivers that cannot read Ed25519 read the other signature.
-async fn a_second_signature_comes_by_rotation(engine: Engine) {
+async fn rotation_adds_a_second_signature(engine: Engine) {
     let (world, dns) = start(engine);
     let name = json!({"name": "shop.example"});
     publish(&dns, &world.domains("create", &name).await);
@@ -123,7 +123,7 @@ async fn a_second_signature_comes_by_rotation(engine: Engine) {
     let text = String::from_utf8_lossy(&message).into_owned();
     assert!(text.contains("a=rsa-sha256;") && text.contains("a=ed25519-sha256;"), "{text}");
     assert_eq!(receiver_verdicts(&dns, &[message]).await, [vec![true, true]]);
-    // And the next one takes its place in the same way; the RSA key stays.
+    // The next Ed25519 key is pending in the same way; the RSA key stays.
     let again = world.domains("rotate_dkim", &json!({"name": "shop.example", "algorithm": "ed25519"})).await;
     assert_eq!(kinds(&again), [both[0].clone(), both[1].clone(), is("ed25519", "pending")]);
     assert_eq!(selectors(&again)[..2], selectors(&active)[..]);
@@ -139,12 +139,12 @@ async fn a_second_signature_comes_by_rotation(engine: Engine) {
     }
 }
 
-async fn a_key_and_a_selector_can_be_brought_along(engine: Engine) {
+async fn a_key_and_a_selector_can_be_imported(engine: Engine) {
     let (world, dns) = start(engine);
     let own = include_str!("own_key.pem");
-    let bring =
+    let import =
         |key: &str, selector: &str| json!({"name": "old.example", "private_key": key, "selector": selector});
-    let created = world.domains("create", &bring(own, "postal-Ab12")).await;
+    let created = world.domains("create", &import(own, "postal-Ab12")).await;
     assert_eq!(selectors(&created), ["postal-ab12"]);
     assert_eq!(created["records"][1]["name"], "postal-ab12._domainkey.old.example");
     publish(&dns, &created);
@@ -156,7 +156,7 @@ async fn a_key_and_a_selector_can_be_brought_along(engine: Engine) {
         (own, "not a selector", "/selector"),
         (own, "postal-ab12", "/selector"),
     ] {
-        let answer = world.call("/api/v1/domains/rotate_dkim", &bring(key, selector)).await;
+        let answer = world.call("/api/v1/domains/rotate_dkim", &import(key, selector)).await;
         assert_eq!(answer["data"]["errors"][0]["pointer"], pointer, "{answer}");
     }
     let shown = serde_json::to_string(&verified).unwrap();

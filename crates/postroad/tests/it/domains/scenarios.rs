@@ -526,7 +526,7 @@ async fn each_scenario_has_its_status_and_its_hint(engine: Engine) {
     let other_key = keys["value"].as_str().unwrap();
     let scenarios =
         [spf_scenarios(), dkim_scenarios(), dmarc_scenarios(), alias_scenarios()].into_iter().flatten();
-    // An account may make as many at a time.
+    // An account may have four checks at once.
     let checks = scenarios.map(|scenario| check(&world, &dns, other_key, scenario));
     stream::iter(checks).buffer_unordered(4).collect::<Vec<()>>().await;
 }

@@ -11,7 +11,7 @@ use crate::world::{Engine, both_engines, good_but};
 
 both_engines!(
     a_domain_goes_from_missing_to_verified_and_signs_its_mail,
-    a_bounce_comes_to_the_customers_name_also_when_it_is_nobodys_by_then,
+    a_bounce_is_accepted_after_its_domain_was_deleted,
     mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment
 );
 
@@ -55,7 +55,7 @@ async fn a_domain_goes_from_missing_to_verified_and_signs_its_mail(engine: Engin
     assert!(mail_from.ends_with("@rp.shop.example"), "{mail_from}");
 }
 
-async fn a_bounce_comes_to_the_customers_name_also_when_it_is_nobodys_by_then(engine: Engine) {
+async fn a_bounce_is_accepted_after_its_domain_was_deleted(engine: Engine) {
     let (world, dns) = start(engine);
     let created = world.domains("create", &json!({"name": "shop.example"})).await;
     publish(&dns, &created);
@@ -75,7 +75,7 @@ async fn a_bounce_comes_to_the_customers_name_also_when_it_is_nobodys_by_then(en
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
     assert_eq!(mail_back(&world, &return_path, &text).await, "250 2.0.0 OK");
     assert_eq!(world.expanded(id).await["status"]["status"], "Bounced");
-    // An address that we did not give out is nobody's.
+    // An address that is no return path of ours is refused.
     let refused = mail_back(&world, "somebody@rp.shop.example", &text).await;
     assert!(refused.starts_with("550 "), "{refused}");
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use postroad_model::EventKind;
 use serde_json::{Value, json};
 
-use super::{mail_back, notification, sent};
+use super::{mail_back, notification, send_and_catch};
 use crate::world::{World, both_engines, good_but};
 
 const OK: &str = "250 2.0.0 OK";
@@ -21,7 +21,7 @@ both_engines!(
 async fn a_bounce_is_recorded_within_a_second(world: World) {
     let mut times = Vec::new();
     for number in 0..3 {
-        let sent = sent(&world, &format!("jo-{number}@example.com")).await;
+        let sent = send_and_catch(&world, &format!("jo-{number}@example.com")).await;
         let text = notification(&sent.recipient, "failed", "5.1.1", "550 5.1.1 User unknown");
         let start = Instant::now();
         assert_eq!(mail_back(&world, &sent.return_path, &text).await, OK);
@@ -35,7 +35,7 @@ async fn a_bounce_is_recorded_within_a_second(world: World) {
 
 async fn a_bounce_turns_its_message_bounced_and_says_why(world: World) {
     let mut world = world;
-    let sent = sent(&world, "jo@example.com").await;
+    let sent = send_and_catch(&world, "jo@example.com").await;
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
     assert_eq!(mail_back(&world, &sent.return_path, &text).await, OK);
     assert_eq!(world.expanded(sent.id).await["status"]["status"], "Bounced");
@@ -76,7 +76,7 @@ async fn a_bounce_turns_its_message_bounced_and_says_why(world: World) {
 }
 
 async fn a_full_mailbox_bounces_and_suppresses_nobody(world: World) {
-    let sent = sent(&world, "full@example.com").await;
+    let sent = send_and_catch(&world, "full@example.com").await;
     let text = notification("full@example.com", "failed", "5.2.2", "552 5.2.2 Mailbox full");
     assert_eq!(mail_back(&world, &sent.return_path, &text).await, OK);
     let deliveries = world.until_status(sent.id, "Bounced").await;
@@ -87,7 +87,7 @@ async fn a_full_mailbox_bounces_and_suppresses_nobody(world: World) {
 
 async fn delays_and_automatic_replies_change_nothing(world: World) {
     let mut world = world;
-    let sent = sent(&world, "slow@example.com").await;
+    let sent = send_and_catch(&world, "slow@example.com").await;
     let delay = notification("slow@example.com", "delayed", "4.4.1", "451 4.4.1 No answer");
     let away = "From: slow@example.com\r\nSubject: Out of office: Your order\r\nMessage-ID: <away@example.com>\r\n\
             Auto-Submitted: auto-replied\r\n\r\nI am away until Monday.\r\n";
@@ -101,7 +101,7 @@ async fn delays_and_automatic_replies_change_nothing(world: World) {
 }
 
 async fn the_first_of_two_bounces_counts(world: World) {
-    let sent = sent(&world, "twice@example.com").await;
+    let sent = send_and_catch(&world, "twice@example.com").await;
     let text = notification("twice@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
     assert_eq!(mail_back(&world, &sent.return_path, &text).await, OK);
     let other = notification("twice@example.com", "failed", "5.7.1", "550 5.7.1 Blocked");

@@ -3,7 +3,7 @@
 use postroad_model::EventKind;
 use serde_json::json;
 
-use super::{mail_back, sent};
+use super::{mail_back, send_and_catch};
 use crate::world::{World, both_engines, good_but};
 
 fn complaint(recipient: &str) -> String {
@@ -19,7 +19,7 @@ both_engines!(a_complaint_suppresses_and_the_next_message_is_held);
 
 async fn a_complaint_suppresses_and_the_next_message_is_held(world: World) {
     let mut world = world;
-    let sent = sent(&world, "angry@example.com").await;
+    let sent = send_and_catch(&world, "angry@example.com").await;
     for _ in 0..2 {
         let reply = mail_back(&world, &sent.return_path, &complaint("angry@example.com")).await;
         assert_eq!(reply, "250 2.0.0 OK");

@@ -6,7 +6,7 @@ use postroad_testkit::SmtpClient;
 use serde_json::json;
 
 use super::feedback_forms::{comcast, headers_of, microsoft, yahoo};
-use super::{Sent, bounce_listener, sent};
+use super::{Sent, bounce_listener, send_and_catch};
 use crate::world::{Engine, RAW, World, both_engines, good_but};
 
 const TAKEN: &str = "250 2.0.0 OK";
@@ -19,7 +19,7 @@ struct Received {
 }
 
 async fn received(world: &World, recipient: &str) -> Received {
-    let sent = sent(world, recipient).await;
+    let sent = send_and_catch(world, recipient).await;
     Received { sent, raw: caught_raw(world, recipient).await }
 }
 
@@ -29,11 +29,13 @@ async fn caught_raw(world: &World, recipient: &str) -> String {
     String::from_utf8(raw.body.to_vec()).unwrap()
 }
 
-fn host(world: &Received) -> &str {
-    let (_, domain) = world.sent.return_path.split_once('@').unwrap();
+/// Host name of the service, from the return path of a message.
+fn host(message: &Received) -> &str {
+    let (_, domain) = message.sent.return_path.split_once('@').unwrap();
     domain.strip_prefix("rp.").unwrap()
 }
 
+/// Mails a report; returns the last reply.
 async fn report(world: &World, to: &str, text: &str) -> String {
     let mut client = SmtpClient::connect(bounce_listener(world)).await;
     client.deliver("feedback@isp.example", &[to], text).await
@@ -58,7 +60,7 @@ fn without_header(raw: &str, name: &str) -> String {
     lines.collect()
 }
 
-/// One digit of the UUID is another one.
+/// Changes one digit of the UUID in the Message-ID.
 fn with_wrong_message_id(raw: &str) -> String {
     let start = raw.to_ascii_lowercase().find("message-id: <").expect("it has one") + "message-id: <".len();
     let at = start + 35;
@@ -129,7 +131,7 @@ async fn a_message_id_of_ours_suppresses_the_one_recipient_it_was_for(world: Wor
     // Both recipients know it, so it proves nothing about one of them.
     world.accepted(&good_but(json!({"to": ["two@example.com"], "cc": ["three@example.com"]}))).await;
     assert_eq!(complain(&bare("two@example.com").await, "two@example.com").await, [FOREIGN]);
-    // Senders' own can be guessed, whatever they look like.
+    // Message-IDs that senders set can be guessed, whatever they look like.
     let owned = ["<order-17@shop.example>", "<0190a5f2-0000-8000-8000-000000000001@rp.postroad.localhost>"];
     for (own, recipient) in owned.into_iter().zip(["four@example.com", "five@example.com"]) {
         let body = good_but(json!({"to": [recipient], "headers": {"Message-ID": own}}));

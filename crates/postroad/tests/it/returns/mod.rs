@@ -24,7 +24,8 @@ pub(crate) struct Sent {
     pub(crate) return_path: String,
 }
 
-pub(crate) async fn sent(world: &World, recipient: &str) -> Sent {
+/// Sends a message and waits until it is in the inbox.
+pub(crate) async fn send_and_catch(world: &World, recipient: &str) -> Sent {
     let id = world.accepted_id(&good_but(json!({"to": [recipient]}))).await;
     world.until_status(id, "Sent").await;
     let caught = world.client.get(&format!("/dev/messages/wait?to={recipient}&timeout=20")).await.unwrap();
@@ -37,7 +38,7 @@ pub(crate) fn bounce_listener(world: &World) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
 }
 
-/// From nobody, as bounces come; the reply that decided.
+/// Mails a text to a return path with an empty sender, as bounces come; returns the last reply.
 pub(crate) async fn mail_back(world: &World, return_path: &str, text: &str) -> String {
     let mut client = SmtpClient::connect(bounce_listener(world)).await;
     client.deliver("", &[return_path], text).await

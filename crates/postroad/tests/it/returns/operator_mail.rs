@@ -4,7 +4,7 @@ use postroad_testkit::SmtpClient;
 use serde_json::json;
 
 use super::feedback_forms::yahoo;
-use super::{bounce_listener, sent};
+use super::{bounce_listener, send_and_catch};
 use crate::world::{Engine, World, both_engines, good_but};
 
 const OPERATOR: &str = "ops@company.example";
@@ -30,7 +30,7 @@ async fn mailbox(world: &World) -> Vec<(String, String)> {
     found
 }
 
-fn with_operator(engine: Engine) -> World {
+fn start_with_operator(engine: Engine) -> World {
     World::start_with(engine, &[("POSTROAD_FEEDBACK_FORWARD_TO", OPERATOR)])
 }
 
@@ -40,12 +40,12 @@ both_engines!(
 );
 
 async fn letters_to_the_postmaster_reach_the_operator_once(engine: Engine) {
-    let world = with_operator(engine);
+    let world = start_with_operator(engine);
     assert_eq!(write(&world, "postmaster@postroad.localhost", LETTER).await, "250 2.0.0 OK");
     let wait = format!("/dev/messages/wait?to={OPERATOR}&timeout=20");
     assert_eq!(world.client.get(&wait).await.unwrap().status, 200);
     let (mail_from, raw) = mailbox(&world).await.remove(0);
-    assert_eq!(mail_from, "", "nobody bounces it");
+    assert_eq!(mail_from, "", "with an empty sender it cannot bounce");
     assert!(raw.contains("Delivered-To: postmaster@postroad.localhost\r\n"), "{raw}");
     assert!(raw.contains(LETTER), "{raw}");
 
@@ -57,8 +57,8 @@ async fn letters_to_the_postmaster_reach_the_operator_once(engine: Engine) {
 }
 
 async fn complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded(engine: Engine) {
-    let world = with_operator(engine);
-    let angry = sent(&world, "angry@example.com").await;
+    let world = start_with_operator(engine);
+    let angry = send_and_catch(&world, "angry@example.com").await;
     let caught = world.client.get("/dev/messages/wait?to=angry@example.com&timeout=20").await.unwrap();
     let raw = world.client.get(&format!("/dev/messages/{}/raw", caught.json()["id"])).await.unwrap();
     let raw = String::from_utf8(raw.body.to_vec()).unwrap();
@@ -80,14 +80,14 @@ async fn complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded(en
     assert_eq!(write(&world, "abuse@postroad.localhost", &complaint).await, "250 2.0.0 OK");
     let next = world.accepted_id(&good_but(json!({"to": ["angry@example.com"]}))).await;
     world.until_status(next, "Held").await;
-    let subjects: Vec<usize> =
+    let headers_of_each: Vec<usize> =
         mailbox(&world).await.iter().map(|(_, raw)| raw.matches("Delivered-To: ").count()).collect();
-    assert_eq!(subjects, [1, 1], "the letter and the foreign report");
+    assert_eq!(headers_of_each, [1, 1], "the letter and the foreign report");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_letters_is_slowed_down() {
-    let world = with_operator(Engine::Sqlite);
+    let world = start_with_operator(Engine::Sqlite);
     let mut client = SmtpClient::connect(bounce_listener(&world)).await;
     let mut replies = Vec::new();
     for _ in 0..61 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_testkit::postgres::{Database, PgProxy};
 
-use super::{Sent, mail_back, notification, sent};
+use super::{Sent, mail_back, notification, send_and_catch};
 use crate::outage::limit_file_size;
 use crate::world::{Engine, World};
 
@@ -17,7 +17,7 @@ fn bounce(sent: &Sent) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bounce_meets_a_full_disk_and_comes_again() {
     let world = World::start(Engine::Sqlite);
-    let sent = sent(&world, "jo@example.com").await;
+    let sent = send_and_catch(&world, "jo@example.com").await;
     limit_file_size(world.daemon.pid(), "4096");
     let large = format!("{}{}", bounce(&sent), "0123456789abcdef\r\n".repeat(60_000));
     for text in [&bounce(&sent), &large] {
@@ -34,7 +34,7 @@ async fn a_bounce_meets_a_dead_database_and_comes_again() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let world = World::start_on(Some(proxy.url()), Some(database), &[]);
-    let sent = sent(&world, "jo@example.com").await;
+    let sent = send_and_catch(&world, "jo@example.com").await;
     proxy.cut();
     assert_eq!(mail_back(&world, &sent.return_path, &bounce(&sent)).await, LATER);
     proxy.restore();

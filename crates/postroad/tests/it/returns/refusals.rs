@@ -2,12 +2,12 @@
 
 use postroad_testkit::SmtpClient;
 
-use super::{bounce_listener, mail_back, notification, sent};
+use super::{bounce_listener, mail_back, notification, send_and_catch};
 use crate::world::{World, both_engines};
 
 const REFUSED: &str = "550 5.7.1 Relay access denied: no mail is accepted for this address";
 
-/// `at` replaced by another letter of the same alphabet, whatever its case.
+/// The return path with another letter at position `at`.
 fn changed(return_path: &str, at: usize) -> String {
     let mut bytes = return_path.as_bytes().to_vec();
     bytes[at] = if bytes[at].eq_ignore_ascii_case(&b'a') { b'b' } else { b'a' };
@@ -17,7 +17,7 @@ fn changed(return_path: &str, at: usize) -> String {
 both_engines!(one_changed_character_of_the_mac_is_refused, nothing_is_relayed, there_is_tls_but_no_auth);
 
 async fn one_changed_character_of_the_mac_is_refused(world: World) {
-    let sent = sent(&world, "jo@example.com").await;
+    let sent = send_and_catch(&world, "jo@example.com").await;
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
     let local_part = sent.return_path.find('@').unwrap();
     for at in [0, local_part - 16, local_part - 8, local_part - 1] {
@@ -31,7 +31,7 @@ async fn one_changed_character_of_the_mac_is_refused(world: World) {
 }
 
 async fn nothing_is_relayed(world: World) {
-    let sent = sent(&world, "jo@example.com").await;
+    let sent = send_and_catch(&world, "jo@example.com").await;
     let (local_part, domain) = sent.return_path.split_once('@').unwrap();
     let mut client = SmtpClient::connect(bounce_listener(&world)).await;
     for tried in [
@@ -74,7 +74,7 @@ async fn nothing_is_relayed(world: World) {
 }
 
 async fn there_is_tls_but_no_auth(world: World) {
-    let sent = sent(&world, "jo@example.com").await;
+    let sent = send_and_catch(&world, "jo@example.com").await;
     let mut client = SmtpClient::connect(bounce_listener(&world)).await;
     let greeting = client.say("EHLO mx.example.net").await;
     assert!(greeting.contains("STARTTLS") && greeting.contains("SIZE 10485760"), "{greeting}");

@@ -45,7 +45,7 @@ fn tls(domain: &str) -> String {
     .to_string()
 }
 
-/// Gzipped, as receivers send them.
+/// A mail with the report, gzipped as receivers send it.
 fn report(file: &[u8]) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(file).unwrap();
@@ -59,9 +59,9 @@ fn report(file: &[u8]) -> String {
     )
 }
 
-/// `postroad dev` calls itself so in its return paths.
+/// An address at the host of the service's return paths.
 async fn address(world: &World, local_part: &str) -> String {
-    let sent = super::sent(world, "someone@example.com").await;
+    let sent = super::send_and_catch(world, "someone@example.com").await;
     format!("{local_part}@{}", sent.return_path.split_once('@').unwrap().1)
 }
 
@@ -193,7 +193,7 @@ async fn bombs_and_strangers_are_refused(world: World) {
     assert_eq!(world.admin(&["reports"]), json!([]));
 }
 
-/// A report within the ratio that unpacks to `bytes`: rows that differ.
+/// A report of `bytes` bytes, with rows that differ, so that it is not refused for its compression ratio.
 fn long_report(bytes: usize) -> String {
     let mut number = 1_u64;
     let row = || {
@@ -212,7 +212,7 @@ async fn a_report_of_twenty_mebibytes_is_refused_by_size() {
     assert_eq!(reply, "552 5.3.4 The report is too large");
 }
 
-/// Read for each of ten it would unpack 80 MB, and an address may have 64 MB of reports read.
+/// Reading it for each of the ten recipients would unpack 80 MB, and only 64 MB are read from one network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_to_many_recipients_is_read_once() {
     let world = World::start(Engine::Sqlite);
@@ -226,7 +226,7 @@ async fn a_report_to_many_recipients_is_read_once() {
     assert_eq!(world.admin(&["reports"])[0]["reports"], 1);
 }
 
-/// Thirty of these took 3.8 GB.
+/// Thirty of these once took 3.8 GB of memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
     let world = World::start(Engine::Sqlite);

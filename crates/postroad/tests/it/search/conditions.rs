@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{SEARCH, found, found_items, q};
+use super::{SEARCH, find_all, find_all_items, q};
 use crate::world::{World, both_engines, good_but};
 
 both_engines!(
@@ -69,9 +69,9 @@ async fn messages_are_found_by_every_condition(world: World) {
         ),
         (json!({"template": "welcome"}), vec![]),
     ] {
-        assert_eq!(found(&world, &conditions).await, expected, "{conditions}");
+        assert_eq!(find_all(&world, &conditions).await, expected, "{conditions}");
     }
-    let items = found_items(&world, &json!({})).await;
+    let items = find_all_items(&world, &json!({})).await;
     let reasons: Vec<&Value> = items.iter().map(|item| &item["held_reason"]).collect();
     assert_eq!(reasons, [&json!("suppressed"), &Value::Null, &Value::Null]);
     let details = world.expanded(order).await;
@@ -101,7 +101,7 @@ async fn messages_are_found_by_every_condition(world: World) {
 
 async fn mistakes_in_a_search_are_reported_with_their_position(world: World) {
     let long = "x".repeat(1_001);
-    for (request, pointer, words) in [
+    for (request, pointer, part) in [
         (
             q("to:ann colour:red"),
             "/q",
@@ -127,7 +127,7 @@ async fn mistakes_in_a_search_are_reported_with_their_position(world: World) {
         assert_eq!(answer["status"], "parameter-error", "{request}");
         let error = &answer["data"]["errors"][0];
         assert_eq!(error["pointer"], pointer, "{request}");
-        assert!(error["message"].as_str().unwrap().contains(words), "{request}: {error}");
+        assert!(error["message"].as_str().unwrap().contains(part), "{request}: {error}");
     }
 }
 
@@ -137,7 +137,7 @@ async fn another_servers_messages_are_not_found(world: World) {
     world.admin(&["server", "create", "other", "--account", "other"]);
     let made = world.admin(&["key", "create", "--server", "other"]);
     let key = made["api_key"].as_str().unwrap();
-    assert_eq!(found(&world, &json!({})).await, [id]);
+    assert_eq!(find_all(&world, &json!({})).await, [id]);
     for conditions in [json!({}), q("a"), json!({"status": ["Sent", "Pending"]})] {
         let answer = world.call_as(key, SEARCH, &conditions).await;
         assert_eq!(answer["data"]["items"], json!([]), "{conditions}");

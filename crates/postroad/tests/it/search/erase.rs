@@ -6,7 +6,7 @@ use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use super::holds::ended_job;
-use super::{found, q};
+use super::{find_all, q};
 use crate::analytics::{SUMMARY, TIMESERIES, call_analytics};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
@@ -75,7 +75,7 @@ async fn a_query_without_conditions_erases_nothing(world: World) {
             assert_eq!(answer["data"]["errors"][0]["pointer"], "/query", "{answer}");
         }
     }
-    assert_eq!(found(&world, &q(&format!("to:{ADDRESS}"))).await, [id]);
+    assert_eq!(find_all(&world, &q(&format!("to:{ADDRESS}"))).await, [id]);
 }
 
 async fn a_person_is_erased_and_nobody_else(world: World) {
@@ -133,7 +133,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
         assert!(!rows.to_lowercase().replace(&longer, "").contains(ADDRESS), "{rows}");
     }
     // The other person whose address contains it stays, and so do its messages.
-    assert_eq!(found(&world, &q(&format!("to:{ADDRESS}"))).await, [longer_id]);
+    assert_eq!(find_all(&world, &q(&format!("to:{ADDRESS}"))).await, [longer_id]);
     let kept = world
         .call("/api/v1/messages/message", &json!({"id": other, "_expansions": ["details", "plain_body"]}))
         .await;

@@ -16,7 +16,7 @@ both_engines!(
     opens_clicks_and_answers_of_webhooks_and_batches_are_erased
 );
 
-/// No row and no file has one of the texts.
+/// Asserts that no row and no file contains one of the texts.
 fn assert_gone(world: &World, texts: &[&str]) {
     for text in texts {
         match world.database_text() {

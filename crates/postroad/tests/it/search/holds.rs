@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{found, found_items, q};
+use super::{find_all, find_all_items, q};
 use crate::batch::{BATCH, batch_to};
 use crate::world::{World, both_engines, good_but};
 
@@ -13,8 +13,8 @@ const CANCEL: &str = "/api/v1/messages/cancel_hold";
 const RETRY: &str = "/api/v1/messages/retry";
 const JOB: &str = "/api/v1/jobs/get";
 
-/// Messages of a key that holds everything.
-async fn held(world: &World, count: usize, tag: &str) -> Vec<i64> {
+/// Sends messages with a key that holds everything; returns their ids.
+async fn send_held(world: &World, count: usize, tag: &str) -> Vec<i64> {
     let (_, key) = world.new_key(&["--hold"]);
     let mut ids = Vec::new();
     for number in 0..count {
@@ -25,6 +25,7 @@ async fn held(world: &World, count: usize, tag: &str) -> Vec<i64> {
     ids
 }
 
+/// Waits until the job has ended; returns it.
 pub(super) async fn ended_job(world: &World, id: &Value) -> Value {
     loop {
         let job = world.call(JOB, &json!({"id": id})).await;
@@ -38,7 +39,7 @@ pub(super) async fn ended_job(world: &World, id: &Value) -> Value {
 
 both_engines!(
     held_messages_are_released_and_cancelled_by_id,
-    a_query_releases_everything_it_finds_and_nothing_else,
+    a_query_releases_what_it_finds_except_suppressed_recipients,
     a_job_goes_on_after_a_crash,
     a_release_to_the_simulator_is_not_limited,
     mistakes_and_foreign_jobs_are_refused
@@ -52,7 +53,7 @@ async fn a_release_to_the_simulator_is_not_limited(world: World) {
         let sent = world.call_as(&key, crate::world::SEND, &good_but(json!({"to": [to]}))).await;
         ids.push(sent["data"]["messages"][to]["id"].as_i64().unwrap_or_else(|| panic!("{sent}")));
     }
-    let others = held(&world, 2, "x").await;
+    let others = send_held(&world, 2, "x").await;
     world.admin(&["server", "set-hourly-limit", "dev", "1"]);
     world.call("/api/v1/suppressions/add", &json!({"address": to})).await;
     let codes = async |ids: &[i64]| {
@@ -71,8 +72,8 @@ async fn a_release_to_the_simulator_is_not_limited(world: World) {
 }
 
 async fn held_messages_are_released_and_cancelled_by_id(world: World) {
-    let ids = held(&world, 4, "x").await;
-    let items = found_items(&world, &q("status:held")).await;
+    let ids = send_held(&world, 4, "x").await;
+    let items = find_all_items(&world, &q("status:held")).await;
     assert!(items.iter().all(|item| item["held_reason"] == "credential"), "{items:?}");
     let one = world.call(RELEASE, &json!({"id": ids[0]})).await;
     assert_eq!(one["data"], json!({"results": [{"id": ids[0], "status": "done"}]}), "{one}");
@@ -85,17 +86,17 @@ async fn held_messages_are_released_and_cancelled_by_id(world: World) {
     assert_eq!(codes, [&Value::Null, &json!("MessageNotHeld"), &json!("MessageNotFound"), &Value::Null]);
     assert_eq!(results.iter().map(|result| &result["id"]).collect::<Vec<_>>(), [ids[1], ids[0], 7, ids[2]]);
     world.until_status(ids[1], "HoldCancelled").await;
-    assert_eq!(found(&world, &q("status:held")).await, [ids[3]]);
+    assert_eq!(find_all(&world, &q("status:held")).await, [ids[3]]);
     assert_eq!(world.call(RETRY, &json!({"id": ids[3]})).await["data"]["code"], "MessageNotQueued");
 }
 
-async fn a_query_releases_everything_it_finds_and_nothing_else(world: World) {
-    let released = held(&world, 5, "yes").await;
-    let kept = held(&world, 2, "no").await;
+async fn a_query_releases_what_it_finds_except_suppressed_recipients(world: World) {
+    let released = send_held(&world, 5, "yes").await;
+    let kept = send_held(&world, 2, "no").await;
     world.call("/api/v1/suppressions/add", &json!({"address": "u0@example.com"})).await;
     let dry = world.call(RELEASE, &json!({"query": "tag:yes", "dry_run": true})).await;
     assert_eq!(dry["data"], json!({"job_id": null, "matched": 5, "matched_all": true}), "{dry}");
-    assert_eq!(found(&world, &q("status:held")).await.len(), 7);
+    assert_eq!(find_all(&world, &q("status:held")).await.len(), 7);
     let started = world.call(RELEASE, &json!({"query": "tag:yes"})).await;
     assert_eq!(started["data"]["matched"], 5, "{started}");
     let job = ended_job(&world, &started["data"]["job_id"]).await;
@@ -108,7 +109,7 @@ async fn a_query_releases_everything_it_finds_and_nothing_else(world: World) {
     for id in &released[1..] {
         world.until_status(*id, "Sent").await;
     }
-    assert_eq!(found(&world, &q("status:held")).await, [kept[1], kept[0], released[0]]);
+    assert_eq!(find_all(&world, &q("status:held")).await, [kept[1], kept[0], released[0]]);
 }
 
 async fn a_job_goes_on_after_a_crash(world: World) {
@@ -135,13 +136,13 @@ async fn a_job_goes_on_after_a_crash(world: World) {
     assert!((1..2_000).contains(&done.as_i64().unwrap()), "the crash is in the middle: {done}");
     let job = ended_job(&world, id).await;
     assert_eq!((&job["state"], &job["failed"]), (&json!("done"), &json!(0)), "{job}");
-    assert!(found(&world, &q("status:held")).await.is_empty());
-    let cancelled = found(&world, &json!({"status": "hold_cancelled", "limit": 500})).await;
+    assert!(find_all(&world, &q("status:held")).await.is_empty());
+    let cancelled = find_all(&world, &json!({"status": "hold_cancelled", "limit": 500})).await;
     assert_eq!(cancelled.len(), 2_000);
 }
 
 async fn mistakes_and_foreign_jobs_are_refused(world: World) {
-    let ids = held(&world, 1, "x").await;
+    let ids = send_held(&world, 1, "x").await;
     for (request, pointer) in [
         (json!({}), "/id"),
         (json!({"id": ids[0], "query": "x"}), ""),
@@ -169,5 +170,5 @@ async fn mistakes_and_foreign_jobs_are_refused(world: World) {
     assert_eq!(many["data"]["results"][0]["error"]["code"], "MessageNotFound");
     let (_, reader) = world.new_key(&["--scope", "read"]);
     assert_eq!(world.call_as(&reader, RELEASE, &json!({"id": ids[0]})).await["data"]["code"], "AccessDenied");
-    assert_eq!(found(&world, &q("status:held")).await, ids);
+    assert_eq!(find_all(&world, &q("status:held")).await, ids);
 }

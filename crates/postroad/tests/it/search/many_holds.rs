@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{found, q};
+use super::{find_all, q};
 use crate::batch::{BATCH, batch_to};
 use crate::world::{SEND, World, both_engines, good};
 
@@ -51,8 +51,8 @@ async fn a_job_on_many_held_messages_shows_progress_and_holds_up_no_accepts(worl
         middle < Duration::from_millis(500) && longest < Duration::from_secs(3),
         "{middle:?} {longest:?}"
     );
-    assert_eq!(found(&world, &q("status:held")).await, Vec::<i64>::new());
-    let cancelled = found(&world, &json!({"status": "hold_cancelled", "limit": 500})).await;
+    assert_eq!(find_all(&world, &q("status:held")).await, Vec::<i64>::new());
+    let cancelled = find_all(&world, &json!({"status": "hold_cancelled", "limit": 500})).await;
     assert_eq!(cancelled.len() as u64, HELD);
     let again: Value = world.call("/api/v1/messages/cancel_hold", &json!({"query": "status:held"})).await;
     assert_eq!(again["data"]["matched"], 0);

@@ -18,13 +18,13 @@ use crate::world::World;
 
 const SEARCH: &str = "/api/v1/messages/search";
 
-/// Ids of all pages of a search.
-async fn found(world: &World, conditions: &Value) -> Vec<i64> {
-    let items = found_items(world, conditions).await;
+/// Ids that a search finds, on all its pages.
+async fn find_all(world: &World, conditions: &Value) -> Vec<i64> {
+    let items = find_all_items(world, conditions).await;
     items.iter().map(|item| item["id"].as_i64().expect("an integer")).collect()
 }
 
-async fn found_items(world: &World, conditions: &Value) -> Vec<Value> {
+async fn find_all_items(world: &World, conditions: &Value) -> Vec<Value> {
     let (mut items, mut cursor) = (Vec::new(), Value::Null);
     loop {
         let mut page = conditions.clone();

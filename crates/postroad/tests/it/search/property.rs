@@ -11,7 +11,7 @@ use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
 
-use super::found;
+use super::find_all;
 use crate::batch::BATCH;
 use crate::scheduling::in_millis;
 use crate::world::{World, both_engines};
@@ -19,7 +19,7 @@ use crate::world::{World, both_engines};
 const BATCHES: usize = 6;
 const BATCH_MESSAGES: usize = 100;
 const QUERIES: usize = 100;
-/// A block of the index.
+/// Messages in a block of the index.
 const BLOCK_MESSAGES: usize = 57;
 
 const WORDS: [&str; 11] = [
@@ -57,7 +57,7 @@ struct Known {
     batch: usize,
 }
 
-type Test = Box<dyn Fn(&Known) -> bool>;
+type Predicate = Box<dyn Fn(&Known) -> bool>;
 
 fn pick<T: Copy>(random: &mut StdRng, from: &[T]) -> T {
     *from.choose(random).unwrap()
@@ -140,11 +140,11 @@ fn random_text(random: &mut StdRng) -> String {
 }
 
 /// One term of a query, and what it means.
-fn random_term(random: &mut StdRng, times: &[String]) -> (String, Test) {
+fn random_term(random: &mut StdRng, times: &[String]) -> (String, Predicate) {
     let text = random_text(random);
     let lower = text.to_lowercase();
     let has = move |field: &str| field.to_lowercase().contains(&lower);
-    let (term, test): (String, Test) = match random.random_range(0..10) {
+    let (term, test): (String, Predicate) = match random.random_range(0..10) {
         0 => (format!("to:{}", quoted(&text)), Box::new(move |known| has(&known.to))),
         1 => (format!("from:{}", quoted(&text)), Box::new(move |known| has(&known.from))),
         2 => (format!("subject:{}", quoted(&text)), Box::new(move |known| has(&known.subject))),
@@ -180,7 +180,7 @@ fn random_term(random: &mut StdRng, times: &[String]) -> (String, Test) {
 }
 
 /// A condition in a field of its own.
-fn random_field(random: &mut StdRng, request: &mut Map<String, Value>) -> Test {
+fn random_field(random: &mut StdRng, request: &mut Map<String, Value>) -> Predicate {
     match random.random_range(0..4) {
         0 => {
             let value = random.random_range(0..6).to_string();
@@ -246,7 +246,7 @@ async fn index_most(world: &mut World, newest: MessageId) {
 async fn compare(world: &World, random: &mut StdRng, seed: u64, all: &[Known], times: &[String]) -> usize {
     let mut hits = 0;
     for _ in 0..QUERIES {
-        let (terms, mut tests): (Vec<String>, Vec<Test>) =
+        let (terms, mut tests): (Vec<String>, Vec<Predicate>) =
             (0..random.random_range(1..4)).map(|_| random_term(random, times)).unzip();
         let mut request = Map::new();
         request.insert("q".into(), json!(terms.join(" ")));
@@ -257,7 +257,7 @@ async fn compare(world: &World, random: &mut StdRng, seed: u64, all: &[Known], t
         let expected: Vec<i64> =
             all.iter().filter(|known| tests.iter().all(|test| test(known))).map(|known| known.id).collect();
         let request = Value::Object(request);
-        assert_eq!(found(world, &request).await, expected, "{request} with seed {seed}");
+        assert_eq!(find_all(world, &request).await, expected, "{request} with seed {seed}");
         hits += usize::from(!expected.is_empty());
     }
     hits

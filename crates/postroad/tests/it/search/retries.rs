@@ -3,7 +3,7 @@
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
-use super::found;
+use super::find_all;
 use super::holds::ended_job;
 use crate::delivery::outside::Outside;
 use crate::world::{Engine, both_engines, good_but};
@@ -59,7 +59,7 @@ async fn messages_are_retried_by_id_by_list_and_by_query(engine: Engine) {
     assert_eq!(codes, [&Value::Null, &json!("MessageNotFound"), &Value::Null]);
     world.until_status(ids[1], "Sent").await;
     world.until_status(ids[2], "Sent").await;
-    assert_eq!(found(&world, &json!({"status": "soft_fail"})).await, [ids[5], ids[4], ids[3]]);
+    assert_eq!(find_all(&world, &json!({"status": "soft_fail"})).await, [ids[5], ids[4], ids[3]]);
 
     let started = world.call(RETRY, &json!({"query": "tag:query"})).await;
     assert_eq!(started["data"]["matched"], 3, "{started}");

@@ -7,7 +7,7 @@ use postroad_testkit::{Received, WebhookCatcher, eventually};
 use serde_json::{Value, json};
 
 use super::timeline::{TIMELINE, items, trace, waits};
-use crate::delivery::fairness::second_sender;
+use crate::delivery::fairness::create_second_server;
 use crate::delivery::limits::providers;
 use crate::delivery::outside::{Outside, to};
 use crate::world::{DELIVERIES, Engine, MESSAGE, SEND, World, both_engines, good_but};
@@ -77,7 +77,7 @@ async fn a_reply_that_quotes_a_message_is_shown_to_its_server_only(engine: Engin
     let outside = Outside::new();
     let _peer = outside.site("shared.example", Script::new().when(refuse_ben_and_jane));
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-    let key = second_sender(&world);
+    let key = create_second_server(&world);
     let hooks = WebhookCatcher::start();
     let hook = json!({"url": hooks.url("/hook")});
     assert_eq!(world.call_as(&key, "/api/v1/webhooks/create", &hook).await["status"], "success");

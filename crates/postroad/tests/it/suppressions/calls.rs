@@ -11,15 +11,15 @@ fn column<'a>(results: &'a Value, name: &str) -> Vec<&'a Value> {
 }
 
 both_engines!(
-    one_is_added_found_and_removed_in_any_spelling,
-    many_come_with_a_result_each,
+    an_address_is_added_found_and_removed_in_any_spelling,
+    a_call_with_many_addresses_has_a_result_for_each,
     a_thousand_at_once_are_taken_and_one_more_is_not,
     lists_are_newest_first_and_filtered,
     mistakes_are_reported_by_field_and_change_nothing,
     a_key_sees_its_server_only_and_reading_keys_change_nothing
 );
 
-async fn one_is_added_found_and_removed_in_any_spelling(world: World) {
+async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
     let added = done(
         &world,
         ADD,
@@ -62,7 +62,7 @@ async fn one_is_added_found_and_removed_in_any_spelling(world: World) {
     }
 }
 
-async fn many_come_with_a_result_each(world: World) {
+async fn a_call_with_many_addresses_has_a_result_for_each(world: World) {
     add(&world, "old@example.com").await;
     let data = done(
         &world,
@@ -84,7 +84,7 @@ async fn many_come_with_a_result_each(world: World) {
     assert_eq!(column(results, "index"), (0..8).collect::<Vec<_>>());
     let expected = ["added", "exists", "error", "error", "error", "exists", "error", "added"];
     assert_eq!(column(results, "status"), expected);
-    assert_eq!(results[1]["reason"], "manual", "the older one stands");
+    assert_eq!(results[1]["reason"], "manual", "the older one stays");
     assert_eq!(results[7]["address"], "c@example.com");
     let wrong = &results[2]["error"];
     assert_eq!(wrong["code"], "ValidationError");

@@ -7,8 +7,8 @@ use crate::world::{World, both_engines};
 
 both_engines!(
     an_operator_adds_lists_and_removes,
-    files_of_any_length_come_in_and_go_out,
-    files_that_are_none_are_explained
+    files_of_any_length_are_imported_and_exported,
+    errors_of_files_are_explained
 );
 
 async fn an_operator_adds_lists_and_removes(world: World) {
@@ -57,7 +57,7 @@ async fn an_operator_adds_lists_and_removes(world: World) {
     }
 }
 
-async fn files_of_any_length_come_in_and_go_out(world: World) {
+async fn files_of_any_length_are_imported_and_exported(world: World) {
     let mut world = world;
     let file = |name: &str| world.folder.path().join(name).to_str().unwrap().to_owned();
     let (list, copy) = (file("list.csv"), file("copy.csv"));
@@ -90,7 +90,7 @@ async fn files_of_any_length_come_in_and_go_out(world: World) {
     assert_eq!(out, text);
 }
 
-async fn files_that_are_none_are_explained(world: World) {
+async fn errors_of_files_are_explained(world: World) {
     let file = world.folder.path().join("latin.csv");
     std::fs::write(&file, b"address\nm\xfcller@example.com\n").unwrap();
     let (success, _, err) =

@@ -12,7 +12,7 @@ both_engines!(
     a_list_with_a_header_is_taken_line_by_line,
     ten_thousand_bare_addresses_are_taken_and_go_out_by_pages,
     exported_lists_are_imported_unchanged,
-    text_that_is_no_list_is_refused
+    invalid_lists_are_refused
 );
 
 async fn a_list_with_a_header_is_taken_line_by_line(world: World) {
@@ -92,7 +92,7 @@ async fn exported_lists_are_imported_unchanged(world: World) {
     assert_eq!(without_times(there["data"]["csv"].as_str().unwrap()), without_times(text));
 }
 
-async fn text_that_is_no_list_is_refused(world: World) {
+async fn invalid_lists_are_refused(world: World) {
     assert_invalid(
         &world.call(IMPORT, &json!({})).await,
         &[("/csv", "`csv` parameter is required but is missing")],

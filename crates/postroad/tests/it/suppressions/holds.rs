@@ -15,9 +15,9 @@ async fn send(world: &World, address: &str) -> i64 {
 both_engines!(
     any_spelling_of_a_suppressed_address_is_held_until_it_is_removed,
     a_hold_is_reported_with_the_reason_of_the_suppression,
-    a_suppression_that_is_over_holds_nothing,
+    an_expired_suppression_holds_nothing,
     retry_does_not_release_messages_to_suppressed_addresses,
-    an_address_suppressed_after_the_accept_is_not_written_to,
+    an_address_suppressed_after_the_accept_gets_no_mail,
     test_mode_and_simulated_recipients_are_not_looked_up
 );
 
@@ -62,7 +62,7 @@ async fn a_hold_is_reported_with_the_reason_of_the_suppression(world: World) {
     );
 }
 
-async fn a_suppression_that_is_over_holds_nothing(world: World) {
+async fn an_expired_suppression_holds_nothing(world: World) {
     let soon = SystemClock.now().plus(Duration::from_secs(3)).to_rfc3339();
     done(&world, ADD, &json!({"address": "ann@example.com", "expires_at": soon})).await;
     let held = send(&world, "ann@example.com").await;
@@ -87,10 +87,10 @@ async fn retry_does_not_release_messages_to_suppressed_addresses(world: World) {
     world.until_status(id, "Sent").await;
 }
 
-async fn an_address_suppressed_after_the_accept_is_not_written_to(world: World) {
+async fn an_address_suppressed_after_the_accept_gets_no_mail(world: World) {
     world.queue(&["suspend", "domain:example.com", "--reason", "so that it waits"]);
     let ids = [send(&world, "ann@example.com").await, send(&world, "bob@example.com").await];
-    // Within the seconds in which a fresh message is not read again.
+    // Within the seconds in which a fresh message is not read from the store again.
     add(&world, "Ann@example.com").await;
     world.queue(&["resume", "domain:example.com"]);
     let deliveries = world.until_status(ids[0], "Held").await;

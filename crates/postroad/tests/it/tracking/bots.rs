@@ -43,7 +43,7 @@ async fn head_prefetch_and_scanners_are_marked(world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_links_at_once_are_a_scanners() {
+async fn many_links_at_once_count_as_a_scanner() {
     let world = World::start(Engine::Sqlite);
     let got = delivered(&world, &tracked_html("ann@example.net", THREE_LINKS)).await;
     read_on().await;

@@ -75,7 +75,7 @@ async fn a_token_with_one_character_changed_is_refused() {
             assert_eq!((reply.status, reply.header("location")), (404, None), "{changed}");
         }
     }
-    // A token is good for what it was made for.
+    // A token works only for its own kind of link.
     let pixel_as_click = got.paths("/o/").remove(0).replace("/o/", "/c/");
     assert_eq!(look(&world, &pixel_as_click).await.status, 404);
     let click_as_unsubscription = got.paths("/c/").remove(0).replace("/c/", "/u/");

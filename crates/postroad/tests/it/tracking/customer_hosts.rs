@@ -26,7 +26,7 @@ struct Served {
     dns: DnsServer,
     certificate: TestCertificate,
     port: u16,
-    // After the daemon: nobody uses them any more.
+    // Dropped after the daemon, which uses them.
     _folder: TempDir,
     _database: Option<Database>,
 }
@@ -129,7 +129,7 @@ impl Served {
         self.client.request(Method::GET, &path, &headers, Vec::new().into()).await.unwrap().text()
     }
 
-    /// Sends a tracked message: its id, and the first link as the recipient has it.
+    /// Sends a tracked message; returns its id, and the first link as the recipient has it.
     async fn link_of_message(&self, to: &str) -> (i64, String) {
         let body = good_but(json!({
             "from": "hello@shop.example", "to": [to], "html_body": HTML, "track": {"clicks": true},
@@ -143,6 +143,7 @@ impl Served {
     }
 }
 
+/// Passes connections on to the service.
 async fn pass_on(listener: TcpListener, to: SocketAddr) {
     while let Ok((mut from_outside, _)) = listener.accept().await {
         tokio::spawn(async move {

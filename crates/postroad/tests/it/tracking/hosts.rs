@@ -36,7 +36,7 @@ async fn tracking_hosts_serve_tracking_and_the_api_does_not() {
         assert!(output.unwrap().status.success(), "{args:?}");
     };
     let address: SocketAddr = server.ready()["http"].as_str().unwrap().parse().unwrap();
-    // The page for links that are none says that somebody looked at the token.
+    // The tokens are not valid, and the host serves nothing else.
     for path in ["/c/x", "/o/x", "/u/x", "/", "/health", "/api/v1/openapi.json", "/ready"] {
         assert_eq!(status(address, "track.mail.example.net", path).await, 404, "{path}");
         assert_eq!(status(address, "TRACK.mail.example.net:443", path).await, 404, "{path}");

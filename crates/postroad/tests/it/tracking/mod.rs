@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 use crate::delivery::inbox::wait_for;
 use crate::world::{World, good_but};
 
-/// A person's.
+/// User agent of a person.
 pub(crate) const FIREFOX: (&str, &str) =
     ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:115.0) Gecko/20100101 Firefox/115.0");
-/// Before that a click is taken for a scanner's.
+/// Longer than the time after a delivery in which clicks count as those of a scanner.
 const A_PERSONS_TIME: Duration = Duration::from_millis(1_100);
 
 /// A message as its recipient got it.
-pub(crate) struct Got {
+pub(crate) struct ReceivedMail {
     pub(crate) id: i64,
     pub(crate) raw: Vec<u8>,
     pub(crate) html: String,
@@ -38,23 +38,24 @@ pub(crate) fn tracked_html(to: &str, html: &str) -> Value {
 }
 
 /// Sends to one address and waits until it was delivered.
-pub(crate) async fn delivered(world: &World, body: &Value) -> Got {
+pub(crate) async fn delivered(world: &World, body: &Value) -> ReceivedMail {
     let to = body["to"][0].as_str().unwrap().to_owned();
     let id = world.accepted_id(body).await;
     world.until_status(id, "Sent").await;
     received(world, id, &to).await
 }
 
-pub(crate) async fn received(world: &World, id: i64, to: &str) -> Got {
+/// A message as the address got it.
+pub(crate) async fn received(world: &World, id: i64, to: &str) -> ReceivedMail {
     let caught = wait_for(world, to).await;
     let path = format!("/dev/messages/{}/raw", caught["id"]);
     let raw = world.client.get(&path).await.unwrap().body.to_vec();
     let view = postroad_mail::view(&raw);
     let (html, plain) = (view.html_body.unwrap_or_default(), view.plain_body.unwrap_or_default());
-    Got { id, raw, html, plain }
+    ReceivedMail { id, raw, html, plain }
 }
 
-impl Got {
+impl ReceivedMail {
     /// The paths of our links of a kind (`/c/`, `/o/`), in the order of the text.
     pub(crate) fn paths(&self, kind: &str) -> Vec<String> {
         paths_in(&self.html, kind)
@@ -76,11 +77,12 @@ pub(crate) async fn fetch(world: &World, method: Method, path: &str, headers: &[
     world.client.request(method, path, headers, Vec::new().into()).await.expect("the server answers")
 }
 
+/// Opens a link as a person's browser does.
 pub(crate) async fn look(world: &World, path: &str) -> Reply {
     fetch(world, Method::GET, path, &[FIREFOX]).await
 }
 
-/// As long as a person needs to find a link.
+/// Waits as long as a person needs to find a link.
 pub(crate) async fn read_on() {
     tokio::time::sleep(A_PERSONS_TIME).await;
 }

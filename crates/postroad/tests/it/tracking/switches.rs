@@ -9,7 +9,7 @@ use crate::world::{Engine, World, both_engines, good_but};
 const HTML: &str =
     "<body><a href='https://example.com/'>1</a><a href='https://cdn.example.com/'>2</a></body>";
 
-/// How many pixels and links the copy has.
+/// Sends a message; returns how many pixels and links the copy has.
 async fn counted(world: &World, to: &str, track: Value) -> (usize, usize) {
     let got = delivered(world, &good_but(json!({"to": [to], "html_body": HTML, "track": track}))).await;
     (got.paths("/o/").len(), got.paths("/c/").len())
@@ -74,7 +74,7 @@ async fn a_domain_may_have_a_host_name_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn headers_turn_it_on_over_smtp_and_go_no_further() {
+async fn headers_control_tracking_over_smtp_and_are_removed() {
     let world = World::start(Engine::Sqlite);
     let mut client = log_in(&world).await;
     let text = "X-Track-Clicks: yes\r\nX-Track-Opens: off\r\nFrom: Shop <shop@example.test>\r\nSubject: Hello\r\n\

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{FIREFOX, delivered, fetch, look, paths_in, until_activity};
 use crate::world::{World, both_engines, good_but};
 
-both_engines!(one_click_suppresses_and_a_look_does_not, a_senders_own_address_is_left_to_it);
+both_engines!(one_click_suppresses_and_a_look_does_not, an_unsubscribe_url_of_the_sender_is_kept);
 
 async fn one_click_suppresses_and_a_look_does_not(world: World) {
     let mut world = world;
@@ -50,7 +50,7 @@ async fn one_click_suppresses_and_a_look_does_not(world: World) {
     let later = world.accepted_id(&again).await;
     let held = world.until_status(later, "Held").await;
     assert!(held[0]["details"].as_str().unwrap().contains("unsubscribe"), "{held:?}");
-    // Let in again, the address can leave again.
+    // After the suppression was removed, the link works again.
     let removed = world.call("/api/v1/suppressions/remove", &json!({"address": "ann@example.net"})).await;
     assert_eq!(removed["status"], "success", "{removed}");
     let let_in = world.accepted_id(&again).await;
@@ -66,7 +66,7 @@ async fn one_click_suppresses_and_a_look_does_not(world: World) {
     assert_eq!(data["ip_address"], "127.0.0.1");
 }
 
-async fn a_senders_own_address_is_left_to_it(world: World) {
+async fn an_unsubscribe_url_of_the_sender_is_kept(world: World) {
     let list =
         json!({"url": "https://example.test/leave?u=1", "mailto": "leave@example.test", "one_click": true});
     let html = "<a href='https://example.test/leave?u=1'>x</a><a href='https://example.test/buy'>y</a>";

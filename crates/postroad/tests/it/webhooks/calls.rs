@@ -100,7 +100,7 @@ async fn a_sample_is_posted_at_once_and_an_event_again(world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_has_as_many_webhooks_as_it_may() {
+async fn a_server_has_no_more_webhooks_than_allowed() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "2")]);
     for _ in 0..2 {
         world.new_webhook("https://example.com/hook", json!("all")).await;

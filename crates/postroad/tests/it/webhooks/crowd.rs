@@ -85,7 +85,7 @@ async fn a_thousand_dead_endpoints_delay_a_living_one_little() {
     assert!(slowest < Duration::from_secs(5), "{slowest:?}");
 }
 
-/// From a call to its post, which is the `count`th.
+/// Sends a message; returns the time from the call to its post, which is the `count`th.
 async fn delay(world: &World, catcher: &WebhookCatcher, count: usize) -> Duration {
     let begun = Instant::now();
     world.accepted(&good()).await;
@@ -114,12 +114,12 @@ async fn a_new_endpoint_beside_fifty_dead_new_ones_gets_its_first_events_within_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_no_place_is_left_a_dead_endpoint_is_given_up_early() {
+async fn a_dead_endpoint_is_given_up_early_if_no_permit_is_left() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "131")]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang);
     let wanted = json!(["message.accepted"]);
-    // A server has 32 places for posts to new endpoints, and 64 for slow ones.
+    // A server has 32 permits for posts to new endpoints, and 64 for slow ones.
     for _ in 0..130 {
         world.new_webhook(&catcher.url("/hangs"), wanted.clone()).await;
     }

@@ -3,7 +3,7 @@
 use postroad_testkit::{CatcherAnswer, WebhookCatcher};
 use serde_json::json;
 
-use crate::accounts::{ACCOUNT, Customer, SERVER, customer, done};
+use crate::accounts::{ACCOUNT, Customer, SERVER, create_customer, done};
 use crate::world::{Engine, World, both_engines, good_but};
 
 /// Long enough to delete a server between two posts.
@@ -23,7 +23,7 @@ async fn send(world: &World, of: &Customer, at: usize, domain: &str) {
 
 async fn events_of_a_deleted_server_are_posted_after_its_restore(engine: Engine) {
     let world = World::start_with(engine, &[PAUSES]);
-    let one = customer(&world, "one").await;
+    let one = create_customer(&world, "one").await;
     let catcher = WebhookCatcher::start();
     catcher.answer("/shop", CatcherAnswer::Status(503)).answer("/news", CatcherAnswer::Status(503));
     for (at, name) in ["shop", "news"].into_iter().enumerate() {

@@ -14,7 +14,7 @@ both_engines!(
     a_poll_waits_for_what_has_not_happened_yet,
     another_servers_feed_shows_nothing_and_few_polls_wait_for_it,
     a_poll_that_waits_does_not_hold_up_a_stop,
-    odd_requests_are_refused_by_their_field
+    invalid_requests_are_refused_by_their_field
 );
 
 async fn the_feed_gives_the_same_objects_as_webhooks(world: World) {
@@ -113,7 +113,7 @@ async fn a_poll_that_waits_does_not_hold_up_a_stop(world: World) {
     assert_eq!(poll.await.unwrap().unwrap().json()["status"], "success");
 }
 
-async fn odd_requests_are_refused_by_their_field(world: World) {
+async fn invalid_requests_are_refused_by_their_field(world: World) {
     for (body, pointer) in [
         (json!({ "wait_s": 31 }), "/wait_s"),
         (json!({ "since_cursor": "x" }), "/since_cursor"),

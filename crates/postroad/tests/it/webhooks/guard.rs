@@ -9,7 +9,7 @@ use super::QUICK;
 use crate::world::{Engine, World, good, program};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_that_leads_inside_at_the_second_look_is_refused_then() {
+async fn a_name_that_later_leads_to_a_private_address_is_refused_then() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     dns.ttl_secs(0).a("rebind.example.com", [127, 0, 0, 1]);
     catcher.answer("/in", CatcherAnswer::Close);

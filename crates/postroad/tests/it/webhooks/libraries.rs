@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World, good_but};
 
-/// Lines printed by a script under `tests/clients`.
-fn run_script(name: &str, order: &Value) -> Vec<String> {
+/// Runs a script under `tests/clients` with this input; returns the lines that it prints.
+fn run_script(name: &str, input: &Value) -> Vec<String> {
     let interpreter = std::env::var_os(PYTHON_VARIABLE).unwrap_or_else(|| {
         panic!("{PYTHON_VARIABLE} is not set: `cargo xtask test` installs the libraries and sets it")
     });
@@ -21,9 +21,9 @@ fn run_script(name: &str, order: &Value) -> Vec<String> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the interpreter starts");
-    child.stdin.take().unwrap().write_all(order.to_string().as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{name} failed; its own words are above");
+    assert!(output.status.success(), "{name} failed; its error output is above");
     String::from_utf8(output.stdout).unwrap().lines().map(ToOwned::to_owned).collect()
 }
 
@@ -48,8 +48,8 @@ async fn the_official_library_verifies_our_signature_before_and_after_a_rotation
     let posts = catcher.wait_for("/in", 2);
 
     let good = |secret: &Value, posts: &[Received]| {
-        let order = json!({ "secret": secret, "posts": as_json(posts) });
-        run_script("standard_webhooks_verify.py", &order)
+        let input = json!({ "secret": secret, "posts": as_json(posts) });
+        run_script("standard_webhooks_verify.py", &input)
     };
     assert_eq!(good(&webhook["secret"], &posts), ["message.delivered", "message.clicked"]);
     assert_eq!(good(&rotated["secret"], &posts[1..]), ["message.clicked"]);
@@ -65,7 +65,7 @@ async fn django_anymail_takes_the_postal_format_with_the_published_key() {
     let catcher = WebhookCatcher::start();
     let made = json!({ "url": catcher.url("/in"), "format": "postal" });
     let webhook = world.webhooks("create", &made).await;
-    // Real ones: delivered, refused for good, put off (and then delivered), sent back later; and a sample click.
+    // Real events: delivered, refused, deferred and then delivered, bounced later; and a sample click.
     let to = ["delivered", "missing", "defer", "bounce-later"].map(|who| format!("{who}@sim.postroad.test"));
     world.accepted(&good_but(json!({ "to": to }))).await;
     world.webhooks("test", &json!({ "id": webhook["id"], "type": "message.clicked" })).await;
@@ -80,8 +80,8 @@ async fn django_anymail_takes_the_postal_format_with_the_published_key() {
     let published = world.client.get("/.well-known/jwks.json").await.unwrap().json();
     let key_id = published["keys"][0]["kid"].as_str().unwrap();
     assert!(posts.iter().all(|post| post.header("x-postal-signature-kid") == Some(key_id)));
-    let order = json!({ "key": webhook["public_key"], "posts": as_json(&posts) });
-    let lines = run_script("anymail_postal_view.py", &order);
+    let input = json!({ "key": webhook["public_key"], "posts": as_json(&posts) });
+    let lines = run_script("anymail_postal_view.py", &input);
     let read: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     for (post, read) in posts.iter().zip(&read) {
         assert_eq!(read["status"], 200, "{read}");
@@ -100,6 +100,6 @@ async fn django_anymail_takes_the_postal_format_with_the_published_key() {
 
     let mut forged = posts[0].clone();
     forged.body.push(b' ');
-    let order = json!({ "key": webhook["public_key"], "posts": as_json(&[forged]) });
-    assert!(run_script("anymail_postal_view.py", &order)[0].contains("400"));
+    let input = json!({ "key": webhook["public_key"], "posts": as_json(&[forged]) });
+    assert!(run_script("anymail_postal_view.py", &input)[0].contains("400"));
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World, good, program};
 
-/// A listener that has said that it listens.
+/// Starts `webhook listen`; returns when it listens.
 fn listen(arguments: &[&str]) -> Child {
     let mut child = daemon::command(program(), &[])
         .args(["webhook", "listen"])

@@ -19,7 +19,7 @@ use crate::world::World;
 
 pub(crate) const EVENTS: &str = "/api/v1/events/list";
 
-/// So that a test does not wait for the real pauses.
+/// Short pauses, so that tests do not wait for the real ones.
 const QUICK: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "100ms,100ms,100ms,100ms,100ms,100ms");
 
 impl World {
@@ -30,7 +30,7 @@ impl World {
         answer["data"].clone()
     }
 
-    /// A new webhook for some events; its object, with the secret.
+    /// Creates a webhook for some events; returns it, with the secret.
     async fn new_webhook(&self, url: &str, events: Value) -> Value {
         self.webhooks("create", &json!({ "url": url, "events": events })).await
     }

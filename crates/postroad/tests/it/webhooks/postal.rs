@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::world::{World, both_engines, good_but};
 
-both_engines!(bounces_have_their_mail_limits_their_server_and_tests_their_mark);
+both_engines!(payloads_of_bounces_limits_and_tests_are_complete);
 
-async fn bounces_have_their_mail_limits_their_server_and_tests_their_mark(world: World) {
+async fn payloads_of_bounces_limits_and_tests_are_complete(world: World) {
     let catcher = WebhookCatcher::start();
     let made = json!({ "url": catcher.url("/in"), "format": "postal" });
     let webhook = world.webhooks("create", &made).await;

@@ -60,7 +60,7 @@ async fn two_nodes_post_each_event_once() {
     let ids: HashSet<&str> =
         posts.iter().map(|post| post.header("webhook-id").expect("every post has it")).collect();
     assert_eq!(ids.len(), 2 * MESSAGES, "each once");
-    // All outcomes are stored: nobody has anything left to tell.
+    // All outcomes are stored, so no node posts again.
     let attempts = first.until_attempts(&webhook, |attempts| attempts.len() >= 2 * MESSAGES).await;
     assert_eq!((attempts.len(), catcher.received_at("/in").len()), (2 * MESSAGES, 2 * MESSAGES));
 }

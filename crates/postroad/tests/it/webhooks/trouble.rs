@@ -13,8 +13,8 @@ both_engines!(
     retry_after_pauses_all_events_of_an_endpoint,
     events_during_a_hanging_post_are_posted_at_once,
     gone_disables_the_webhook_and_the_others_are_notified,
-    without_a_success_for_too_long_it_is_disabled,
-    one_that_hangs_pours_or_sends_elsewhere_delays_no_other
+    a_webhook_without_a_success_for_too_long_is_disabled,
+    an_endpoint_that_hangs_floods_or_redirects_delays_no_other
 );
 
 async fn a_failed_post_is_made_again_with_the_same_bytes(engine: Engine) {
@@ -83,7 +83,7 @@ async fn gone_disables_the_webhook_and_the_others_are_notified(engine: Engine) {
     assert_eq!(posts[1].json()["data"]["message"]["id"], third);
 }
 
-async fn without_a_success_for_too_long_it_is_disabled(engine: Engine) {
+async fn a_webhook_without_a_success_for_too_long_is_disabled(engine: Engine) {
     let world = World::start_with(engine, &[QUICK, ("POSTROAD_WEBHOOKS_DISABLE_AFTER", "150ms")]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/in", CatcherAnswer::Status(500));
@@ -92,7 +92,7 @@ async fn without_a_success_for_too_long_it_is_disabled(engine: Engine) {
     world.until_webhook(&webhook, |now| now["enabled"] == false).await;
 }
 
-async fn one_that_hangs_pours_or_sends_elsewhere_delays_no_other(engine: Engine) {
+async fn an_endpoint_that_hangs_floods_or_redirects_delays_no_other(engine: Engine) {
     let world = World::start_with(engine, &[QUICK]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang).answer("/pours", CatcherAnswer::Endless);
