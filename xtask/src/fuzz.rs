@@ -15,6 +15,7 @@ use crate::cargo::target_folder;
 const TARGETS: &[&str] = &[
     "addresses",
     "csv",
+    "dns-texts",
     "http",
     "mime",
     "reports",

@@ -1,5 +1,5 @@
 //! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: the oldest
-//! that are not clicks first, then the oldest clicks.
+//! opens first, then the oldest clicks, and unsubscriptions last.
 
 use std::collections::VecDeque;
 
@@ -22,10 +22,13 @@ pub(crate) struct EventQueue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Clicks, which wait for the end of their window. Both queues are in time order.
+    /// All queues are in time order.
+    unsubscriptions: VecDeque<TrackingEvent>,
+    /// Clicks, which wait for the end of their window.
     clicks: VecDeque<TrackingEvent>,
+    /// Opens, and clicks that could not be written when their window was over.
     others: VecDeque<TrackingEvent>,
-    /// Estimated memory of both queues.
+    /// Estimated memory of all queues.
     bytes: usize,
     recent_clicks: RecentClicks,
     dropped: u64,
@@ -36,11 +39,13 @@ impl EventQueue {
         let mut waiting = self.waiting();
         waiting.bytes += weight(&event);
         let token = &event.token;
-        if let TrackKind::Click { target } = &token.kind {
-            waiting.recent_clicks.note(token.server_id, token.message_id, target, event.at);
-            waiting.clicks.push_back(event);
-        } else {
-            waiting.others.push_back(event);
+        match &token.kind {
+            TrackKind::Click { target } => {
+                waiting.recent_clicks.note(token.server_id, token.message_id, target, event.at);
+                waiting.clicks.push_back(event);
+            }
+            TrackKind::Unsubscribe { .. } => waiting.unsubscriptions.push_back(event),
+            TrackKind::Open => waiting.others.push_back(event),
         }
         waiting.drop_oldest();
         drop(waiting);
@@ -53,7 +58,7 @@ impl EventQueue {
         let mut waiting = self.waiting();
         let mut taken: Vec<TrackingEvent> = Vec::new();
         while taken.len() < count
-            && let Some(event) = waiting.others.pop_front()
+            && let Some(event) = waiting.unsubscriptions.pop_front().or_else(|| waiting.others.pop_front())
         {
             taken.push(event);
         }
@@ -76,7 +81,9 @@ impl EventQueue {
         for event in events.into_iter().rev() {
             waiting.bytes += weight(&event);
             // Clicks go to the others: their window is over, so they need not wait again.
-            waiting.others.push_front(event);
+            let is_unsubscription = matches!(event.token.kind, TrackKind::Unsubscribe { .. });
+            let queue = if is_unsubscription { &mut waiting.unsubscriptions } else { &mut waiting.others };
+            queue.push_front(event);
         }
         waiting.drop_oldest();
     }
@@ -88,7 +95,7 @@ impl EventQueue {
 
     pub(crate) fn len(&self) -> usize {
         let waiting = self.waiting();
-        waiting.clicks.len() + waiting.others.len()
+        waiting.len()
     }
 
     fn waiting(&self) -> parking_lot::MutexGuard<'_, Waiting> {
@@ -97,10 +104,15 @@ impl EventQueue {
 }
 
 impl Waiting {
-    /// Drops events until the limits are kept: the oldest of the others, then the oldest clicks.
+    fn len(&self) -> usize {
+        self.unsubscriptions.len() + self.clicks.len() + self.others.len()
+    }
+
+    /// Drops events until the limits are kept. A lost unsubscription would mean mail that nobody wants, so these come last.
     fn drop_oldest(&mut self) {
-        while self.clicks.len() + self.others.len() > WAITING_MAX || self.bytes > WAITING_BYTES_MAX {
-            let Some(oldest) = self.others.pop_front().or_else(|| self.clicks.pop_front()) else { return };
+        while self.len() > WAITING_MAX || self.bytes > WAITING_BYTES_MAX {
+            let oldest = self.others.pop_front().or_else(|| self.clicks.pop_front());
+            let Some(oldest) = oldest.or_else(|| self.unsubscriptions.pop_front()) else { return };
             self.bytes -= weight(&oldest);
             self.dropped += 1;
         }
@@ -198,5 +210,22 @@ mod tests {
         let left = queue.len();
         assert_eq!(queue.take(left, at(0), true).len(), left);
         assert_eq!(queue.waiting().bytes, 0);
+    }
+
+    #[test]
+    fn unsubscriptions_are_dropped_last() {
+        let queue = EventQueue::default();
+        queue.add(event(TrackKind::Unsubscribe { address: "jane@example.com".to_owned() }, 1, 0));
+        queue.add(click("a", 1));
+        for number in 2..WAITING_MAX as i64 + 3 {
+            queue.add(click("b", number));
+        }
+        let taken = queue.take(1, at(0), true);
+        queue.put_back(taken);
+        for number in 0..10 {
+            queue.add(event(TrackKind::Open, number, number));
+        }
+        let taken = queue.take(1, at(0), true);
+        assert_eq!(taken[0].token.message_id, MessageId(1), "{taken:?}");
     }
 }

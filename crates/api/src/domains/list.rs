@@ -80,7 +80,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ListRequest, 
     let name = fields.text("name", findings);
     let name = name.and_then(|name| {
         let parsed = DomainName::parse_entered(&name);
-        parsed.inspect_err(|problem| findings.problem("/name", format!("`name` {problem}"))).ok()
+        parsed.inspect_err(|problem| findings.problem("/name", format!("`name`: {problem}"))).ok()
     });
     let listed = ListedDomains { name, verified: fields.flag("verified", findings) };
     fields.finish(findings);

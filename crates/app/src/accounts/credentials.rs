@@ -299,14 +299,17 @@ fn check_networks_of_address_key(
         ));
     }
     if request.is_empty() {
-        return Err(AccountRefusal::problem("allow", "is what this credential is known by"));
+        return Err(AccountRefusal::problem(
+            "allow",
+            "should not be empty: the credential is recognised by its networks",
+        ));
     }
     Ok(())
 }
 
 fn check_name(name: &str) -> Result<(), AccountRefusal> {
     let name = name.trim();
-    if name.is_empty() || name.len() > 100 || name.chars().any(char::is_control) {
+    if name.is_empty() || name.chars().count() > 100 || name.chars().any(char::is_control) {
         return Err(AccountRefusal::problem("name", "should have 1 to 100 characters"));
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::App;
 use crate::access::{Actor, Operation, Subject, permit};
 use crate::secrets::{hash, new_key};
 
-const NAME_BYTES_MAX: usize = 100;
+const NAME_CHARS_MAX: usize = 100;
 const SCOPES_MAX: usize = 20;
 const NETWORKS_MAX: usize = 100;
 
@@ -198,10 +198,13 @@ impl App {
 
     fn check_key(&self, by: &Requester, request: &AccountKeyRequest) -> Result<(), AccountRefusal> {
         let name = request.name.trim();
-        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
             return Err(AccountRefusal::problem("name", "should have 1 to 100 characters"));
         }
-        if request.scopes.len() > SCOPES_MAX || request.allow.len() > NETWORKS_MAX {
+        if request.scopes.len() > SCOPES_MAX {
+            return Err(AccountRefusal::problem("scopes", "should have at most 20 scopes"));
+        }
+        if request.allow.len() > NETWORKS_MAX {
             return Err(AccountRefusal::problem("allow", "should have at most 100 networks"));
         }
         if request.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {

@@ -68,7 +68,7 @@ pub enum AccountRefusal {
     /// Does not exist, or belongs to somebody else.
     #[error("there is no such {}", .0.name())]
     NotFound(ObjectKind),
-    #[error("there is an {} of this name already", .0.name())]
+    #[error("another {} has this name already", .0.name())]
     Exists(ObjectKind),
     /// The object was changed since the caller read it; carries its current version.
     #[error("it has the version {0}")]

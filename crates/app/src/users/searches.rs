@@ -38,8 +38,11 @@ impl App {
         let operation = Operation::PersonSaveSearch;
         let by = own_requester(person, operation)?;
         let name = read_name(name)?;
-        if name.is_empty() || query.len() > QUERY_BYTES_MAX {
-            return Err(AccountRefusal::problem("query", "should have 1 to 1,000 bytes").into());
+        if name.is_empty() {
+            return Err(AccountRefusal::problem("name", "should not be empty").into());
+        }
+        if query.len() > QUERY_BYTES_MAX {
+            return Err(AccountRefusal::problem("query", "should have at most 1,000 bytes").into());
         }
         let (user_id, server_id) = (person.user.id, caller.server_id);
         let new = NewSavedSearch { user_id, server_id, name, query: query.to_owned() };

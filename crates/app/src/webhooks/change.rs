@@ -1,7 +1,7 @@
 //! Changes a webhook. Enabling a webhook that Postroad disabled resets its failures.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{EventKind, WebhookFormat, WebhookId};
+use postroad_model::{EventKind, WebhookId};
 use postroad_store::{AuditSubject, Updated, Webhook, WebhookChange};
 
 use super::WebhookRefusal;
@@ -33,11 +33,16 @@ impl App {
         let url = changes.url.as_deref().and_then(|url| checked_url(url, &mut problems));
         let format = changes.format.as_deref().and_then(|text| checked_format(text, &mut problems));
         let new_format = format.unwrap_or(before.format);
-        let filter =
-            changes.events.or_else(|| (new_format != before.format).then(|| current_filter(&before)));
+        let keeps_events = changes.events.is_none() && new_format != before.format;
+        let filter = changes.events.or_else(|| keeps_events.then(|| current_filter(&before)));
+        let problems_before = problems.len();
         let events = filter.map(|events| resolve(&events, new_format, &mut problems));
+        if keeps_events && problems.len() > problems_before {
+            // The new format cannot express the events that the webhook has.
+            problems.push(FieldProblem::new("/format", "`events` must be given with the new `format`"));
+        }
         if !problems.is_empty() {
-            return Err(WebhookRefusal::Validation(explained(problems, new_format, &before)));
+            return Err(WebhookRefusal::Validation(problems));
         }
         let change = WebhookChange {
             url: url.map(|url| url.as_str().to_owned()),
@@ -61,16 +66,4 @@ fn current_filter(webhook: &Webhook) -> EventFilter {
     }
     let wanted = EventKind::ALL.iter().filter(|kind| webhook.events.contains(**kind));
     EventFilter::Named(wanted.map(|kind| kind.as_str().to_owned()).collect())
-}
-
-/// Explains problems of events that the webhook keeps and that a new format cannot express: the caller must name others.
-fn explained(
-    mut problems: Vec<FieldProblem>,
-    new_format: WebhookFormat,
-    before: &Webhook,
-) -> Vec<FieldProblem> {
-    if new_format != before.format {
-        problems.push(FieldProblem::new("/format", "`events` must be given with the new `format`"));
-    }
-    problems
 }

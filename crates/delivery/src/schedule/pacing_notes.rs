@@ -9,7 +9,7 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 use postroad_store::PacingNote;
 
-use super::{Schedule, SourceProvider, SourceSite, sources};
+use super::{Schedule, SourceProvider, SourceSite};
 use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate, Reader, Reason};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
@@ -288,6 +288,7 @@ fn forget_oldest<K: Clone + Eq + std::hash::Hash>(known: &mut HashMap<K, PacingN
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::sources;
     use crate::schedule::warm_up::WarmUpPlan;
 
     #[test]

@@ -86,7 +86,12 @@ pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
 /// names.
 fn choose_profile(args: &ApiArgs) -> anyhow::Result<Profile> {
     let mut profiles = vec![Profile { url: args.url.clone(), ..Profile::default() }];
-    profiles.extend(args.profile.as_deref().map(Profile::read).transpose()?);
+    if let Some(path) = args.profile.as_deref() {
+        let profile = Profile::read(path)?;
+        // Otherwise the keys of the environment would go to the profile's service.
+        ensure!(profile.has_key(), "the profile {} has no key", path.display());
+        profiles.push(profile);
+    }
     profiles.push(Profile::of_environment());
     let known = Profile::first_of(&profiles);
     // Read only if URL or keys are still missing: a file that is not needed may be unreadable.
@@ -105,7 +110,12 @@ fn variable(name: &str) -> Option<String> {
 
 fn read_input() -> anyhow::Result<String> {
     let mut text = String::new();
-    std::io::stdin().take(REQUEST_BYTES_MAX).read_to_string(&mut text).context("standard input")?;
+    std::io::stdin().take(REQUEST_BYTES_MAX + 1).read_to_string(&mut text).context("standard input")?;
+    ensure!(
+        text.len() as u64 <= REQUEST_BYTES_MAX,
+        "standard input has more than {} MiB",
+        REQUEST_BYTES_MAX >> 20
+    );
     Ok(text)
 }
 

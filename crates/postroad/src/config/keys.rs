@@ -32,7 +32,15 @@ impl Key {
 }
 
 /// Variables that control the program without being settings of the file.
-pub(super) const RESERVED_VARIABLES: &[&str] = &["POSTROAD_API_KEY", "POSTROAD_CONFIG", "POSTROAD_LOG"];
+pub(super) const RESERVED_VARIABLES: &[&str] = &[
+    "POSTROAD_ACCOUNT_API_KEY",
+    "POSTROAD_API_KEY",
+    "POSTROAD_CONFIG",
+    "POSTROAD_LOG",
+    "POSTROAD_OPERATOR_API_KEY",
+    "POSTROAD_PROFILE",
+    "POSTROAD_URL",
+];
 
 /// All keys. Keys of one section are together; keys without a section come first, as TOML requires.
 pub(crate) const KEYS: &[Key] = &[

@@ -72,6 +72,7 @@ fn check_files(config: &Config, layers: &mut Layers) {
     let authorities = [
         ("delivery.ca_file", &config.delivery.ca_file),
         ("webhooks.ca_file", &config.webhooks.ca_file),
+        ("tracking.ca_file", &config.tracking.ca_file),
         ("store.postgres_ca_file", &config.store.postgres_ca_file),
     ];
     for (key, file) in authorities {

@@ -103,7 +103,7 @@ impl Limited<'_> {
         if !beyond.is_empty() && self.find_known(&[OTHER_LABELS.to_owned()]).await?.is_empty() {
             let plural = self.dimension.plural;
             tracing::warn!(
-                server = self.server_id.0,
+                server.id = self.server_id.0,
                 "the server uses more than {LABELS_MAX} different {plural}: those beyond are counted as {OTHER_LABELS}"
             );
         }

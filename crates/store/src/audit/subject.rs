@@ -385,7 +385,9 @@ fn read(row: &Row, names: &'static [&'static str]) -> Result<Snapshot, StoreErro
 /// A column as the log shows it: times as text, flags as booleans, lists as lists.
 fn shown(name: &str, value: &sql::Value) -> Value {
     match value {
-        sql::Value::Int(int) if name.ends_with("_at") => Timestamp::from_micros(*int).to_rfc3339().into(),
+        sql::Value::Int(int) if name.ends_with("_at") || name.ends_with("_until") => {
+            Timestamp::from_micros(*int).to_rfc3339().into()
+        }
         sql::Value::Int(int) if FLAGS.contains(&name) => (*int != 0).into(),
         sql::Value::Int(int) => (*int).into(),
         sql::Value::Text(text) if text.starts_with('[') => {

@@ -57,9 +57,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// The day of the warm-up plan, from zero; days of earlier pauses do not count. `None` for a warm address.
+    /// The day of the warm-up plan, from zero; days of pauses do not count. `None` for a warm address.
     pub fn warmup_day(&self, now: Timestamp) -> Option<u32> {
-        let days = day_of(now) - day_of(self.warmup_started_at?) - i64::from(self.warmup_days_paused);
+        let until = self.warmup_paused_at.map_or(now, |paused_at| paused_at.min(now));
+        let days = day_of(until) - day_of(self.warmup_started_at?) - i64::from(self.warmup_days_paused);
         Some(u32::try_from(days).unwrap_or(0))
     }
 }

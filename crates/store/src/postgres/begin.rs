@@ -41,6 +41,7 @@ const MARK: &str =
             ORDER BY x.created_at DESC LIMIT 1) > due_at - 10000000, false)";
 
 /// `lower` in the collation `C` lowers only ASCII, as in the keys of addresses; the index has the default collation.
+/// The hash is that of `erased_key`: of an erased address only the hash is suppressed.
 const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
            m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at,
            s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options, s.size,
@@ -54,9 +55,12 @@ const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
         WHERE m.server_id = row.server_id AND m.id = row.message_id LIMIT 1) AS m
     CROSS JOIN LATERAL (SELECT * FROM sends s
         WHERE s.server_id = row.server_id AND s.id = m.send_id LIMIT 1) AS s
+    CROSS JOIN LATERAL (SELECT lower(regexp_replace(m.rcpt_to, '@[^@]*$', '') COLLATE \"C\") || '@' || q.domain
+        AS address) AS key
     LEFT JOIN LATERAL (SELECT * FROM suppressions x WHERE x.server_id = row.server_id
-        AND x.address = (lower(regexp_replace(m.rcpt_to, '@[^@]*$', '') COLLATE \"C\") || '@' || q.domain)
-            COLLATE \"default\"
+        AND x.address = ANY (ARRAY[key.address COLLATE \"default\", ('erased:' || rtrim(translate(encode(sha256(
+            convert_to('postroad suppression ' || row.server_id || ' ' || key.address, 'UTF8')), 'base64'),
+            '+/', '-_'), '=')) COLLATE \"default\"])
         AND (x.expires_at IS NULL OR x.expires_at > $4) LIMIT 1) AS x ON true";
 
 type EntryKey = (ServerId, MessageId, Timestamp);

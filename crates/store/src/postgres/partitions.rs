@@ -2,6 +2,7 @@
 //! time-ordered, so a week is a range of ids.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Object, Pool};
 use parking_lot::Mutex;
@@ -20,6 +21,8 @@ const TABLES: [&str; 7] =
 
 /// Weeks created ahead, so that only the very first message waits for the creation of a partition.
 const AHEAD: i64 = 2;
+/// Pause after a failure to create weeks ahead.
+const AHEAD_PAUSE: Duration = Duration::from_mins(10);
 
 /// An arbitrary number that nobody else locks.
 const LOCK: i64 = 0x7061_7274_6974_696f;
@@ -28,6 +31,8 @@ const LOCK: i64 = 0x7061_7274_6974_696f;
 pub(super) struct Partitions {
     /// Weeks whose partitions are known to exist, counted from the ids' epoch.
     made: Mutex<HashSet<i64>>,
+    /// Week whose successors could not be created, and when that is tried again.
+    failed_ahead: Mutex<Option<(i64, Instant)>>,
 }
 
 impl Partitions {
@@ -38,13 +43,22 @@ impl Partitions {
             if !is_made {
                 bounded(make(pool, week)).await?;
                 self.made.lock().insert(week);
-                if let Err(error) = make_ahead(pool, week).await {
-                    // Early enough: partitions are created two weeks ahead.
-                    tracing::warn!(%error, week, "creating partitions ahead failed; the next week tries again");
-                }
+                self.make_ahead(pool, week).await;
             }
         }
+        let failed = self.failed_ahead.lock().take_if(|(_, again_at)| *again_at <= Instant::now());
+        if let Some((week, _)) = failed {
+            self.make_ahead(pool, week).await;
+        }
         Ok(())
+    }
+
+    /// A failure is early enough: partitions are created two weeks ahead.
+    async fn make_ahead(&self, pool: &Pool, week: i64) {
+        if let Err(error) = make_ahead(pool, week).await {
+            tracing::warn!(%error, week, "creating partitions ahead failed; retrying in 10 min");
+            *self.failed_ahead.lock() = Some((week, Instant::now() + AHEAD_PAUSE));
+        }
     }
 }
 

@@ -162,7 +162,8 @@ async fn list(
         }
         AccountKeyOwner::Account(_) => {
             "SELECT k.id, k.account_id, k.name, k.key_hash, k.scopes, k.allow, k.expires_at, k.revoked_at,
-                    k.last_used_at, k.created_at, k.updated_at, a.suspended_reason
+                    k.last_used_at, k.created_at, k.updated_at,
+                    coalesce(a.suspended_reason, CASE WHEN a.delete_at IS NOT NULL THEN 'deleted' END)
              FROM account_keys k JOIN accounts a ON a.id = k.account_id
              WHERE k.account_id = $1 AND k.id > $2
                AND (CAST($4 AS TEXT) IS NULL OR k.name = $4)

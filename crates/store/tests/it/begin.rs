@@ -5,6 +5,7 @@ use postroad_store::{
     Begin, Begun, ClaimSkips, InitialState, NewSuppression, NewTrackingEvent, TrackingEventKind,
 };
 
+use crate::counting::rules;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -13,6 +14,7 @@ on_both_engines!(
     message_that_is_not_claimed_is_gone,
     batch_is_answered_one_by_one,
     recipient_suppressed_since_the_accept_is_reported,
+    recipient_whose_suppression_was_erased_is_reported,
     fresh_message_is_read_again_when_an_address_was_suppressed_since,
     late_suppressions_apply_to_messages_accepted_before,
     expired_suppression_stops_nothing,
@@ -102,6 +104,17 @@ async fn recipient_suppressed_since_the_accept_is_reported(fixture: Fixture) {
     assert!(matches!(begun[1], Begun::Go(Some(_))));
     assert!(fixture.finish(fixture.outcome(ids[0], Status::Held)).await);
     assert_eq!(fixture.message(ids[0]).await.status, Status::Held);
+}
+
+async fn recipient_whose_suppression_was_erased_is_reported(fixture: Fixture) {
+    let ids = fixture.accept(fixture.send_to(&["Ünï.ANN@BÜCHER.example", "bob@example.com"])).await;
+    fixture.claim_due().await;
+    let address = "Ünï.ann@bücher.example";
+    fixture.store.add_suppression(fixture.server, suppression(address, None)).await.expect("the store works");
+    fixture.store.erase_address(fixture.server, address.into(), &rules()).await.expect("the store works");
+    let batch = ids.iter().map(|id| begin(fixture.server, *id, fixture.now())).collect();
+    let begun = fixture.store.begin(batch).await.expect("the store works");
+    assert!(matches!(begun[..], [Begun::Suppressed(..), Begun::Go(Some(_))]), "{begun:?}");
 }
 
 async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixture: Fixture) {

@@ -40,6 +40,7 @@ impl Position {
             },
             Self::Name(name) if byte == b'>' => opened(&name),
             Self::Name(name) if byte.is_ascii_whitespace() => Self::Tag(name),
+            Self::Name(name) if byte == b'/' && !name.is_empty() => Self::Tag(name),
             Self::Name(mut name) => {
                 if name.len() < 32 {
                     name.push(byte.to_ascii_lowercase() as char);
