@@ -111,7 +111,7 @@ impl App {
         self.store_last_uses().await?;
         while self.inner.store.purge_idempotency_keys(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         while self.inner.store.expire_holds(EXPIRE_AT_ONCE).await? == EXPIRE_AT_ONCE as u64 {}
-        while self.inner.store.remove_ended_suppressions(SUPPRESSIONS_AT_ONCE).await?
+        while self.inner.store.remove_expired_suppressions(SUPPRESSIONS_AT_ONCE).await?
             == SUPPRESSIONS_AT_ONCE as u64
         {}
         while self.inner.store.purge_creations(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}

@@ -104,7 +104,7 @@ impl App {
 
     /// Admits a client of a listener that requires no authentication: it sends with the key of `postroad dev`, from any
     /// From address.
-    pub async fn log_in_openly(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
+    pub async fn log_in_without_credentials(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let key_hash = self.inner.dev.key().ok_or(LoginFailure::AddressUnknown)?;
         Ok(Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: true })
     }

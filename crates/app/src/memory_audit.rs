@@ -29,7 +29,7 @@ impl App {
         done: &'static str,
     ) -> Result<(), StoreError> {
         let subject = AuditSubject::Inspector(caller.server_id);
-        self.recording(&caller.requester(), operation, subject).record_act("inspector", done).await
+        self.recording(&caller.requester(), operation, subject).record_action("inspector", done).await
     }
 
     /// Records that the operator deletes all caught messages.

@@ -33,11 +33,11 @@ impl App {
         after: Option<(Timestamp, MessageId)>,
         limit: usize,
     ) -> Result<(Vec<QueueEntry>, bool), StoreError> {
-        Ok(page(self.inner.store.list_queue_by(caller.server_id, after, limit + 1).await?, limit))
+        Ok(page(self.inner.store.list_queue_of_server(caller.server_id, after, limit + 1).await?, limit))
     }
 
     pub async fn count_queue_as(&self, caller: &Caller) -> Result<ServerQueue, StoreError> {
-        self.inner.store.count_queue_by(caller.server_id).await
+        self.inner.store.count_queue_of_server(caller.server_id).await
     }
 
     /// Gates that may affect the caller's mail. Only the operator sees gates on single addresses and paths.
@@ -97,7 +97,7 @@ impl App {
     }
 
     /// Sets a gate on any scope.
-    pub async fn close_gate(
+    pub async fn set_gate_as(
         &self,
         by: &Requester,
         scope: &str,
@@ -118,7 +118,7 @@ impl App {
     }
 
     /// Lifts a gate, whether a person or Postroad itself set it.
-    pub async fn open_gate(&self, by: &Requester, scope: &str) -> Result<(), AccountRefusal> {
+    pub async fn lift_gate_as(&self, by: &Requester, scope: &str) -> Result<(), AccountRefusal> {
         let operation = Operation::InstallationResume;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
         let scope = parse_scope(scope)?;

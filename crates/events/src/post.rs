@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use postroad_model::{Clock, Timestamp, WebhookFormat, WebhookUrl};
-use postroad_net::guarded_http::{GuardedHttp, HttpAnswer, PostFailure};
+use postroad_net::guarded_http::{GuardedHttp, HttpAnswer, HttpFailure};
 use postroad_store::{FeedEvent, NewWebhookAttempt, Webhook};
 use tokio::time::Instant;
 
@@ -66,7 +66,7 @@ impl Poster {
             Ok((url, headers, body)) => Ok(tokio::select! {
                 biased;
                 answer = self.http.post(&url, &headers, &body) => answer,
-                () = cut_short => Err(PostFailure::Preempted(begun.elapsed())),
+                () = cut_short => Err(HttpFailure::Preempted(begun.elapsed())),
             }),
             Err(unusable) => Err(unusable),
         };
@@ -173,7 +173,7 @@ impl Post {
         }
     }
 
-    fn failed(&mut self, failure: &PostFailure) {
+    fn failed(&mut self, failure: &HttpFailure) {
         self.attempt.set_error(failure.class().as_str(), failure.to_string());
     }
 }

@@ -33,7 +33,7 @@ pub enum AddressListProblem {
 pub(crate) struct AddressList {
     /// The bare addresses, group members included. Never empty.
     pub(crate) addresses: Vec<String>,
-    /// Addresses that a reader sees in its encoded words, as `find_spelled_addresses` returns them.
+    /// Addresses that a reader sees in its encoded words, as `find_spelled_domains` returns them.
     pub(crate) spelled: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressLis
     if reader.addresses.is_empty() {
         return Err(AddressListProblem::Empty);
     }
-    let spelled = find_spelled_addresses(&text);
+    let spelled = find_spelled_domains(&text);
     if spelled.len() > ADDRESSES_MAX {
         return Err(AddressListProblem::TooMany);
     }
@@ -76,7 +76,7 @@ pub fn find_addresses(value: &str) -> Result<Vec<String>, AddressListProblem> {
 /// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Only the domain
 /// matters: the local part is always `x`. Returns at most one more than a header may have. Empty without such words:
 /// plain text is read the same way by everybody.
-pub fn find_spelled_addresses(text: &str) -> Vec<String> {
+pub fn find_spelled_domains(text: &str) -> Vec<String> {
     let decoded = decode_words(text);
     if text.is_ascii() && decoded == text {
         return Vec::new();

@@ -100,7 +100,7 @@ pub fn check_content_type(text: &str) -> Result<(), HeaderProblem> {
 }
 
 /// Accepts `<a@b>` or `a@b` and returns it without brackets, if it is a message identifier (RFC 5322 3.6.4).
-pub fn check_message_id(text: &str) -> Option<String> {
+pub fn parse_message_id(text: &str) -> Option<String> {
     // The header line must stay below 998 bytes; real ones are below 200.
     const BYTES_MAX: usize = 900;
     let text = text.trim_matches([' ', '\t']);

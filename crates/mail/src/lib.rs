@@ -37,7 +37,7 @@ pub mod unsubscribe;
 mod varint;
 pub mod view;
 
-pub use address_list::{AddressListProblem, find_addresses, find_spelled_addresses};
+pub use address_list::{AddressListProblem, find_addresses, find_spelled_domains};
 pub use attachment::Attachment;
 pub use classify::{
     EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Signal, Verdict, classify, classify_in,
@@ -49,7 +49,7 @@ pub use dkim_key::{DkimAlgorithm, DkimKey, DkimKeyError, dkim_txt};
 pub use extract::{Extracted, extract, visible_text};
 pub use feedback_headers::{InstallationId, OwnFeedbackHeaders, cfbl_address};
 pub use header_check::{
-    HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
+    HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, parse_message_id,
 };
 pub use loaders::without_loaders;
 pub use message_id::{MessageIdKey, OwnMessageId};

@@ -64,7 +64,7 @@ impl IdGenerator {
 }
 
 /// Second in which an id was handed out, or a later one: ids never go back, even if the clock does.
-pub fn moment_of(id: i64) -> Timestamp {
+pub fn second_of_id(id: i64) -> Timestamp {
     Timestamp::from_micros(((id >> (SEQUENCE_BITS + NODE_BITS)) + EPOCH_SECS) * 1_000_000)
 }
 

@@ -88,7 +88,7 @@ impl Service {
         create_data_dir(&config.data_dir)?;
         let (node_lock, identity) = node_identity(&config.data_dir)?;
         let (app, store) = open_app(config, Role::Node { identity }).await?;
-        app.settle_installation_host(sqlite_file(config).is_some()).await?;
+        app.set_installation_host_at_start(sqlite_file(config).is_some()).await?;
         if dev_options.is_some_and(|options| options.any_from) {
             app.accept_any_from();
         }

@@ -75,7 +75,9 @@ impl Client {
         match self.identification {
             Identification::Login => {}
             Identification::Address => self.submitter = Some(self.app.log_in_by_address(self.peer).await?),
-            Identification::None => self.submitter = Some(self.app.log_in_openly(self.peer).await?),
+            Identification::None => {
+                self.submitter = Some(self.app.log_in_without_credentials(self.peer).await?)
+            }
         }
         let submitter = self.submitter.as_ref().ok_or(LoginFailure::AddressUnknown)?;
         self.app.may_submit(submitter).await

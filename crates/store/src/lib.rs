@@ -84,7 +84,7 @@ pub use nodes::{CertificateNote, NodeDescription, NodeListener, NodeRecord};
 pub use outcomes::{Delivery, NewDelivery, Outcome};
 pub use pacing_notes::PacingNote;
 pub use pools::{
-    NewSource, Pool, Senders, SendersOf, Source, SourceChange, SourceCounts, SourceDay, WarmupPause,
+    NewSource, Pool, Source, SourceChange, SourceCounts, SourceDay, SourceList, SourcesFor, WarmupPause,
 };
 pub use queue::{
     Backlog, Begin, Begun, Cancelled, ClaimSkips, Claimed, QueueEntry, QueueFilter, QueueStats, Reschedule,

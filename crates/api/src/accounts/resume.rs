@@ -24,6 +24,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let done = call.app.suspend_account_as(&call.caller, AccountId(id), None).await.map_err(Failure::from);
+    let done =
+        call.app.set_account_suspension_as(&call.caller, AccountId(id), None).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }

@@ -24,6 +24,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let done = call.app.suspend_server_as(&call.caller, ServerId(id), None).await.map_err(Failure::from);
+    let done =
+        call.app.set_server_suspension_as(&call.caller, ServerId(id), None).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountServerOut::from), warnings)
 }

@@ -35,8 +35,11 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let mut findings = Findings::default();
     let (id, reason) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let done =
-        call.app.suspend_server_as(&call.caller, ServerId(id), Some(reason)).await.map_err(Failure::from);
+    let done = call
+        .app
+        .set_server_suspension_as(&call.caller, ServerId(id), Some(reason))
+        .await
+        .map_err(Failure::from);
     Success::with_warnings(done.map(AccountServerOut::from), warnings)
 }
 

@@ -109,7 +109,7 @@ impl App {
     }
 
     /// Suspends with a reason, or resumes.
-    pub async fn suspend_account_as(
+    pub async fn set_account_suspension_as(
         &self,
         by: &Requester,
         id: AccountId,

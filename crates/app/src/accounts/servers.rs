@@ -123,7 +123,7 @@ impl App {
         let only_lifts_ceiling =
             ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
         let store = self.recording(by, operation, AuditSubject::Server(id));
-        let updated = store.update_server_from_above(id, request.if_version, ceilings, change).await;
+        let updated = store.update_server_by_operator(id, request.if_version, ceilings, change).await;
         self.forget_setup();
         match updated.map_err(|error| match error {
             // The pool or the server was deleted at the same moment.
@@ -144,7 +144,7 @@ impl App {
     }
 
     /// Suspends with a reason, or resumes. An account cannot change a suspension by the operator.
-    pub async fn suspend_server_as(
+    pub async fn set_server_suspension_as(
         &self,
         by: &Requester,
         id: ServerId,

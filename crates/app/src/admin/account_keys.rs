@@ -17,7 +17,7 @@ const EXPORTED_AT_ONCE: usize = 500;
 #[boxed_futures]
 impl App {
     /// Creates a key of an account, or of the operator if there is no account.
-    pub async fn make_account_key(
+    pub async fn create_account_key_by_name(
         &self,
         account: Option<&str>,
         request: AccountKeyRequest,
@@ -50,7 +50,7 @@ impl App {
         Ok(whole_list(found, "keys", "account_keys/list")?.iter().map(shown).collect())
     }
 
-    pub async fn end_account_key(
+    pub async fn revoke_account_key_by_name(
         &self,
         account: Option<&str>,
         id: AccountKeyId,

@@ -26,7 +26,7 @@ impl App {
 
     pub async fn suspend_account(&self, name: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
-        Ok(shown(&self.suspend_account_as(&Requester::command_line(), id, reason).await?))
+        Ok(shown(&self.set_account_suspension_as(&Requester::command_line(), id, reason).await?))
     }
 
     /// Changes ceilings of an account.

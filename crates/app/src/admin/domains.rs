@@ -116,7 +116,11 @@ impl App {
         Ok(json!({ "name": domain.name, "deleted": true }))
     }
 
-    pub async fn give_new_key(&self, named: &NamedDomain, key: DkimKeyRequest) -> Result<Value, AdminError> {
+    pub async fn rotate_key_by_name(
+        &self,
+        named: &NamedDomain,
+        key: DkimKeyRequest,
+    ) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
         let rotated = self.rotate_dkim_as(&by, owner, domain.name.as_str(), key).await;

@@ -45,7 +45,7 @@ impl App {
         reason: Option<String>,
     ) -> Result<Value, AdminError> {
         let id = self.find_server(name_or_id).await?.id;
-        Ok(shown(&self.suspend_server_as(&Requester::command_line(), id, reason).await?))
+        Ok(shown(&self.set_server_suspension_as(&Requester::command_line(), id, reason).await?))
     }
 
     pub async fn rename_server(&self, name_or_id: &str, name: &str) -> Result<Value, AdminError> {

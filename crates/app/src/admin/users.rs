@@ -111,7 +111,7 @@ impl App {
         Ok(shown(&self.update_user(&Requester::command_line(), id, request).await?))
     }
 
-    pub async fn give_reset_link(&self, email: &str) -> Result<Value, AdminError> {
+    pub async fn create_reset_link(&self, email: &str) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
         Ok(json!({ "link": self.reset_link_of(&Requester::command_line(), id).await? }))
     }
@@ -138,7 +138,7 @@ impl App {
         Ok(shown(&self.remove_user(&Requester::command_line(), id).await?))
     }
 
-    pub async fn give_set_up_link(&self) -> Result<Value, AdminError> {
+    pub async fn create_set_up_link(&self) -> Result<Value, AdminError> {
         match self.set_up_url().await? {
             Some(link) => Ok(json!({ "link": link })),
             None => Err(AdminError::refused(

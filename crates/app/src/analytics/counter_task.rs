@@ -60,7 +60,7 @@ impl App {
     async fn count_batches(&self, server: ServerId, batches_max: usize) -> Result<CountProgress, StoreError> {
         let rules = self.counting_rules();
         for _ in 0..batches_max {
-            match self.inner.store.fold_events(server, &rules).await? {
+            match self.inner.store.count_events(server, &rules).await? {
                 CountProgress::MoreLeft => {}
                 done => return Ok(done),
             }
@@ -72,7 +72,7 @@ impl App {
     pub(super) async fn catch_up(&self, server: ServerId) -> Result<bool, StoreError> {
         let rules = self.counting_rules();
         for _ in 0..BATCHES_PER_CALL {
-            match self.inner.store.fold_events(server, &rules).await? {
+            match self.inner.store.count_events(server, &rules).await? {
                 CountProgress::AllDone => return Ok(true),
                 // Another node counted this batch first; continue with the next.
                 CountProgress::MoreLeft | CountProgress::Overtaken => {}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
-use postroad_store::{AuditSubject, DomainOwner, SendersOf, Source, StoreError};
+use postroad_store::{AuditSubject, DomainOwner, Source, SourcesFor, StoreError};
 use tokio::time::{Instant, timeout};
 
 use super::check::{SendingAddress, Service, ServiceConfig};
@@ -48,18 +48,18 @@ impl App {
     /// Facts for the domains of an owner; from the DNS, cached briefly.
     pub(crate) async fn service_facts(&self, owner: DomainOwner) -> Service {
         let senders = match owner {
-            DomainOwner::Server(id) => SendersOf::Server(id),
-            DomainOwner::Account(id) => SendersOf::Account(id),
+            DomainOwner::Server(id) => SourcesFor::Server(id),
+            DomainOwner::Account(id) => SourcesFor::Account(id),
         };
         self.facts_for(senders).await
     }
 
     /// Facts for the installation itself, with all its source addresses.
     pub(super) async fn installation_facts(&self) -> Service {
-        self.facts_for(SendersOf::All).await
+        self.facts_for(SourcesFor::All).await
     }
 
-    async fn facts_for(&self, senders: SendersOf) -> Service {
+    async fn facts_for(&self, senders: SourcesFor) -> Service {
         let (config, trouble) = self.service_config(senders).await;
         if let Some(error) = trouble {
             tracing::warn!(%error, "reading the installation's addresses failed; SPF records are not judged until it works");
@@ -83,7 +83,7 @@ impl App {
     }
 
     /// The configuration, and an error if the store does not answer.
-    async fn service_config(&self, senders: SendersOf) -> (ServiceConfig, Option<StoreError>) {
+    async fn service_config(&self, senders: SourcesFor) -> (ServiceConfig, Option<StoreError>) {
         let read = async {
             let host = self.installation_host().await?;
             Ok((host, self.inner.store.list_sources_of(senders).await?))
@@ -93,11 +93,22 @@ impl App {
         match read.await {
             Ok((host, senders)) => {
                 let sources = senders.sources.into_iter().map(address).collect();
-                (ServiceConfig { host, sources, uses_host: senders.uses_host, takes_reports }, None)
+                (
+                    ServiceConfig {
+                        host,
+                        sources,
+                        uses_system_address: senders.uses_system_address,
+                        takes_reports,
+                    },
+                    None,
+                )
             }
             Err(error) => {
                 let host = self.inner.hostname.clone();
-                (ServiceConfig { host, sources: Vec::new(), uses_host: true, takes_reports }, Some(error))
+                (
+                    ServiceConfig { host, sources: Vec::new(), uses_system_address: true, takes_reports },
+                    Some(error),
+                )
             }
         }
     }
@@ -111,7 +122,7 @@ impl App {
 
     /// Sets the host name of the installation at start. A single node sets its own name. With several nodes the first
     /// one's name stays, and a node with another name only logs a warning.
-    pub async fn settle_installation_host(&self, is_alone: bool) -> Result<(), StoreError> {
+    pub async fn set_installation_host_at_start(&self, is_alone: bool) -> Result<(), StoreError> {
         let own = self.inner.hostname.to_string();
         if is_alone {
             return self.inner.store.set_setting(INSTALLATION_HOST, Some(own)).await;

@@ -1,7 +1,7 @@
 //! Whether a customer's own host for links can be used: it has to answer over HTTPS with a good certificate.
 
 use postroad_model::{Timestamp, WebhookUrl};
-use postroad_net::guarded_http::{GuardedHttp, PostFailure};
+use postroad_net::guarded_http::{GuardedHttp, HttpFailure};
 use serde::{Deserialize, Serialize};
 
 use super::check::{Purpose, RecordCheck};
@@ -26,7 +26,7 @@ impl LinkHost {
                 problem: (answer.status >= 500).then(|| format!("{host} answers with {}", answer.status)),
                 certificate_expires_at: answer.certificate_expires_at,
             }),
-            Err(PostFailure::Dns(_)) => None,
+            Err(HttpFailure::Dns(_)) => None,
             Err(error) => {
                 tracing::debug!(host, %error, "tracking host is not used");
                 let mut reason = error.to_string();

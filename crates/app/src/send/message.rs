@@ -281,7 +281,7 @@ fn check_headers(
             continue;
         }
         match name.to_ascii_lowercase().as_str() {
-            "message-id" => match postroad_mail::check_message_id(value) {
+            "message-id" => match postroad_mail::parse_message_id(value) {
                 Some(id) => checked.message_id = Some(id),
                 None => problems
                     .push(FieldProblem::new(pointer, "The Message-ID header is not a valid message id")),

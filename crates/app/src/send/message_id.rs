@@ -14,7 +14,7 @@ const STORED_WITHIN: Duration = Duration::from_mins(10);
 
 /// Finds the messages with a Message-ID that was made here, in its server.
 pub(crate) fn stored_message_filter(own: OwnMessageId, message_id: String) -> SearchFilter {
-    let made_at = idgen::moment_of(own.number);
+    let made_at = idgen::second_of_id(own.number);
     SearchFilter {
         since: Some(made_at.minus(STORED_WITHIN)),
         until: Some(made_at.plus(STORED_WITHIN)),

@@ -19,10 +19,10 @@ use crate::accounts::Requester;
 use crate::{App, FieldProblem, Refusal};
 
 /// Result for one item: the entry now in force, or its problems.
-pub type AddedOrNot = Result<AddedSuppression, Vec<FieldProblem>>;
+pub type AddResult = Result<AddedSuppression, Vec<FieldProblem>>;
 
 /// Result for one removal: whether the entry existed, or the problem of its address.
-pub type RemovedOrNot = Result<bool, FieldProblem>;
+pub type RemoveResult = Result<bool, FieldProblem>;
 
 /// Page of an export.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl App {
         by: &Requester,
         server_id: ServerId,
         request: &[SuppressionRequest],
-    ) -> Result<Vec<AddedOrNot>, StoreError> {
+    ) -> Result<Vec<AddResult>, StoreError> {
         let now = self.inner.clock.now();
         let mut valid = Vec::new();
         let checked: Vec<Result<(), Vec<FieldProblem>>> =
@@ -62,7 +62,7 @@ impl App {
         by: &Requester,
         server_id: ServerId,
         addresses: &[String],
-    ) -> Result<Vec<RemovedOrNot>, StoreError> {
+    ) -> Result<Vec<RemoveResult>, StoreError> {
         let mut valid = Vec::new();
         let checked: Vec<Result<(), FieldProblem>> = addresses
             .iter()

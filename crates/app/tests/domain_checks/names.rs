@@ -26,8 +26,12 @@ async fn capitals_dots_and_umlauts_lead_to_the_same_names() {
 async fn the_addresses_are_those_that_receivers_see() {
     let world = World::new();
     let addresses = async |sources: Vec<SendingAddress>| {
-        let config =
-            ServiceConfig { host: name(HOST), uses_host: sources.is_empty(), sources, takes_reports: false };
+        let config = ServiceConfig {
+            host: name(HOST),
+            uses_system_address: sources.is_empty(),
+            sources,
+            takes_reports: false,
+        };
         Service::look_up(&world.dns(), &config).await.spf_address_terms()
     };
     // The operating system chooses the address: those of the host name count.

@@ -14,7 +14,7 @@ fn config(sources: &[(&str, &str)]) -> ServiceConfig {
         helo: name(helo),
     };
     let sources: Vec<SendingAddress> = sources.iter().map(source).collect();
-    ServiceConfig { host: name(HOST), uses_host: sources.is_empty(), sources, takes_reports: true }
+    ServiceConfig { host: name(HOST), uses_system_address: sources.is_empty(), sources, takes_reports: true }
 }
 
 /// Checks of a domain with this SPF record, whose other records are right.

@@ -60,7 +60,7 @@ impl World {
         ServiceConfig {
             host: name(HOST),
             sources: vec![source(V4.into()), source(V6.into())],
-            uses_host: false,
+            uses_system_address: false,
             takes_reports: true,
         }
     }

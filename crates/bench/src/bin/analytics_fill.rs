@@ -56,7 +56,7 @@ async fn main() {
         let new = NewServer { account_id, name, mode: ServerMode::Live, pool_id: None };
         ids.push(store.create_server(new).await.expect("the name is free").id);
     }
-    store.learn_recipient_providers(providers()).await.expect("they are noted");
+    store.save_recipient_providers(providers()).await.expect("they are noted");
     drop(store);
 
     let begun = Instant::now();
@@ -77,7 +77,7 @@ async fn main() {
     for id in ids {
         loop {
             let batch = Instant::now();
-            let folded = store.fold_events(id, &rules).await.expect("counting works");
+            let folded = store.count_events(id, &rules).await.expect("counting works");
             batches.push(batch.elapsed());
             if folded == CountProgress::AllDone {
                 break;

@@ -228,7 +228,7 @@ async fn pause_bad_warm_ups(shared: &Arc<EngineShared>, setup: &DeliverySetup) -
         if is_over || source.warmup_paused_reason.is_some() {
             continue;
         }
-        if let Some(reason) = pause_reason(source.to_judge) {
+        if let Some(reason) = pause_reason(source.warmup_counts) {
             let servers = shared.store.list_servers_of_pool(source.pool_id, NOTIFIED_SERVERS_MAX).await?;
             shared.store.pause_warmup(pause(setup, source, servers, reason.clone())).await?;
             tracing::warn!(source = %source.address, reason, "warm-up paused");

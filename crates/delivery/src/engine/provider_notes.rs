@@ -70,7 +70,7 @@ impl ProviderNoter {
 
     async fn write(&self, notes: Vec<Note>) {
         let domains: Vec<DomainName> = notes.iter().map(|(domain, _)| domain.clone()).collect();
-        if let Err(error) = self.store.learn_recipient_providers(notes).await {
+        if let Err(error) = self.store.save_recipient_providers(notes).await {
             tracing::warn!(%error, "storing providers of domains failed; the next look-up tries again");
             let mut known = lock(&self.known);
             for domain in domains {

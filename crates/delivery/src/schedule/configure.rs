@@ -76,7 +76,7 @@ fn without_servers_and_counts(setup: &DeliverySetup) -> DeliverySetup {
     let mut sources = setup.sources.clone();
     for source in &mut sources {
         (source.sent_today, source.bounced_today, source.complained_today) = (0, 0, 0);
-        source.to_judge = SourceCounts::default();
+        source.warmup_counts = SourceCounts::default();
         source.today_by_provider.clear();
     }
     DeliverySetup {

@@ -941,7 +941,7 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
         bounced_today: 0,
         complained_today: 0,
         today_by_provider: Vec::new(),
-        to_judge: postroad_store::SourceCounts::default(),
+        warmup_counts: postroad_store::SourceCounts::default(),
     }
 }
 

@@ -84,7 +84,7 @@ mod tests {
             bounced_today: 0,
             complained_today: 0,
             today_by_provider: Vec::new(),
-            to_judge: SourceCounts::default(),
+            warmup_counts: SourceCounts::default(),
         }
     }
 

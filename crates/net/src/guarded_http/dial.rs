@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::failure::PostFailure;
+use super::failure::HttpFailure;
 use super::pool::Connection;
 use crate::certificate_expiry::expires_at;
 use crate::dns::Dns;
@@ -43,15 +43,15 @@ impl Dialler {
         Self { dns, tls: TlsConnector::from(verified), guard, connect_timeout }
     }
 
-    pub(super) async fn connect(&self, url: &WebhookUrl) -> Result<Connection, PostFailure> {
+    pub(super) async fn connect(&self, url: &WebhookUrl) -> Result<Connection, HttpFailure> {
         let mut addresses: Vec<IpAddr> =
             self.resolve(url).await?.into_iter().filter_map(|address| self.guard.checked(address)).collect();
         if addresses.is_empty() {
-            return Err(PostFailure::RefusedAddress);
+            return Err(HttpFailure::RefusedAddress);
         }
         addresses.truncate(ADDRESSES_TRIED_MAX);
         let deadline = Instant::now() + self.connect_timeout;
-        let mut failure = PostFailure::ConnectTimeout(self.connect_timeout);
+        let mut failure = HttpFailure::ConnectTimeout(self.connect_timeout);
         let count = addresses.len() as u32;
         for (at, address) in (0..count).zip(addresses) {
             // A dead address leaves the other addresses their share of the time.
@@ -59,13 +59,13 @@ impl Dialler {
             match tokio::time::timeout(share, self.connect_to(address, url)).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(error)) => failure = error,
-                Err(_) => failure = PostFailure::ConnectTimeout(self.connect_timeout),
+                Err(_) => failure = HttpFailure::ConnectTimeout(self.connect_timeout),
             }
         }
         Err(failure)
     }
 
-    async fn resolve(&self, url: &WebhookUrl) -> Result<Vec<IpAddr>, PostFailure> {
+    async fn resolve(&self, url: &WebhookUrl) -> Result<Vec<IpAddr>, HttpFailure> {
         match url.host() {
             WebhookHost::Address(address) => Ok(vec![address]),
             // RFC 6761 6.3: never looked up in the DNS. The guard decides whether loopback addresses may be
@@ -77,20 +77,20 @@ impl Dialler {
         }
     }
 
-    async fn connect_to(&self, address: IpAddr, url: &WebhookUrl) -> Result<Connection, PostFailure> {
+    async fn connect_to(&self, address: IpAddr, url: &WebhookUrl) -> Result<Connection, HttpFailure> {
         let stream = TcpStream::connect(SocketAddr::new(address, url.port())).await;
-        let stream = stream.map_err(PostFailure::Connect)?;
+        let stream = stream.map_err(HttpFailure::Connect)?;
         // The body's packet must not wait for the peer's delayed acknowledgement of the head (Nagle).
-        stream.set_nodelay(true).map_err(PostFailure::Connect)?;
+        stream.set_nodelay(true).map_err(HttpFailure::Connect)?;
         if !url.is_https() {
             return start_http(TokioIo::new(stream), address).await;
         }
         let name = match url.host() {
             WebhookHost::Name(name) => ServerName::try_from(name)
-                .map_err(|error| PostFailure::Tls(io::Error::new(io::ErrorKind::InvalidInput, error)))?,
+                .map_err(|error| HttpFailure::Tls(io::Error::new(io::ErrorKind::InvalidInput, error)))?,
             WebhookHost::Address(address) => ServerName::from(address),
         };
-        let stream = self.tls.connect(name, stream).await.map_err(PostFailure::Tls)?;
+        let stream = self.tls.connect(name, stream).await.map_err(HttpFailure::Tls)?;
         let (_, session) = stream.get_ref();
         let certificate = session.peer_certificates().and_then(|chain| chain.first());
         let certificate_expires_at = certificate.and_then(expires_at);
@@ -103,12 +103,12 @@ impl Dialler {
 async fn start_http(
     stream: impl Read + Write + Unpin + Send + 'static,
     address: IpAddr,
-) -> Result<Connection, PostFailure> {
+) -> Result<Connection, HttpFailure> {
     let (sender, driver) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
         .handshake(stream)
         .await
-        .map_err(PostFailure::Protocol)?;
+        .map_err(HttpFailure::Protocol)?;
     // The task is aborted when the connection is dropped: further bytes from the receiver are not read.
     let driver = tokio::spawn(async move { drop(driver.await) });
     Ok(Connection::new(sender, driver, address))

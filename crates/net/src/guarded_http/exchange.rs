@@ -9,7 +9,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, RETRY_AFTER}
 use hyper::{HeaderMap, Method, Request, Response};
 use postroad_model::WebhookUrl;
 
-use super::failure::PostFailure;
+use super::failure::HttpFailure;
 use super::pool::Connection;
 
 const READY_WAIT_MAX: Duration = Duration::from_millis(50);
@@ -28,12 +28,12 @@ pub(super) struct Exchanged {
 /// A failed exchange.
 pub(super) enum Broken {
     /// There was no answer at all.
-    BeforeAnswer(PostFailure),
+    BeforeAnswer(HttpFailure),
     /// The answer broke off.
-    Inside(PostFailure),
+    Inside(HttpFailure),
 }
 
-impl From<Broken> for PostFailure {
+impl From<Broken> for HttpFailure {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::BeforeAnswer(failure) | Broken::Inside(failure) => failure,
@@ -68,13 +68,13 @@ pub(super) async fn run(
     answer_bytes_max: usize,
 ) -> Result<Exchanged, Broken> {
     let sent = connection.sender.send_request(request).await;
-    let response = sent.map_err(|error| Broken::BeforeAnswer(PostFailure::Protocol(error)))?;
+    let response = sent.map_err(|error| Broken::BeforeAnswer(HttpFailure::Protocol(error)))?;
     let status = response.status().as_u16();
     let header = |name: HeaderName| response.headers().get(name)?.to_str().ok().map(str::to_owned);
     let (retry_after, content_type) = (header(RETRY_AFTER), header(CONTENT_TYPE));
     let (body, is_whole) = read_start(response, answer_bytes_max)
         .await
-        .map_err(|error| Broken::Inside(PostFailure::Protocol(error)))?;
+        .map_err(|error| Broken::Inside(HttpFailure::Protocol(error)))?;
     let mut is_reusable = false;
     if is_whole {
         // The driver may have to see the end of the answer first. Do not wait for a receiver that answered

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::dns::AddressFailure;
 
 #[derive(Debug, thiserror::Error)]
-pub enum PostFailure {
+pub enum HttpFailure {
     #[error("{0}")]
     Dns(#[from] AddressFailure),
     #[error("the address of the URL is not one of the public internet; `[webhooks] allow` can allow it")]
@@ -49,7 +49,7 @@ impl FailureClass {
     }
 }
 
-impl PostFailure {
+impl HttpFailure {
     pub fn class(&self) -> FailureClass {
         match self {
             Self::Dns(_) => FailureClass::Dns,

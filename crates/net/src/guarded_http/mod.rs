@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use crate::dns::Dns;
 use crate::guard::Guard;
 use dial::Dialler;
-pub use failure::{FailureClass, PostFailure};
+pub use failure::{FailureClass, HttpFailure};
 use pool::{Origin, Pool};
 
 #[derive(Debug, Clone)]
@@ -107,12 +107,12 @@ impl GuardedHttp {
         url: &WebhookUrl,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<HttpAnswer, PostFailure> {
+    ) -> Result<HttpAnswer, HttpFailure> {
         self.exchange(&Method::POST, url, headers, body).await
     }
 
     /// Sends one GET; `headers` are added to `Host`.
-    pub async fn get(&self, url: &WebhookUrl, headers: &HeaderMap) -> Result<HttpAnswer, PostFailure> {
+    pub async fn get(&self, url: &WebhookUrl, headers: &HeaderMap) -> Result<HttpAnswer, HttpFailure> {
         self.exchange(&Method::GET, url, headers, &Bytes::new()).await
     }
 
@@ -122,15 +122,15 @@ impl GuardedHttp {
         url: &WebhookUrl,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<HttpAnswer, PostFailure> {
+    ) -> Result<HttpAnswer, HttpFailure> {
         let deadline = Instant::now() + self.inner.settings.exchange_timeout;
         tokio::time::timeout_at(deadline, self.inner.exchange(method, url, headers, body))
             .await
-            .unwrap_or(Err(PostFailure::Late(self.inner.settings.exchange_timeout)))
+            .unwrap_or(Err(HttpFailure::Late(self.inner.settings.exchange_timeout)))
     }
 
     /// Sends an empty POST, to find out whether somebody answers, with a good certificate if it is HTTPS.
-    pub async fn reach(&self, url: &WebhookUrl) -> Result<HttpAnswer, PostFailure> {
+    pub async fn reach(&self, url: &WebhookUrl) -> Result<HttpAnswer, HttpFailure> {
         self.post(url, &HeaderMap::new(), &Bytes::new()).await
     }
 }
@@ -142,7 +142,7 @@ impl Inner {
         url: &WebhookUrl,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<HttpAnswer, PostFailure> {
+    ) -> Result<HttpAnswer, HttpFailure> {
         let origin = Origin::of(url);
         let request = || exchange::request(method, url, headers, body);
         if let Some(mut kept) = self.pool.take(&origin) {

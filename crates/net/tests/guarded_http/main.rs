@@ -9,7 +9,7 @@ use hyper::HeaderMap;
 use postroad_model::WebhookUrl;
 use postroad_net::client_tls::ClientTls;
 use postroad_net::dns::{Dns, DnsSettings};
-use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings, HttpAnswer, PostFailure};
+use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings, HttpAnswer, HttpFailure};
 use postroad_testkit::{DnsServer, TestCertificate};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn client(
     GuardedHttp::new(Dns::new(&dns).unwrap(), ClientTls::new(roots).unwrap().verified(), settings)
 }
 
-async fn post(client: &GuardedHttp, url: &str) -> Result<HttpAnswer, PostFailure> {
+async fn post(client: &GuardedHttp, url: &str) -> Result<HttpAnswer, HttpFailure> {
     let mut headers = HeaderMap::new();
     headers.insert("webhook-id", "evt_1".parse().unwrap());
     client.post(&WebhookUrl::parse(url).unwrap(), &headers, &Bytes::from_static(b"{\"a\":1}")).await

@@ -101,7 +101,7 @@ pub(super) async fn create(form: Form) -> Answer {
 pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let reason = Some(fields.text("reason").to_owned());
-    match visit.app().suspend_account_as(&visit.by, AccountId(account), reason).await {
+    match visit.app().set_account_suspension_as(&visit.by, AccountId(account), reason).await {
         Ok(_) => Ok(see_other(&format!("{LIST}?done=saved"))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
@@ -111,6 +111,6 @@ pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
 }
 
 pub(super) async fn resume(Path(account): Path<i64>, form: Form) -> Answer {
-    form.visit.app().suspend_account_as(&form.visit.by, AccountId(account), None).await?;
+    form.visit.app().set_account_suspension_as(&form.visit.by, AccountId(account), None).await?;
     Ok(see_other(&format!("{LIST}?done=resumed")))
 }

@@ -13,7 +13,7 @@ pub(super) async fn suspend(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let done = match gates::read(&fields) {
         Ok(request) => {
-            let done = visit.app().close_gate(&visit.by, fields.text("scope"), request).await;
+            let done = visit.app().set_gate_as(&visit.by, fields.text("scope"), request).await;
             done.map_err(Problem::from)
         }
         Err(text) => Err(Problem::Invalid(text)),
@@ -30,7 +30,7 @@ pub(super) async fn suspend(form: Form) -> Answer {
 }
 
 pub(super) async fn resume(form: Form) -> Answer {
-    form.visit.app().open_gate(&form.visit.by, form.fields.text("scope")).await?;
+    form.visit.app().lift_gate_as(&form.visit.by, form.fields.text("scope")).await?;
     form.visit.state.queue.refresh().await?;
     Ok(see_other("/operator?done=lifted"))
 }

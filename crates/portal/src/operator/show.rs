@@ -82,7 +82,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
     let overview = visit.state.queue.overview(COUNTED_MAX).await?;
     let health = visit.state.queue.health(now).await?;
     let engine = overview.engine.unwrap_or_default();
-    let at_least = |number| format!("{}{}", if overview.stored.is_more { "> " } else { "" }, count(number));
+    let at_least = |number| format!("{}{}", if overview.stored.has_more { "> " } else { "" }, count(number));
     let figure = |value: String, label: &str| Figure { value, label: label.to_owned() };
     let this_node = match installation.nodes.as_slice() {
         [] | [_] => "this node".to_owned(),
@@ -146,12 +146,12 @@ fn paths(mut found: Vec<PathTotals>) -> Vec<PathRow> {
 }
 
 fn backlog_row(backlog: Backlog) -> BacklogRow {
-    let is_more = backlog.waiting >= Backlog::COUNTED_MAX;
+    let has_more = backlog.waiting >= Backlog::COUNTED_MAX;
     BacklogRow {
         account_id: backlog.account_id.0,
         account: backlog.account_name,
         server: backlog.server_name,
-        waiting: format!("{}{}", count(backlog.waiting), if is_more { " or more" } else { "" }),
+        waiting: format!("{}{}", count(backlog.waiting), if has_more { " or more" } else { "" }),
         first_due_at: backlog.first_due_at.map(When),
     }
 }

@@ -91,7 +91,7 @@ fn cursor(visit: &Visit) -> Option<(Timestamp, MessageId)> {
 }
 
 fn at_least(number: u64, totals: ServerQueue) -> String {
-    if totals.is_more { format!("> {}", count(number)) } else { count(number) }
+    if totals.has_more { format!("> {}", count(number)) } else { count(number) }
 }
 
 fn row(visit: &Visit, entry: QueueEntry, now: Timestamp) -> Row {

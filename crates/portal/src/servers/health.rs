@@ -142,7 +142,7 @@ impl Health {
         let path = format!("/servers/{id}/queue");
         let totals: ServerQueue = app.count_queue_as(&caller).await?;
         let overdue_since = totals.oldest_due_at.filter(|at| now.since(*at) > WAIT_MAX);
-        let more = if totals.is_more { "> " } else { "" };
+        let more = if totals.has_more { "> " } else { "" };
         self.figures.push(Figure {
             label: "Waiting".to_owned(),
             value: format!("{more}{}", count(totals.total)),

@@ -114,12 +114,12 @@ fn read_number(fields: &Fields, name: &str, label: &str) -> Result<Change<i64>, 
 
 pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
     let reason = Some(form.fields.text("reason").to_owned());
-    form.visit.app().suspend_server_as(&form.visit.by, ServerId(server), reason).await?;
+    form.visit.app().set_server_suspension_as(&form.visit.by, ServerId(server), reason).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=suspended")))
 }
 
 pub(super) async fn resume(Path(server): Path<i64>, form: Form) -> Answer {
-    form.visit.app().suspend_server_as(&form.visit.by, ServerId(server), None).await?;
+    form.visit.app().set_server_suspension_as(&form.visit.by, ServerId(server), None).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=resumed")))
 }
 

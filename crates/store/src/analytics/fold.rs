@@ -13,7 +13,7 @@ const FOLD_EVENTS_MAX: usize = 500;
 /// Approximate limit of rows written in one transaction, so that other writers wait only briefly.
 const FOLD_ROWS_MAX: usize = 1_000;
 
-/// Result of one call of `fold_events`.
+/// Result of one call of `count_events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountProgress {
     /// No events are left.
@@ -33,7 +33,7 @@ impl Store {
 
     /// Adds the next events of a server to its counters. The sums and the new position are one transaction: each event
     /// counts once, even after crashes and with several nodes.
-    pub async fn fold_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<CountProgress> {
+    pub async fn count_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<CountProgress> {
         let rules = rules.clone();
         let uncounted = self
             .read(move |sql| {

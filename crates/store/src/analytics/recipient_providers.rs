@@ -11,7 +11,7 @@ use crate::{Result, Store};
 #[boxed_futures]
 impl Store {
     /// Stores the providers of these domains.
-    pub async fn learn_recipient_providers(&self, found: Vec<(DomainName, String)>) -> Result<()> {
+    pub async fn save_recipient_providers(&self, found: Vec<(DomainName, String)>) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(async move { learn(sql, &found, now).await })).await
     }

@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// Records an action on something that is not in the store, with one field that says what was done.
-    pub async fn record_act(&self, name: &'static str, done: &'static str) -> Result<()> {
+    pub async fn record_action(&self, name: &'static str, done: &'static str) -> Result<()> {
         self.write_described(move |_| {
             Box::pin(async move { Ok(((), Some(Described::from_iter([(name.to_owned(), done.into())])))) })
         })

@@ -7,7 +7,7 @@ mod tables;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::idgen::moment_of;
+use postroad_model::idgen::second_of_id;
 
 use crate::{Engine, Result, Store};
 use queue::QueuePosition;
@@ -23,12 +23,12 @@ const LEAD_MAX: Duration = Duration::from_mins(1);
 impl Store {
     /// Whether the clock is behind an earlier reading: the newest id, which survives restarts, has a later time.
     pub fn is_clock_behind(&self) -> bool {
-        self.ids().is_ok_and(|ids| moment_of(ids.last()).since(self.clock.now()) > LEAD_MAX)
+        self.ids().is_ok_and(|ids| second_of_id(ids.last()).since(self.clock.now()) > LEAD_MAX)
     }
 
     /// Makes messages due that would wait longer than `pause_max` after their last attempt, or whose attempt or
     /// acceptance lies in the future. Skips claimed ones. Returns how many it changed.
-    pub async fn pull_queue_back(&self, pause_max: Duration) -> Result<usize> {
+    pub async fn bring_due_times_back(&self, pause_max: Duration) -> Result<usize> {
         let (mut changed, mut after): (usize, Option<QueuePosition>) = (0, None);
         loop {
             let now = self.clock.now();
@@ -49,7 +49,7 @@ impl Store {
 
     /// Makes webhook events due that would wait longer than their pause. `pauses` are those after the first attempt, the
     /// second, … Returns how many it changed.
-    pub async fn pull_webhooks_back(&self, pauses: Vec<Duration>) -> Result<u64> {
+    pub async fn make_webhooks_due(&self, pauses: Vec<Duration>) -> Result<u64> {
         let mut changed = 0;
         let mut after = Some(outbox::START);
         while let Some(from) = after {

@@ -81,7 +81,7 @@ const MENTIONS: [Mentions; 4] = [
 #[boxed_futures]
 impl Store {
     /// Erases an address outside of messages; call it after erasing the messages to the address. Can be repeated.
-    /// Counts the server's events, as `fold_events` does.
+    /// Counts the server's events, as `count_events` does.
     pub async fn erase_address(
         &self,
         server_id: ServerId,

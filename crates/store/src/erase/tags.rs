@@ -15,7 +15,7 @@ impl Store {
     /// events counted by somebody else, and writes nothing.
     pub(super) async fn finish_counting(&self, server_id: ServerId, rules: &CountingRules) -> Result<()> {
         loop {
-            match self.fold_events(server_id, rules).await {
+            match self.count_events(server_id, rules).await {
                 Ok(CountProgress::AllDone) => return Ok(()),
                 Ok(CountProgress::MoreLeft | CountProgress::Overtaken) => {}
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),

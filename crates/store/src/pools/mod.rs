@@ -12,7 +12,7 @@ use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 pub use source_days::{SourceCounts, SourceDay};
-pub use sources::{NewSource, Senders, SendersOf, Source, SourceChange};
+pub use sources::{NewSource, Source, SourceChange, SourceList, SourcesFor};
 pub use warmup::WarmupPause;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

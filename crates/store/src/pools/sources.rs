@@ -53,7 +53,7 @@ pub struct Source {
     /// Counts since midnight UTC, by receiver group.
     pub today_by_provider: Vec<(String, SourceCounts)>,
     /// Counts of today and yesterday since the warm-up was started or resumed; only these can pause it.
-    pub to_judge: SourceCounts,
+    pub warmup_counts: SourceCounts,
 }
 
 impl Source {
@@ -67,7 +67,7 @@ impl Source {
 
 /// Whose source addresses are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SendersOf {
+pub enum SourcesFor {
     All,
     /// All servers of the account.
     Account(AccountId),
@@ -76,16 +76,16 @@ pub enum SendersOf {
 
 /// Source addresses that these servers may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Senders {
+pub struct SourceList {
     pub sources: Vec<Source>,
     /// Whether some mail leaves from an address that the operating system chooses, because its pool has none.
-    pub uses_host: bool,
+    pub uses_system_address: bool,
 }
 
 #[boxed_futures]
 impl Store {
     /// The addresses of the pools that these servers may use: their own, and the shared one.
-    pub async fn list_sources_of(&self, of: SendersOf) -> Result<Senders> {
+    pub async fn list_sources_of(&self, of: SourcesFor) -> Result<SourceList> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(list_sources_of(sql, of, now))).await
     }
@@ -211,11 +211,11 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
     for row in &days {
         let id = SourceId(row.int(0)?);
         if let Some(source) = sources.iter_mut().find(|source| source.id == id) {
-            let (counts, to_judge) = (read_counts(row, 2)?, read_counts(row, 5)?);
+            let (counts, warmup_counts) = (read_counts(row, 2)?, read_counts(row, 5)?);
             // Bounces and complaints arrive hours after their messages, often on the next day.
-            source.to_judge.sent += to_judge.sent;
-            source.to_judge.bounced += to_judge.bounced;
-            source.to_judge.complained += to_judge.complained;
+            source.warmup_counts.sent += warmup_counts.sent;
+            source.warmup_counts.bounced += warmup_counts.bounced;
+            source.warmup_counts.complained += warmup_counts.complained;
             if row.int(8)? == today {
                 source.sent_today += counts.sent;
                 source.bounced_today += counts.bounced;
@@ -227,11 +227,11 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
     Ok(sources)
 }
 
-async fn list_sources_of(sql: &Sql<'_>, of: SendersOf, now: Timestamp) -> Result<Senders, StoreError> {
+async fn list_sources_of(sql: &Sql<'_>, of: SourcesFor, now: Timestamp) -> Result<SourceList, StoreError> {
     let (text, id) = match of {
-        SendersOf::All => ("SELECT DISTINCT pool_id FROM servers WHERE CAST($1 AS BIGINT) = 0", 0),
-        SendersOf::Account(id) => ("SELECT DISTINCT pool_id FROM servers WHERE account_id = $1", id.0),
-        SendersOf::Server(id) => ("SELECT pool_id FROM servers WHERE id = $1", id.0),
+        SourcesFor::All => ("SELECT DISTINCT pool_id FROM servers WHERE CAST($1 AS BIGINT) = 0", 0),
+        SourcesFor::Account(id) => ("SELECT DISTINCT pool_id FROM servers WHERE account_id = $1", id.0),
+        SourcesFor::Server(id) => ("SELECT pool_id FROM servers WHERE id = $1", id.0),
     };
     let rows = sql.query(text, &[id.into()]).await?;
     let own =
@@ -242,10 +242,10 @@ async fn list_sources_of(sql: &Sql<'_>, of: SendersOf, now: Timestamp) -> Result
     let has_sources = |pool: PoolId| sources.iter().any(|source| source.pool_id == pool);
     let is_without_sources = |pool: &Option<PoolId>| !pool.or(shared).is_some_and(has_sources);
     // As in the schedule: the server's own pool, else the shared one, else the operating system's choice.
-    let uses_host =
+    let uses_system_address =
         !shared.is_some_and(has_sources) && (own.is_empty() || own.iter().any(is_without_sources));
     sources.retain(|source| Some(source.pool_id) == shared || own.contains(&Some(source.pool_id)));
-    Ok(Senders { sources, uses_host })
+    Ok(SourceList { sources, uses_system_address })
 }
 
 fn read_source(row: &Row) -> Result<Source, StoreError> {
@@ -266,6 +266,6 @@ fn read_source(row: &Row) -> Result<Source, StoreError> {
         bounced_today: 0,
         complained_today: 0,
         today_by_provider: Vec::new(),
-        to_judge: SourceCounts::default(),
+        warmup_counts: SourceCounts::default(),
     })
 }

@@ -46,7 +46,7 @@ pub struct QueueStats {
     /// The twenty domains with the most entries.
     pub by_domain: Vec<(DomainName, u64)>,
     /// Whether there are more entries than were counted.
-    pub is_more: bool,
+    pub has_more: bool,
 }
 
 /// Waiting messages of one server.
@@ -57,7 +57,7 @@ pub struct ServerQueue {
     /// Entries among these that are due now or overdue.
     pub due: u64,
     /// Whether there are more entries than were counted.
-    pub is_more: bool,
+    pub has_more: bool,
     /// Due time of the longest overdue message.
     pub oldest_due_at: Option<Timestamp>,
 }
@@ -65,14 +65,14 @@ pub struct ServerQueue {
 #[boxed_futures]
 impl Store {
     /// Waiting messages of one server, counted up to 10,000 so that the time is limited.
-    pub async fn count_queue_by(&self, server_id: ServerId) -> Result<ServerQueue> {
+    pub async fn count_queue_of_server(&self, server_id: ServerId) -> Result<ServerQueue> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(count_of(sql, server_id, now))).await
     }
 
     /// Waiting messages of one server by due time, beginning after the entry `after`. Of more than 10,000 entries only
     /// the oldest are listed: that limits the time without an index that every accept would pay for.
-    pub async fn list_queue_by(
+    pub async fn list_queue_of_server(
         &self,
         server_id: ServerId,
         after: Option<(Timestamp, MessageId)>,
@@ -250,7 +250,7 @@ async fn count_of(sql: &Sql<'_>, server_id: ServerId, now: Timestamp) -> Result<
     Ok(ServerQueue {
         total: total.min(COUNTED_MAX) as u64,
         due: row.int(1)?.min(COUNTED_MAX) as u64,
-        is_more: total > COUNTED_MAX,
+        has_more: total > COUNTED_MAX,
         oldest_due_at: row.time_opt(2)?,
     })
 }
@@ -261,7 +261,7 @@ pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp, count_max: i64) -> Resu
     let counts =
         sql.query_opt(counts, &[now.into(), (count_max + 1).into()]).await?.ok_or(StoreError::NotFound)?;
     let (total, due) = (counts.int(0)?, counts.int(1)?);
-    let is_more = total > count_max;
+    let has_more = total > count_max;
     let (total, due) = (total.min(count_max) as u64, due.min(count_max) as u64);
     let by_domain = sql
         .query(
@@ -277,7 +277,7 @@ pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp, count_max: i64) -> Resu
         scheduled: total - due,
         oldest_due_at: counts.time_opt(2)?,
         by_domain: by_domain.collect::<Result<_, StoreError>>()?,
-        is_more,
+        has_more,
     })
 }
 

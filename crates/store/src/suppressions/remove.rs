@@ -42,7 +42,7 @@ impl Store {
     }
 
     /// Removes expired suppressions, at most `limit`; returns how many.
-    pub async fn remove_ended_suppressions(&self, limit: usize) -> Result<u64> {
+    pub async fn remove_expired_suppressions(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
         // Usually there are none, and the writer is not needed.
         if !self.read(move |sql| Box::pin(has_ended(sql, now))).await? {

@@ -51,7 +51,7 @@ async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
     fixture.store.release(claimed_on_the_way).await.expect("the store works");
     fixture.clock.set(right.plus(Duration::from_secs(5)));
     assert!(fixture.store.is_clock_behind());
-    let changed = fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works");
+    let changed = fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works");
     assert_eq!(changed, 3, "not the one that is right, nor the one its sender scheduled");
     let mut due: Vec<_> = fixture.claim_due().await.iter().map(|entry| entry.message_id).collect();
     due.sort_unstable();
@@ -62,7 +62,7 @@ async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
     assert_eq!(due, [before, failed], "a pause after the last attempt");
     let entry = fixture.store.find_queued(scheduled).await.expect("the store works").expect("it is queued");
     assert_eq!(entry.due_at, send_at);
-    assert_eq!(fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works"), 0);
+    assert_eq!(fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works"), 0);
 }
 
 async fn claimed_messages_keep_their_due_time(fixture: Fixture) {
@@ -70,7 +70,7 @@ async fn claimed_messages_keep_their_due_time(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     let due_at = fixture.now();
     fixture.clock.set(right);
-    assert_eq!(fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works"), 0);
+    assert_eq!(fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works"), 0);
     let sent = Outcome { claimed_for: Some(due_at), ..fixture.outcome(id, Status::Sent) };
     assert!(fixture.finish(sent).await, "whoever has it can settle it");
 }
@@ -82,7 +82,7 @@ async fn clock_that_was_ahead_is_noticed_after_a_restart(fixture: Fixture) {
     fixture.clock.set(right);
     let fixture = fixture.reopen().await;
     assert!(fixture.store.is_clock_behind());
-    assert_eq!(fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works"), 1);
+    assert_eq!(fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works"), 1);
     assert_eq!(fixture.claim_due().await.len(), 1);
 }
 
@@ -93,14 +93,14 @@ async fn webhook_events_of_the_day_ahead_are_due_again(fixture: Fixture) {
     fixture.clock.set(right);
     assert!(webhooks::claim(&fixture, &webhook).await.is_empty());
     let pauses = vec![Duration::from_mins(1), Duration::from_mins(5)];
-    let changed = fixture.store.pull_webhooks_back(pauses.clone()).await.expect("the store works");
+    let changed = fixture.store.make_webhooks_due(pauses.clone()).await.expect("the store works");
     assert_eq!(changed, 1);
     assert_eq!(webhooks::claim(&fixture, &webhook).await.len(), 1);
     // After attempts, the pause that follows the last one remains.
     for (attempts, seconds) in [(1, 60), (2, 300), (9, 300)] {
         let due_at = fixture.in_secs(86_400).as_micros();
         fixture.execute(&format!("UPDATE webhook_queue SET attempts = {attempts}, due_at = {due_at}")).await;
-        fixture.store.pull_webhooks_back(pauses.clone()).await.expect("the store works");
+        fixture.store.make_webhooks_due(pauses.clone()).await.expect("the store works");
         let due_at = fixture.query_int("SELECT min(due_at) FROM webhook_queue").await;
         assert_eq!(Timestamp::from_micros(due_at), fixture.in_secs(seconds));
     }
@@ -152,14 +152,14 @@ async fn fill_outbox(fixture: &Fixture, rows: i64) {
 async fn an_outbox_of_many_pages_is_pulled_back(fixture: Fixture) {
     fill_outbox(&fixture, 18_000).await;
     let pauses = vec![Duration::from_mins(1)];
-    let changed = fixture.store.pull_webhooks_back(pauses.clone()).await.expect("the store works");
+    let changed = fixture.store.make_webhooks_due(pauses.clone()).await.expect("the store works");
     assert_eq!(changed, 12_000);
     let due = |seconds| {
         format!("SELECT count(*) FROM webhook_queue WHERE due_at = {}", fixture.in_secs(seconds).as_micros())
     };
     assert_eq!(fixture.query_int(&due(0)).await, 12_000, "those that were right, and those never tried");
     assert_eq!(fixture.query_int(&due(60)).await, 6_000, "the pause after the first attempt");
-    assert_eq!(fixture.store.pull_webhooks_back(pauses).await.expect("the store works"), 0);
+    assert_eq!(fixture.store.make_webhooks_due(pauses).await.expect("the store works"), 0);
 }
 
 async fn holds_and_idempotency_keys_of_many_pages_end_in_time(fixture: Fixture) {
@@ -215,7 +215,7 @@ async fn assert_waits_until(fixture: &Fixture, id: postroad_model::MessageId, se
 async fn a_message_that_was_due_before_its_send_at_is_scheduled_again(fixture: Fixture) {
     let (id, send_at) = accept_and_promote_too_early(&fixture).await;
     fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
-    assert_eq!(fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works"), 1);
+    assert_eq!(fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works"), 1);
     assert_waits_until(&fixture, id, send_at).await;
 }
 

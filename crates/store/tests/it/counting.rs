@@ -36,11 +36,11 @@ pub(crate) fn rules() -> CountingRules {
 }
 
 /// Counts all events.
-pub(crate) async fn fold_all(fixture: &Fixture) {
+pub(crate) async fn count_all_events(fixture: &Fixture) {
     loop {
         let servers = fixture.store.list_uncounted_servers().await.expect("reading works");
         for server in &servers {
-            while fixture.store.fold_events(*server, &rules()).await.expect("folding works")
+            while fixture.store.count_events(*server, &rules()).await.expect("folding works")
                 != CountProgress::AllDone
             {}
         }
@@ -135,7 +135,7 @@ async fn events_are_counted_where_they_belong(fixture: Fixture) {
     accept_and_settle(&fixture, send(&fixture, "b@ONE.example", |_| {}), &[REFUSED]).await;
     accept_and_settle(&fixture, send(&fixture, "c@two.example", |send| send.info.tag = None), &[SUPPRESSED])
         .await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
 
     let expected =
         [("accepted", 3), ("sent", 1), ("soft_fail", 2), ("hard_fail", 1), ("held", 1), ("suppressed", 1)];
@@ -198,20 +198,20 @@ async fn an_event_counts_once_however_often_it_is_folded(fixture: Fixture) {
     let folds: Vec<_> = (0..8)
         .map(|_| {
             let (store, server) = (fixture.store.clone(), fixture.server);
-            tokio::spawn(async move { store.fold_events(server, &rules()).await })
+            tokio::spawn(async move { store.count_events(server, &rules()).await })
         })
         .collect();
     for fold in folds {
         fold.await.expect("no panic").expect("nobody fails");
     }
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 20);
 
     // Counters and mark are one transaction, so that counting goes on after a restart.
     let fixture = fixture.reopen().await;
     let one_more = fixture.send_to(&["late@one.example"]);
     fixture.accept(one_more).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 21);
 }
 
@@ -223,7 +223,7 @@ async fn a_message_held_twice_counts_once(fixture: Fixture) {
         let held = NewEvent { kind: EventKind::Held, data: r#"{"reason": "suppressed"}"#.into() };
         assert!(fixture.finish(Outcome { event: held, ..fixture.outcome(id, Status::Held) }).await);
         // The first two holds are in one batch, the third is not.
-        fold_all(&fixture).await;
+        count_all_events(&fixture).await;
     }
     assert_eq!(non_zero(&total(&fixture).await.counts), [("accepted", 1), ("held", 1), ("suppressed", 1)]);
 }
@@ -238,7 +238,7 @@ async fn tests_and_the_simulator_do_not_count(fixture: Fixture) {
         .add_server_event(fixture.server, NewEvent { kind: EventKind::SendLimitExceeded, data: "{}".into() })
         .await
         .expect("the store answers");
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     assert!(total(&fixture).await.counts.is_zero());
     assert!(
         fixture
@@ -261,7 +261,7 @@ async fn held_messages_are_left_out_of_latencies(fixture: Fixture) {
     fixture.claim_due().await;
     let sent = NewEvent { kind: EventKind::Delivered, data: r#"{"attempt": 1, "time": 1.5}"#.into() };
     assert!(fixture.finish(Outcome { event: sent, ..fixture.outcome(held, Status::Sent) }).await);
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
 
     let sums = total(&fixture).await;
     assert_eq!((sums.counts.of(Metric::Sent), sums.sent.total(), sums.first_attempt.total()), (3, 2, 2));
@@ -276,9 +276,9 @@ async fn providers_are_learned_and_forgotten(fixture: Fixture) {
     let domain = |name: &str| DomainName::parse(name).expect("a domain");
     let learn = async |provider: &str| {
         let found = vec![(domain("corp.example"), provider.to_owned())];
-        fixture.store.learn_recipient_providers(found).await.expect("the store answers");
+        fixture.store.save_recipient_providers(found).await.expect("the store answers");
         fixture.accept(send(&fixture, "a@Corp.example", |_| {})).await;
-        fold_all(&fixture).await;
+        count_all_events(&fixture).await;
     };
     learn("google").await;
     learn("yahoo").await;
@@ -294,7 +294,7 @@ async fn servers_are_counted_separately(fixture: Fixture) {
     let other =
         fixture.send(fixture.other_server, &["b@one.example", "c@one.example"], InitialState::Pending, b"x");
     fixture.accept(other).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 1);
     let theirs = totals_of(&fixture, fixture.other_server, Grain::Day).await;
     assert_eq!(theirs.values().map(|sums| sums.counts.of(Metric::Accepted)).collect::<Vec<_>>(), [2]);
@@ -319,7 +319,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     };
     fixture.accept(tagged("first")).await;
     fixture.accept(tagged("")).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     // Further tags, until only one more fits; their counts do not matter here.
     let (server, taken) = (fixture.server, LABELS_MAX - 2);
     let number = match fixture.place {
@@ -337,13 +337,13 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
         .await;
     // With a provider: the combination is new, although the tag is not.
     let found = vec![(DomainName::parse("corp.example").expect("a domain"), "google".to_owned())];
-    fixture.store.learn_recipient_providers(found).await.expect("the store answers");
+    fixture.store.save_recipient_providers(found).await.expect("the store answers");
     // Messages that never count do not use up the limit.
     fixture.accept(send(&fixture, "a@sim.postroad.test", |send| send.info.tag = Some("played".into()))).await;
     for tag in ["last", "surplus", "first", "", "surplus too", "last"] {
         fixture.accept(tagged(tag)).await;
     }
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     let expected = [("", 2), ("(other)", 2), ("first", 2), ("last", 2)];
     let expected: BTreeMap<String, u64> = expected.map(|(tag, count)| (tag.to_owned(), count)).into();
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await, expected);
@@ -351,13 +351,13 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     // After a tag was removed, a new one fits again.
     fixture.execute("DELETE FROM counter_dimensions WHERE tag = 'other tag 1'").await;
     fixture.accept(tagged("fresh")).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.get("fresh"), Some(&1));
 }
 
 async fn a_removed_set_gets_a_new_number(fixture: Fixture) {
     fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     fixture.clock.advance(Duration::from_hours(24));
     let before = Grain::Day.start(fixture.now());
     for grain in Grain::ALL {
@@ -366,7 +366,7 @@ async fn a_removed_set_gets_a_new_number(fixture: Fixture) {
     fixture.store.remove_old_days(before).await.expect("the store answers");
     assert!(sets(&fixture, Breakdown::Full).await.is_empty());
     fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     assert_eq!(sets(&fixture, Breakdown::Full).await.len(), 1);
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 1);
 }
@@ -383,7 +383,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     // On PostgreSQL a transaction of another test may hide the newest events for a moment: then the first part is smaller.
     let mut is_delayed = false;
     let (first, counted) = loop {
-        let progress = fixture.store.fold_events(fixture.server, &rules()).await.expect("folding works");
+        let progress = fixture.store.count_events(fixture.server, &rules()).await.expect("folding works");
         match (progress, total(&fixture).await.counts.of(Metric::Accepted)) {
             (CountProgress::AllDone, counted) if counted < 200 => is_delayed = true,
             part => break part,
@@ -391,7 +391,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     };
     assert!(is_delayed || first == CountProgress::MoreLeft, "{counted}");
     assert!(is_delayed || (1..200).contains(&counted), "{counted}");
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.len(), 200);
 }
@@ -403,7 +403,7 @@ const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGI
 
 async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
     accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELIVERED]).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     let counted = total(&fixture).await;
     fixture.execute(TABLES_BEFORE).await;
     // Undoes the later migrations too, so that they can run again.
@@ -460,7 +460,7 @@ async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
     }
     let fixture = fixture.reopen().await;
     assert!(total(&fixture).await.counts.is_zero());
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     assert_eq!(total(&fixture).await, counted);
     assert_eq!(counted.counts.of(Metric::Accepted), 1);
 }

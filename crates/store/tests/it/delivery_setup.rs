@@ -308,7 +308,7 @@ async fn resumed_warm_up_is_judged_by_what_follows(fixture: Fixture) {
     settle(Status::Sent).await;
     let source = store.list_sources().await.expect("the store works").remove(0);
     assert_eq!((source.sent_today, source.bounced_today), (2, 1), "the quota counts the whole day");
-    assert_eq!(source.to_judge, SourceCounts { sent: 1, bounced: 0, complained: 0 });
+    assert_eq!(source.warmup_counts, SourceCounts { sent: 1, bounced: 0, complained: 0 });
 }
 
 async fn gates_are_replaced_listed_and_end(fixture: Fixture) {

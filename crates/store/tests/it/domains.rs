@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_model::{AccountId, DomainId, DomainKeyId, DomainName, EventKind, ServerId};
 use postroad_store::{
     Domain, DomainCheck, DomainFilter, DomainOwner, DomainScope, DomainTracking, KeyAlgorithm, KeyState,
-    NewDomain, NewSource, SendersOf, Store, StoreError, VerifiedBy,
+    NewDomain, NewSource, SourcesFor, Store, StoreError, VerifiedBy,
 };
 use serde_json::{Value, json};
 
@@ -547,9 +547,9 @@ async fn sources_of_a_server_an_account_and_all_servers_are_listed(fixture: Fixt
     let addresses = async |of| {
         let senders = store.list_sources_of(of).await.expect("the store works");
         let sources = senders.sources.iter().map(|source| source.address.to_string()).collect::<Vec<_>>();
-        (sources.join(" "), senders.uses_host)
+        (sources.join(" "), senders.uses_system_address)
     };
-    let (server, other) = (SendersOf::Server(fixture.server), SendersOf::Server(fixture.other_server));
+    let (server, other) = (SourcesFor::Server(fixture.server), SourcesFor::Server(fixture.other_server));
     assert_eq!(addresses(server).await, (String::new(), true));
     let pool = async |pool: &str, shared, address: &str| {
         let id = store.create_pool(pool.into(), shared).await.expect("the name is free").id;
@@ -568,11 +568,11 @@ async fn sources_of_a_server_an_account_and_all_servers_are_listed(fixture: Fixt
     by_operator::set_pool(store, fixture.server, Some(own)).await.expect("it is there");
     assert_eq!(addresses(server).await, ("192.0.2.1".to_owned(), false));
     assert_eq!(addresses(other).await, (String::new(), true));
-    assert_eq!(addresses(SendersOf::Account(fixture.account)).await, ("192.0.2.1".to_owned(), true));
+    assert_eq!(addresses(SourcesFor::Account(fixture.account)).await, ("192.0.2.1".to_owned(), true));
     pool("shared", true, "192.0.2.2").await;
     assert_eq!(addresses(server).await, ("192.0.2.1 192.0.2.2".to_owned(), false));
     assert_eq!(addresses(other).await, ("192.0.2.2".to_owned(), false));
-    assert_eq!(addresses(SendersOf::All).await, ("192.0.2.1 192.0.2.2".to_owned(), false));
+    assert_eq!(addresses(SourcesFor::All).await, ("192.0.2.1 192.0.2.2".to_owned(), false));
 }
 
 type Claimed = Result<Vec<(DomainId, AccountId)>, StoreError>;

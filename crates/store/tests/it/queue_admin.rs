@@ -74,8 +74,9 @@ async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
     assert_eq!((page[2].created_at, page[2].attempts, page[2].expires_at), (fixture.now(), 0, None));
     let rest = list(QueueFilter::default(), Some((page[2].due_at, page[2].message_id)), 3).await;
     assert_eq!(rest.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [third]);
-    let of =
-        async |server, after| fixture.store.list_queue_by(server, after, 2).await.expect("the store works");
+    let of = async |server, after| {
+        fixture.store.list_queue_of_server(server, after, 2).await.expect("the store works")
+    };
     let own = of(fixture.server, None).await;
     assert_eq!(
         own.iter().map(|entry| (entry.message_id, entry.claimed)).collect::<Vec<_>>(),

@@ -15,7 +15,7 @@ use tokio_postgres::SimpleQueryMessage;
 
 use serde_json::json;
 
-use crate::counting::fold_all;
+use crate::counting::count_all_events;
 use crate::fixture::{EngineFiles, Fixture, connect, message_ids, new_send, on_both_engines, simulator};
 
 on_both_engines!(after_random_outcomes_the_counters_equal_a_recount);
@@ -42,13 +42,13 @@ async fn after_random_outcomes_the_counters_equal_a_recount(fixture: Fixture) {
     let known = RECEIVERS.iter().filter_map(|(domain, provider)| {
         Some((DomainName::parse(domain).expect("a domain"), (*provider)?.to_owned()))
     });
-    fixture.store.learn_recipient_providers(known.collect()).await.expect("providers are noted");
+    fixture.store.save_recipient_providers(known.collect()).await.expect("providers are noted");
     accept_all(&fixture, &mut random).await;
     // Some events are counted before the rest happens.
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     while settle_some(&fixture, &mut random).await {}
     add_tracking_events(&fixture, &mut random).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
 
     let recounted = Recount::of(&fixture).await;
     let accepted: u64 = recounted.totals.values().filter_map(|counts| counts.get("accepted")).sum();

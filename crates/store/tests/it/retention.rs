@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, idgen};
 use postroad_store::{Breakdown, ClaimSkips, Grain, InitialState, OldRows, Outcome, Removal};
 
-use crate::counting::fold_all;
+use crate::counting::count_all_events;
 use crate::fixture::{EngineFiles, Fixture, on_both_engines};
 use crate::webhooks;
 
@@ -79,7 +79,7 @@ async fn old_messages_are_removed_with_everything_about_them(fixture: Fixture) {
     send_messages(&fixture, 1_200).await;
     fixture.clock.advance(3 * WEEK);
     let young = send_messages(&fixture, 2).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     let before = idgen::first_id_at(fixture.now().minus(WEEK));
     remove_all(&fixture, before).await;
     let mut left = fixture.row_counts().await;
@@ -127,14 +127,14 @@ async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
     fixture.clock.advance(3 * WEEK);
     send_messages_of(&fixture, fixture.other_server, 3).await;
     fixture.clock.advance(3 * WEEK);
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     remove_all(&fixture, idgen::first_id_at(fixture.now())).await;
     assert_eq!(rows_of(&fixture, fixture.other_server).await, [0; 5]);
     // The held message and its delivery, not those before it. Its events go by their own age.
     assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 1, 0, 0]);
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 1);
     fixture.store.cancel(fixture.server, held).await.expect("its delivery can be stored");
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     fixture.clock.advance(2 * WEEK);
     remove_all(&fixture, idgen::first_id_at(fixture.now())).await;
     assert_eq!(rows_of(&fixture, fixture.server).await, [0; 5]);
@@ -147,7 +147,7 @@ async fn uncounted_events_stay_with_their_messages(fixture: Fixture) {
     let before = idgen::first_id_at(fixture.now());
     remove_all(&fixture, before).await;
     assert_eq!(rows_of(&fixture, fixture.server).await, [1, 3, 0, 0, 6]);
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     remove_all(&fixture, before).await;
     assert_eq!(rows_of(&fixture, fixture.server).await, [0; 5]);
 }
@@ -156,7 +156,7 @@ async fn pending_webhook_events_stay_with_their_message(fixture: Fixture) {
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;
     let id = send_messages(&fixture, 1).await[0];
     send_messages_of(&fixture, fixture.other_server, 1).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     fixture.clock.advance(3 * WEEK);
     let before = idgen::first_id_at(fixture.now());
     remove_all(&fixture, before).await;
@@ -192,7 +192,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
         webhook.id.0
     );
     fixture.execute(&text).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     remove_all(&fixture, idgen::first_id_at(fixture.now().minus(WEEK))).await;
     // Of the young message, and the late one.
     assert_eq!(fixture.query_int("SELECT count(*) FROM events").await, 3);
@@ -262,7 +262,7 @@ async fn a_body_that_is_kept_keeps_its_message_until_the_next_round(fixture: Fix
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 2);
     // The waiting message is sent in the middle of the round.
     assert!(fixture.finish(fixture.outcome(waiting, Status::Sent)).await);
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     for which in OF_SERVER {
         remove_of_after(&fixture, which, before, Some(&bodies)).await;
     }
@@ -281,7 +281,7 @@ async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
     fixture.clock.advance(Duration::from_hours(2));
     send_messages(&fixture, 1).await;
     send_messages_of(&fixture, fixture.other_server, 3).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     fixture.clock.advance(Duration::from_secs(1));
     let before = idgen::first_id_at(fixture.now().minus(Duration::from_hours(1)));
     remove_of(&fixture, OldRows::Bodies, before).await;
@@ -329,7 +329,7 @@ async fn counters_are_removed_by_age(fixture: Fixture) {
     // So that the older ones are in another block of days.
     fixture.clock.advance(5 * WEEK);
     send_messages(&fixture, 1).await;
-    fold_all(&fixture).await;
+    count_all_events(&fixture).await;
     let before = Grain::Day.start(fixture.now());
     let count = async |text: &str| fixture.query_int(text).await;
     let all = count("SELECT count(*) FROM counters").await;

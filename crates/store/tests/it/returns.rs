@@ -266,7 +266,7 @@ async fn sources_count_complaints_and_no_simulated_bounces(fixture: Fixture) {
     };
     let source: SourceId = fixture.store.add_source(new).await.expect("the store works").id;
     let domain = postroad_model::DomainName::parse("example.com").expect("a name");
-    fixture.store.learn_recipient_providers(vec![(domain, "big".into())]).await.expect("the store works");
+    fixture.store.save_recipient_providers(vec![(domain, "big".into())]).await.expect("the store works");
     for source_ip in [Some(address), Some("192.0.2.99"), None] {
         let id = fixture.accept_and_claim().await;
         let mut outcome = Outcome { source_id: None, ..fixture.outcome(id, Status::Sent) };

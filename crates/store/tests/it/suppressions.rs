@@ -208,7 +208,8 @@ async fn expired_suppressions_are_removed_in_time(fixture: Fixture) {
         suppress(&fixture, &format!("{seconds}@example.com"), Some(fixture.in_secs(seconds))).await;
     }
     suppress(&fixture, "for-ever@example.com", None).await;
-    let remove = async |limit| fixture.store.remove_ended_suppressions(limit).await.expect("the store works");
+    let remove =
+        async |limit| fixture.store.remove_expired_suppressions(limit).await.expect("the store works");
     assert_eq!(remove(5).await, 0);
     fixture.clock.set(fixture.in_secs(2));
     assert_eq!((remove(1).await, remove(5).await, remove(5).await), (1, 1, 0));

@@ -39,7 +39,7 @@ impl Database {
 
 impl Database {
     /// Makes nodes with messages on the wire look as if they had died 16 minutes ago.
-    pub fn let_busy_nodes_be_long_dead(&self) {
+    pub fn age_busy_nodes(&self) {
         let statements = "UPDATE nodes SET lease_until = 1
                 WHERE node IN (SELECT claimed_node FROM queue WHERE begun_at IS NOT NULL);
             UPDATE queue SET begun_at = begun_at - 960000000 WHERE begun_at > 0;
@@ -76,7 +76,7 @@ impl Database {
     }
 
     /// Ends `refuse_outcomes`.
-    pub fn take_outcomes(&self) {
+    pub fn accept_outcomes(&self) {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");
     }
 

@@ -17,7 +17,7 @@ pub struct ServiceConfig {
     pub host: DomainName,
     pub sources: Vec<SendingAddress>,
     /// Whether the operating system may choose the source address. Then the addresses of `host` in the DNS count too.
-    pub uses_host: bool,
+    pub uses_system_address: bool,
     /// Whether the bounce listener takes reports about domains.
     pub takes_reports: bool,
 }
@@ -42,7 +42,7 @@ impl Service {
     /// Facts from the configuration alone. They are complete only if it lists only public addresses.
     pub fn without_dns(config: &ServiceConfig) -> Self {
         let is_complete =
-            !config.uses_host && config.sources.iter().all(|source| !is_private(source.address));
+            !config.uses_system_address && config.sources.iter().all(|source| !is_private(source.address));
         let unknown = (!is_complete).then(|| "the DNS was not asked".to_owned());
         Self::of_config(config, unknown)
     }

@@ -61,7 +61,7 @@ fn seen_from_outside(
 ) -> Result<Result<VisibleSources, String>, NotAskedYet> {
     let mut seen = VisibleSources::default();
     let mut names = Vec::new();
-    if config.uses_host {
+    if config.uses_system_address {
         view.want(config.host.as_str(), RecordType::Aaaa);
         names.extend([(&config.host, RecordType::A, None), (&config.host, RecordType::Aaaa, None)]);
     }

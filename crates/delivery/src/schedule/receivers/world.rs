@@ -136,7 +136,7 @@ impl World {
             bounced_today: 0,
             complained_today: 0,
             today_by_provider: Vec::new(),
-            to_judge: SourceCounts::default(),
+            warmup_counts: SourceCounts::default(),
         };
         let setup = DeliverySetup {
             servers: Vec::new(),

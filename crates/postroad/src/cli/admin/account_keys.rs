@@ -71,9 +71,9 @@ pub(crate) struct NewKeyArgs {
 impl AccountKeyCommand {
     pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
         match self {
-            Self::Create { account, key } => app.make_account_key(Some(&account), key.into()).await,
+            Self::Create { account, key } => app.create_account_key_by_name(Some(&account), key.into()).await,
             Self::List { account } => app.show_account_keys(Some(&account)).await,
-            Self::Revoke { id, account } => app.end_account_key(Some(&account), id).await,
+            Self::Revoke { id, account } => app.revoke_account_key_by_name(Some(&account), id).await,
         }
     }
 }
@@ -81,9 +81,9 @@ impl AccountKeyCommand {
 impl OperatorKeyCommand {
     pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
         match self {
-            Self::Create(key) => app.make_account_key(None, key.into()).await,
+            Self::Create(key) => app.create_account_key_by_name(None, key.into()).await,
             Self::List => app.show_account_keys(None).await,
-            Self::Revoke { id } => app.end_account_key(None, id).await,
+            Self::Revoke { id } => app.revoke_account_key_by_name(None, id).await,
         }
     }
 }

@@ -156,7 +156,7 @@ impl DomainCommand {
             Self::List { server, account } => app.show_domains(server.as_deref(), account.as_deref()).await,
             Self::Verify { domain } => app.check_domain(&domain.into()).await,
             Self::SetVerified { domain, no } => app.set_domain_verified(&domain.into(), !no).await,
-            Self::RotateDkim { domain, key } => app.give_new_key(&domain.into(), key.into()).await,
+            Self::RotateDkim { domain, key } => app.rotate_key_by_name(&domain.into(), key.into()).await,
             Self::SetTracking { domain, opens, clicks, host } => {
                 let (opens, clicks) = (opens.map(Into::into), clicks.map(Into::into));
                 app.set_domain_tracking(SetDomainTracking { domain: domain.into(), opens, clicks, host })

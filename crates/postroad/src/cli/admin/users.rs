@@ -126,12 +126,12 @@ impl UserCommand {
                 let changes = UserChangeRequest { role, name, operator, ..UserChangeRequest::default() };
                 app.change_user(&email, changes).await
             }
-            Self::ResetPassword { email } => app.give_reset_link(&email).await,
+            Self::ResetPassword { email } => app.create_reset_link(&email).await,
             Self::DisableTotp { email } => app.end_totp_of(&email).await,
             Self::Sessions { email } => app.show_sessions(&email).await,
             Self::SignOut { email, session } => app.end_sessions_of(&email, session.map(UserSessionId)).await,
             Self::Remove { email } => app.delete_user(&email).await,
-            Self::SetUpLink => app.give_set_up_link().await,
+            Self::SetUpLink => app.create_set_up_link().await,
         }
     }
 }

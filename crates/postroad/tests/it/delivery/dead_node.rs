@@ -15,7 +15,7 @@ async fn messages_begun_by_a_dead_node_are_reported_and_sent_again_with_the_same
     let id = first.accepted_id(&to("ann@shop.example")).await;
     peer.wait_until(|record| record.messages.len() == 1).await;
     first.daemon.kill9();
-    database.let_busy_nodes_be_long_dead();
+    database.age_busy_nodes();
     peer.set_script(Script::new());
 
     let second = outside.start_on(&url, None, &[("POSTROAD_HOSTNAME", "two.mail.example")]);
@@ -42,14 +42,14 @@ async fn a_possible_duplicate_is_announced_though_the_node_that_adopts_it_dies_t
     let id = first.accepted_id(&to("ann@shop.example")).await;
     peer.wait_until(|record| record.messages.len() == 1).await;
     first.daemon.kill9();
-    database.let_busy_nodes_be_long_dead();
+    database.age_busy_nodes();
     peer.set_script(Script::new());
 
     database.refuse_outcomes();
     let mut second = outside.start_on(&url, None, &[]);
     second.until_logged("storing outcomes failed").await;
     second.daemon.kill9();
-    database.take_outcomes();
+    database.accept_outcomes();
     second.restart();
     let deliveries = second.until_status(id, "Sent").await;
     assert_eq!(deliveries.len(), 2, "{deliveries:#?}");
