@@ -105,9 +105,9 @@ async fn queue_is_counted(fixture: Fixture) {
     assert_eq!(stats.oldest_due_at, Some(fixture.now()));
     let domains: Vec<_> = stats.by_domain.iter().map(|(domain, count)| (domain.as_str(), *count)).collect();
     assert_eq!(domains, [("example.org", 3), ("example.com", 2)]);
-    assert!(!stats.is_more);
+    assert!(!stats.has_more);
     let bounded = fixture.store.queue_stats(2).await.expect("the store works");
-    assert_eq!((bounded.total, bounded.is_more), (2, true));
+    assert_eq!((bounded.total, bounded.has_more), (2, true));
 }
 
 async fn servers_with_the_longest_queues_come_first(fixture: Fixture) {
