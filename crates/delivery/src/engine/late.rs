@@ -14,6 +14,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 500;
 /// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
+/// A message that waits for a limit of our own is due again after this time at most: people may lift the limit.
+const OWN_LIMIT_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// Minimum time until a recorded message is due again.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
@@ -48,11 +50,14 @@ async fn record_late(shared: &Arc<EngineShared>) {
 impl EngineShared {
     async fn record_late(self: &Arc<Self>, late: Late) {
         let now = self.clock.now();
-        let retry_after = late.block.until.map_or(PAUSE_MIN, |until| until.since(now).max(PAUSE_MIN));
+        let is_ours = late.block.why.is_ours();
+        let pause_max = if is_ours { OWN_LIMIT_PAUSE_MAX } else { Duration::MAX };
+        let until = late.block.until.map_or(Duration::ZERO, |until| until.since(now));
+        let retry_after = until.clamp(PAUSE_MIN, pause_max);
         let ending = Ending::Waited {
             cause: late.block.why.to_string(),
             class: late.block.why.bounce_class(),
-            is_ours: late.block.why.is_ours(),
+            is_ours,
         };
         self.record_unsent(&late.lane, late.entry, ending, Some(retry_after)).await;
     }

@@ -71,15 +71,15 @@ async fn a_restart_forgets_no_limit(engine: Engine) {
 async fn a_restart_forgets_no_rate(engine: Engine) {
     let outside = Outside::new();
     let rate = RateLimit {
-        per_minute: 60.0,
-        window: Window::Bucket { reserve_secs: 20 },
+        per_minute: 120.0,
+        window: Window::Bucket { reserve_secs: 4 },
         at: RefusedAt::MailFrom,
         reply: "451 4.7.1 Too many messages, try again slower".to_owned(),
     };
     let limits = HiddenLimits { rate: Some(rate), ..HiddenLimits::default() };
     let site = outside.site("paced.example", Script::new().within(limits));
     let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "3s")]);
-    let recipients: Vec<String> = (0..32).map(|number| format!("user-{number}@paced.example")).collect();
+    let recipients: Vec<String> = (0..50).map(|number| format!("user-{number}@paced.example")).collect();
     let answer = world.accepted(&good_but(json!({ "to": recipients }))).await;
     until_received(&site, recipients.len()).await;
     let known = "messages a minute (it said: 451 4.7.1";
