@@ -40,7 +40,7 @@ pub(super) fn refused(addresses: &[String], suggestion: &Suggestion) -> String {
 pub(super) fn ours_is_at_fault(name: &str) -> String {
     format!(
         "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at {name} does \
-         not allow exactly its own addresses: the operator has to correct it."
+         not list this service's addresses correctly: some are missing, or others are allowed. The operator has to correct it."
     )
 }
 
@@ -58,7 +58,7 @@ pub(super) fn too_many_lookups(cost: &Cost) -> String {
     let dearest: Vec<String> =
         dearest.map(|(term, lookups)| format!("{} ({lookups})", shown(term.as_bytes()))).collect();
     format!(
-        "Your SPF needs {} lookups; {LOOKUPS_MAX} are allowed. These includes cost most: {}.",
+        "Your SPF needs {} lookups; {LOOKUPS_MAX} are allowed. These terms cost most: {}.",
         cost.lookups,
         dearest.join(", ")
     )
