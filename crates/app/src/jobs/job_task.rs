@@ -130,7 +130,7 @@ fn failed_step(job: &MessageJob, error: &StoreError) -> JobStep {
         _ => "an internal error, which is in the log",
     };
     let message = format!("The job was given up after {FAILURES_MAX} failures in a row: {cause}");
-    let problem = JobProblem { id: 0, code: "JobGivenUp".to_owned(), message, is_repeated: false };
+    let problem = JobProblem { id: 0, code: "JobGivenUp".to_owned(), message, is_tried_again: false };
     JobStep { problems: vec![problem], ..step_to(job, JobState::Failed) }
 }
 
@@ -147,9 +147,9 @@ fn step_to(job: &MessageJob, state: JobState) -> JobStep {
     }
 }
 
-fn problem_of(id: MessageId, failure: &ActionFailure, is_repeated: bool) -> JobProblem {
+fn problem_of(id: MessageId, failure: &ActionFailure, is_tried_again: bool) -> JobProblem {
     let code = failure.code().unwrap_or_default().to_owned();
-    JobProblem { id: id.0, code, message: failure.to_string(), is_repeated }
+    JobProblem { id: id.0, code, message: failure.to_string(), is_tried_again }
 }
 
 /// Turns of servers, and of the jobs of each server.
@@ -201,7 +201,8 @@ impl App {
             // The query was valid when the job was created, so it comes from another version of the query language.
             return Ok(step_to(job, JobState::Failed));
         };
-        if job.position <= JobPart::REPEATS_AT {
+        // Positions 60 to 1, which no message has, count the rounds left for messages that were being sent.
+        if job.position <= JobPart::ROUNDS_LEFT_MAX {
             return self.erase_again(job).await;
         }
         let page = {
@@ -217,28 +218,28 @@ impl App {
         let mut problems = Vec::new();
         for (id, result) in self.change_all(&self.inner.store, job.server_id, action, ids).await? {
             if let Err(failure) = result {
-                let is_repeated =
+                let is_tried_again =
                     action == MessageAction::Erase && matches!(failure, ActionFailure::InDelivery);
-                problems.push(problem_of(id, &failure, is_repeated));
+                problems.push(problem_of(id, &failure, is_tried_again));
             }
         }
         let step = JobStep { done, problems, ..step_to(job, JobState::Running) };
         Ok(match page.next {
             Some(next) => JobStep { position: next, ..step },
             None if action == MessageAction::Erase => {
-                let has_repeated =
-                    job.problems.iter().chain(&step.problems).any(|problem| problem.is_repeated);
-                let position = if has_repeated { JobPart::REPEATS_AT } else { JobPart::REMAINS_AT };
+                let has_open_tries =
+                    job.problems.iter().chain(&step.problems).any(|problem| problem.is_tried_again);
+                let position = if has_open_tries { JobPart::ROUNDS_LEFT_MAX } else { JobPart::REMAINS_AT };
                 JobStep { position, ..step }
             }
             None => JobStep { done, problems: step.problems, ..step_to(job, JobState::Done) },
         })
     }
 
-    /// Tries messages again that were being sent. Other messages of their sends may have been sent at the same
-    /// time, so that the shared text was still needed.
+    /// Tries again to erase messages that were being sent. A try may also fail because another message of the same send is
+    /// being sent and still needs the text they share.
     async fn erase_again(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
-        let again = job.problems.iter().filter(|problem| problem.is_repeated);
+        let again = job.problems.iter().filter(|problem| problem.is_tried_again);
         let ids: Vec<MessageId> = again.map(|problem| MessageId(problem.id)).collect();
         let position = MessageId(job.position.0 - 1);
         let is_last = position == JobPart::REMAINS_AT;
@@ -261,8 +262,8 @@ impl App {
         Ok(JobStep { problems, is_repetition: true, position, pause, ..step })
     }
 
-    /// The first step erases the address wherever it remains, and drops the request. The second truncates the log, which
-    /// still contains it, and ends the job.
+    /// The first step erases the address wherever it remains, and drops the request. The second truncates SQLite's
+    /// write-ahead log, which still contains the address, and ends the job.
     async fn remove_remains(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let state = if job.request.is_empty() {
             self.inner.store.truncate_log().await?;

@@ -35,7 +35,7 @@ struct Resume {
     host: String,
     /// Index into the addresses of the host.
     address: usize,
-    /// The turn whose order continues.
+    /// Turn of the stopped attempt; the next one uses it too, so that the hosts are in the same order.
     turn: usize,
     until: Instant,
 }
