@@ -168,9 +168,17 @@ async fn two_records_are_merged_into_one() {
     let world = World::new();
     world.server.txt("_spf.other.example", "v=spf1 ip4:198.51.100.0/24 -all");
     let value = "v=spf1 include:_spf.other.example ip4:198.51.100.7 include:spf.post.example ~all";
-    let hint = format!("You have two SPF records; keep this one: {value}");
+    let hint = format!("You have two SPF records. Replace them by this one: {value}");
     let records = ["v=spf1 include:_spf.other.example -all", "v=spf1 ip4:198.51.100.7 ~all"];
     check(&world, &records, RecordStatus::Multiple, value, Some(&hint)).await;
+
+    let value = "v=spf1 ip4:198.51.100.1 ip4:198.51.100.7 include:spf.post.example ?all";
+    let hint = format!(
+        "You have two SPF records. The new record leaves out nonsense, and ends in ?all so that nobody is refused for that; \
+         correct and add again what you need. Replace them by this one: {value}"
+    );
+    let records = ["v=spf1 ip4:198.51.100.1 nonsense -all", "v=spf1 ip4:198.51.100.7 ~all"];
+    check(&World::new(), &records, RecordStatus::Multiple, value, Some(&hint)).await;
 }
 
 #[tokio::test]

@@ -83,7 +83,8 @@ fn spf_scenarios() -> Vec<Scenario> {
             "multiple",
             |_| {
                 Some(format!(
-                    "You have two SPF records; keep this one: v=spf1 ip4:198.51.100.6 ip4:198.51.100.7 {OURS} ~all"
+                    "You have two SPF records. Replace them by this one: v=spf1 ip4:198.51.100.6 ip4:198.51.100.7 {OURS} \
+                     ~all"
                 ))
             },
         ),
