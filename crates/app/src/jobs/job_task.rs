@@ -123,13 +123,18 @@ impl Worker {
     }
 }
 
-/// The last step of a job that fails for good.
+/// The last step of a job that fails for good. The text of the error is only logged: it may be the database's own.
 fn failed_step(job: &MessageJob, error: &StoreError) -> JobStep {
     let cause = match error {
-        StoreError::Unavailable(cause) => cause.as_str(),
-        _ => "an internal error, which is in the log",
+        StoreError::Unavailable(_) => "the store was unavailable",
+        _ => "an internal error",
     };
-    let message = format!("The job was given up after {FAILURES_MAX} failures in a row: {cause}");
+    let remaining = match job.part() {
+        JobPart::Messages => "some messages may not have been handled",
+        JobPart::Remains => "erased data may be left in the database",
+    };
+    let message =
+        format!("The job was given up after {FAILURES_MAX} failures in a row: {cause}; {remaining}");
     let problem = JobProblem { id: 0, code: "JobGivenUp".to_owned(), message, is_tried_again: false };
     JobStep { problems: vec![problem], ..step_to(job, JobState::Failed) }
 }
@@ -295,8 +300,8 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_cannot_be_done_ends_with_the_reason() {
-        let job = MessageJob {
+    fn a_job_that_cannot_be_done_ends_with_the_reason_but_without_texts_of_the_store() {
+        let mut job = MessageJob {
             server_id: ServerId(1),
             id: 7,
             kind: JobKind::Erase,
@@ -311,8 +316,18 @@ mod tests {
             created_at: postroad_model::Timestamp::from_micros(0),
             updated_at: postroad_model::Timestamp::from_micros(0),
         };
-        let step = failed_step(&job, &StoreError::Unavailable("the log is in use".into()));
+        let step = failed_step(&job, &StoreError::Unavailable("disk I/O error".into()));
         assert_eq!((step.state, step.forgets_request), (JobState::Failed, true));
-        assert!(step.problems[0].message.ends_with("20 failures in a row: the log is in use"));
+        assert_eq!(
+            step.problems[0].message,
+            "The job was given up after 20 failures in a row: the store was unavailable; erased data may be left in the \
+             database"
+        );
+        job.position = MessageId(1_000);
+        let step = failed_step(&job, &StoreError::Internal("23505: relation \"jobs\"".into()));
+        assert_eq!(
+            step.problems[0].message,
+            "The job was given up after 20 failures in a row: an internal error; some messages may not have been handled"
+        );
     }
 }
