@@ -33,7 +33,8 @@ impl Lifetimes {
         self.visit_type_mut(ty);
     }
 
-    /// Names elided lifetimes of the result, by Rust's rules: as the receiver's, or else as the first argument's.
+    /// Names elided lifetimes of the result as Rust does: the receiver's, or else that of the arguments. If the arguments have
+    /// several, Rust would refuse; here the first is taken.
     pub(crate) fn name_in_output(&self, output: &mut Type) {
         let lifetime = self.receiver.clone().or_else(|| self.named.first().cloned());
         if let Some(lifetime) = lifetime {

@@ -67,7 +67,7 @@ impl Guard {
         Self { allowed }
     }
 
-    /// Address to dial, or `None` if it is not allowed; an IPv4 address inside IPv6 is checked and dialled as
+    /// Address to dial, or `None` if it is not allowed; an IPv4-mapped address (`::ffff:a.b.c.d`) is checked and dialled as
     /// IPv4.
     pub fn checked(&self, address: IpAddr) -> Option<IpAddr> {
         let address = address.to_canonical();
@@ -161,6 +161,7 @@ mod tests {
             "::1",
             "::127.0.0.1",
             "::8.8.8.8",
+            // Mapped: `Guard::checked` turns these into IPv4 first.
             "::ffff:127.0.0.1",
             "::ffff:10.0.0.1",
             "::ffff:8.8.8.8",

@@ -169,7 +169,8 @@ impl Database {
 pub enum Role {
     /// A running service. `identity` is stored in its data folder, so that the node is recognised after a restart.
     Node { identity: String },
-    /// A command-line tool: changes the setup, accepts no mail.
+    /// A command-line tool: changes the setup. On PostgreSQL it cannot accept mail: the ids of messages contain the number
+    /// of their node, and a tool has none.
     Tool,
 }
 

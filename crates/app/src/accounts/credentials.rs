@@ -116,7 +116,7 @@ impl App {
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
-        let id = created.map_err(AccountRefusal::store(ObjectKind::Credential))?;
+        let id = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::Credential))?;
         let credential = self.credential_of(by, operation, id).await?;
         let KeyPair { api_key, api_secret } = pair;
         let value = CreatedCredential { credential, api_key: Some(api_key), api_secret: Some(api_secret) };
@@ -199,7 +199,10 @@ impl App {
         let operation = Operation::CredentialsRevoke;
         if self.credential_of(by, operation, id).await?.revoked_at.is_none() {
             let store = self.recording(by, operation, AuditSubject::Credential(id));
-            store.revoke_credential(id).await.map_err(AccountRefusal::store(ObjectKind::Credential))?;
+            store
+                .revoke_credential(id)
+                .await
+                .map_err(AccountRefusal::from_store_error_on(ObjectKind::Credential))?;
             self.forget_setup();
         }
         self.credential_of(by, operation, id).await
@@ -266,7 +269,8 @@ impl App {
         let server = self.inner.store.find_server(server_id).await?;
         let server = server.filter(|server| server.delete_at.is_none());
         let subject = self.server_subject(by, operation, server.as_ref()).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Credential))?;
+        permit(&by.actor, operation, subject)
+            .map_err(AccountRefusal::from_denial_on(ObjectKind::Credential))?;
         found.ok_or(AccountRefusal::NotFound(ObjectKind::Credential))
     }
 

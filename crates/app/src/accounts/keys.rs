@@ -193,7 +193,10 @@ impl App {
         let creation = creation.map(|key| (account_id.unwrap_or(INSTALLATION), key));
         let store = self.recording_creation(by, operation, subject, creation);
         let created = store.create_account_key(new).await;
-        Ok(CreatedAccountKey { api_key, key: created.map_err(AccountRefusal::store(ObjectKind::Account))? })
+        Ok(CreatedAccountKey {
+            api_key,
+            key: created.map_err(AccountRefusal::from_store_error_on(ObjectKind::Account))?,
+        })
     }
 
     fn check_key(&self, by: &Requester, request: &AccountKeyRequest) -> Result<(), AccountRefusal> {
@@ -248,6 +251,6 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::AccountKey(id));
         let revoked = store.revoke_account_key(owner, id).await;
         self.forget_setup();
-        revoked.map_err(AccountRefusal::store(ObjectKind::AccountKey))
+        revoked.map_err(AccountRefusal::from_store_error_on(ObjectKind::AccountKey))
     }
 }

@@ -53,7 +53,10 @@ impl App {
             let value = self.permitted_account(by, operation, AccountId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        Ok(Created { value: created.map_err(AccountRefusal::store(ObjectKind::Account))?, is_replay: false })
+        Ok(Created {
+            value: created.map_err(AccountRefusal::from_store_error_on(ObjectKind::Account))?,
+            is_replay: false,
+        })
     }
 
     /// In the order of their ids, and whether there are more.
@@ -102,7 +105,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Account(id));
         let updated = store.update_account(owner_of(by), id, if_version, name, ceilings).await;
         self.forget_setup();
-        match updated.map_err(AccountRefusal::store(ObjectKind::Account))? {
+        match updated.map_err(AccountRefusal::from_store_error_on(ObjectKind::Account))? {
             Updated::Done(account) => Ok(account),
             Updated::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
         }
@@ -140,7 +143,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Account(id));
         let deleted = store.set_account_deleted(id, Some(delete_at)).await;
         self.forget_setup();
-        deleted.map_err(AccountRefusal::store(ObjectKind::Account))
+        deleted.map_err(AccountRefusal::from_store_error_on(ObjectKind::Account))
     }
 
     pub async fn restore_account_as(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
@@ -149,7 +152,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Account(id));
         let restored = store.set_account_deleted(id, None).await;
         self.forget_setup();
-        restored.map_err(AccountRefusal::store(ObjectKind::Account))
+        restored.map_err(AccountRefusal::from_store_error_on(ObjectKind::Account))
     }
 
     /// Finds an account that is not deleted and on which `by` may perform `operation`.
@@ -162,7 +165,7 @@ impl App {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_account(id).await?.filter(|account| account.delete_at.is_none());
         let subject = found.as_ref().map_or(Subject::Absent, |account| Subject::Account(account.id));
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Account))?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::from_denial_on(ObjectKind::Account))?;
         found.ok_or(AccountRefusal::NotFound(ObjectKind::Account))
     }
 }

@@ -62,7 +62,7 @@ impl App {
             return Err(AccountRefusal::missing("account"));
         };
         let subject = self.account_subject(by, operation, id).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Account))?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::from_denial_on(ObjectKind::Account))?;
         Ok(id)
     }
 

@@ -68,16 +68,16 @@ pub enum AccountRefusal {
     /// Does not exist, or belongs to somebody else.
     #[error("there is no such {}", .0.name())]
     NotFound(ObjectKind),
-    #[error("another {} has this name already", .0.name())]
+    #[error("this {} exists already", .0.name())]
     Exists(ObjectKind),
     /// The object was changed since the caller read it; carries its current version.
-    #[error("it has the version {0}")]
+    #[error("it was changed since it was read: its version is {0}")]
     OtherVersion(i64),
     #[error("the pool is in use: remove its addresses and give its servers another pool first")]
     PoolInUse,
-    /// A credential that is revoked, expired or replaced cannot be rotated, nor can an address key. A revoked one cannot
-    /// be changed, nor can the expiry of a replaced one.
-    #[error("the credential is revoked, expired or replaced already: create a new one instead")]
+    /// Cannot be rotated: a credential that is revoked, expired or replaced, or has the scope `address` (it is known by its
+    /// networks and has no key to replace). Cannot be changed: a revoked credential, and the expiry of a replaced one.
+    #[error("the credential is revoked, expired, replaced or bound to addresses: create a new one instead")]
     CredentialEnded,
     /// The account would be left without an owner.
     #[error(
@@ -95,15 +95,15 @@ pub enum AccountRefusal {
 }
 
 impl AccountRefusal {
-    /// Turns the denial for a foreign or absent object into the answer for an unknown one.
-    pub(crate) fn of(object: ObjectKind) -> impl FnOnce(Denial) -> Self {
+    /// A denial; an object that is absent or belongs to somebody else is reported as not found.
+    pub(crate) fn from_denial_on(object: ObjectKind) -> impl FnOnce(Denial) -> Self {
         move |denial| match denial {
             Denial::NotFound => Self::NotFound(object),
             denial => Self::Denied(denial),
         }
     }
 
-    pub(crate) fn store(object: ObjectKind) -> impl FnOnce(StoreError) -> Self {
+    pub(crate) fn from_store_error_on(object: ObjectKind) -> impl FnOnce(StoreError) -> Self {
         move |error| match error {
             StoreError::NotFound => Self::NotFound(object),
             StoreError::Conflict => Self::Exists(object),

@@ -84,7 +84,7 @@ impl App {
             let value = self.server_of(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        let value = created.map_err(AccountRefusal::store(ObjectKind::Server))?;
+        let value = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))?;
         Ok(Created { value, is_replay: false })
     }
 
@@ -128,7 +128,7 @@ impl App {
         match updated.map_err(|error| match error {
             // The pool or the server was deleted at the same moment.
             StoreError::NotFound => AccountRefusal::NotFound(missing),
-            other => AccountRefusal::store(ObjectKind::Server)(other),
+            other => AccountRefusal::from_store_error_on(ObjectKind::Server)(other),
         })? {
             ServerUpdate::Done(server) => Ok(*server),
             ServerUpdate::Exceeds(ceilings) => {
@@ -158,7 +158,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let is_done = store.set_server_suspended_by(owner_of(by), id, reason).await;
         self.forget_setup();
-        if !is_done.map_err(AccountRefusal::store(ObjectKind::Server))? {
+        if !is_done.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))? {
             return Err(AccountRefusal::SetByOperator);
         }
         self.server_of(by, operation, id).await
@@ -179,7 +179,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let deleted = store.set_server_deleted(id, Some(delete_at)).await;
         self.forget_setup();
-        deleted.map_err(AccountRefusal::store(ObjectKind::Server))
+        deleted.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))
     }
 
     pub async fn restore_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
@@ -188,7 +188,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let restored = store.set_server_deleted(id, None).await;
         self.forget_setup();
-        restored.map_err(AccountRefusal::store(ObjectKind::Server))
+        restored.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))
     }
 
     /// An account gives its servers its own pools and the shared one. Only the operator takes a server out of any other pool.
@@ -271,7 +271,7 @@ impl App {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_server(id).await?;
         let subject = self.server_subject(by, operation, found.as_ref()).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Server))?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::from_denial_on(ObjectKind::Server))?;
         found.ok_or(AccountRefusal::NotFound(ObjectKind::Server))
     }
 }

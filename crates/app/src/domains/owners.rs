@@ -203,7 +203,7 @@ fn owner_for_server_key(
     // The account of the server does not matter to its own key.
     let account_id = AccountId(0);
     let server = Subject::Server { id: named.server.unwrap_or(own), account_id };
-    permit(&by.actor, operation, server).map_err(AccountRefusal::of(ObjectKind::Server))?;
+    permit(&by.actor, operation, server).map_err(AccountRefusal::from_denial_on(ObjectKind::Server))?;
     if named.account.is_some() {
         return Err(AccountRefusal::NotFound(ObjectKind::Account).into());
     }

@@ -88,7 +88,7 @@ impl App {
         let is_replay = matches!(added, Err(StoreError::Conflict))
             && self.is_address_added(&pool.pool, request.key.as_ref()).await?;
         if !is_replay {
-            added.map_err(AccountRefusal::store(ObjectKind::IpAddress))?;
+            added.map_err(AccountRefusal::from_store_error_on(ObjectKind::IpAddress))?;
         }
         Ok(Created { value: self.find_ip_pool(by, operation, request.pool).await?, is_replay })
     }
@@ -116,7 +116,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Source(source.id));
         let changed = store.update_source(source.id, request.if_version, SourceChange { helo, weight }).await;
         self.forget_setup();
-        match changed.map_err(AccountRefusal::store(ObjectKind::IpAddress))? {
+        match changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::IpAddress))? {
             Updated::Done(()) => self.find_ip_pool(by, operation, source.pool_id).await,
             Updated::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
         }
@@ -130,7 +130,10 @@ impl App {
         let operation = Operation::IpPoolsRemoveAddress;
         let (source, _) = self.pool_address(by, operation, address).await?;
         let store = self.recording(by, operation, AuditSubject::Source(source.id));
-        store.remove_source(source.id).await.map_err(AccountRefusal::store(ObjectKind::IpAddress))?;
+        store
+            .remove_source(source.id)
+            .await
+            .map_err(AccountRefusal::from_store_error_on(ObjectKind::IpAddress))?;
         self.forget_setup();
         self.find_ip_pool(by, operation, source.pool_id).await
     }
@@ -153,7 +156,7 @@ impl App {
             WarmUpChange::Resume => store.resume_warmup(source.id).await,
             WarmUpChange::End => store.set_source_warmup(source.id, None).await,
         };
-        changed.map_err(AccountRefusal::store(ObjectKind::IpAddress))?;
+        changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::IpAddress))?;
         self.forget_setup();
         self.find_ip_pool(by, operation, source.pool_id).await
     }
@@ -187,7 +190,8 @@ impl App {
         let pool_id = source.as_ref().map(|source| source.pool_id);
         let pool = store.list_pools().await?.into_iter().find(|pool| Some(pool.id) == pool_id);
         let subject = self.pool_subject(by, operation, pool.as_ref()).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::IpAddress))?;
+        permit(&by.actor, operation, subject)
+            .map_err(AccountRefusal::from_denial_on(ObjectKind::IpAddress))?;
         source.zip(pool).ok_or(AccountRefusal::NotFound(ObjectKind::IpAddress))
     }
 }

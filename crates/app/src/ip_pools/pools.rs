@@ -39,7 +39,7 @@ impl App {
     ) -> Result<Created<PoolView>, AccountRefusal> {
         let operation = Operation::IpPoolsCreate;
         permit(&by.actor, operation, Subject::Installation)
-            .map_err(AccountRefusal::of(ObjectKind::IpPool))?;
+            .map_err(AccountRefusal::from_denial_on(ObjectKind::IpPool))?;
         if let Some(id) = self.find_created(request.account, request.key.as_ref()).await? {
             let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
             return Ok(Created { value, is_replay: true });
@@ -69,7 +69,7 @@ impl App {
             let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        let pool = created.map_err(AccountRefusal::store(ObjectKind::IpPool))?;
+        let pool = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::IpPool))?;
         self.forget_setup();
         Ok(Created { value: PoolView { pool, addresses: Vec::new() }, is_replay: false })
     }
@@ -112,7 +112,7 @@ impl App {
         let store = &self.inner.store;
         let pool = store.list_pools().await?.into_iter().find(|pool| pool.id == id);
         let subject = self.pool_subject(by, operation, pool.as_ref()).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::IpPool))?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::from_denial_on(ObjectKind::IpPool))?;
         let pool = pool.ok_or(AccountRefusal::NotFound(ObjectKind::IpPool))?;
         let sources = store.list_sources().await?;
         Ok(PoolView::of(pool, &sources, &by.actor, self.inner.warm_up_days, self.inner.clock.now()))
@@ -125,14 +125,14 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Pool(id));
         store.delete_pool(id).await.map_err(|error| match error {
             StoreError::InUse => AccountRefusal::PoolInUse,
-            other => AccountRefusal::store(ObjectKind::IpPool)(other),
+            other => AccountRefusal::from_store_error_on(ObjectKind::IpPool)(other),
         })?;
         self.forget_setup();
         Ok(found)
     }
 
-    /// The owner of a pool. An account may read the pools that its servers use, but not change them. Makes the same reads for
-    /// every id, so that the time does not reveal which pools exist.
+    /// Whose object the pool is for this operation: its owner's; for reading also the account's that sees it. Makes the same
+    /// reads for every id, so that the time does not reveal which pools exist.
     pub(super) async fn pool_subject(
         &self,
         by: &Requester,

@@ -123,14 +123,19 @@ impl Worker {
     }
 }
 
-/// The last step of a job that fails for good.
+/// The last step of a job that fails for good. The text of the error is only logged: it may be the database's own.
 fn failed_step(job: &MessageJob, error: &StoreError) -> JobStep {
     let cause = match error {
-        StoreError::Unavailable(cause) => cause.as_str(),
-        _ => "an internal error, which is in the log",
+        StoreError::Unavailable(_) => "the store was unavailable",
+        _ => "an internal error",
     };
-    let message = format!("The job was given up after {FAILURES_MAX} failures in a row: {cause}");
-    let problem = JobProblem { id: 0, code: "JobGivenUp".to_owned(), message, is_repeated: false };
+    let remaining = match job.part() {
+        JobPart::Messages => "some messages may not have been handled",
+        JobPart::Remains => "erased data may be left in the database",
+    };
+    let message =
+        format!("The job was given up after {FAILURES_MAX} failures in a row: {cause}; {remaining}");
+    let problem = JobProblem { id: 0, code: "JobGivenUp".to_owned(), message, is_tried_again: false };
     JobStep { problems: vec![problem], ..step_to(job, JobState::Failed) }
 }
 
@@ -147,9 +152,9 @@ fn step_to(job: &MessageJob, state: JobState) -> JobStep {
     }
 }
 
-fn problem_of(id: MessageId, failure: &ActionFailure, is_repeated: bool) -> JobProblem {
+fn problem_of(id: MessageId, failure: &ActionFailure, is_tried_again: bool) -> JobProblem {
     let code = failure.code().unwrap_or_default().to_owned();
-    JobProblem { id: id.0, code, message: failure.to_string(), is_repeated }
+    JobProblem { id: id.0, code, message: failure.to_string(), is_tried_again }
 }
 
 /// Turns of servers, and of the jobs of each server.
@@ -201,7 +206,8 @@ impl App {
             // The query was valid when the job was created, so it comes from another version of the query language.
             return Ok(step_to(job, JobState::Failed));
         };
-        if job.position <= JobPart::REPEATS_AT {
+        // Positions 60 to 1, which no message has, count the rounds left for messages that were being sent.
+        if job.position <= JobPart::ROUNDS_LEFT_MAX {
             return self.erase_again(job).await;
         }
         let page = {
@@ -217,28 +223,28 @@ impl App {
         let mut problems = Vec::new();
         for (id, result) in self.change_all(&self.inner.store, job.server_id, action, ids).await? {
             if let Err(failure) = result {
-                let is_repeated =
+                let is_tried_again =
                     action == MessageAction::Erase && matches!(failure, ActionFailure::InDelivery);
-                problems.push(problem_of(id, &failure, is_repeated));
+                problems.push(problem_of(id, &failure, is_tried_again));
             }
         }
         let step = JobStep { done, problems, ..step_to(job, JobState::Running) };
         Ok(match page.next {
             Some(next) => JobStep { position: next, ..step },
             None if action == MessageAction::Erase => {
-                let has_repeated =
-                    job.problems.iter().chain(&step.problems).any(|problem| problem.is_repeated);
-                let position = if has_repeated { JobPart::REPEATS_AT } else { JobPart::REMAINS_AT };
+                let has_open_tries =
+                    job.problems.iter().chain(&step.problems).any(|problem| problem.is_tried_again);
+                let position = if has_open_tries { JobPart::ROUNDS_LEFT_MAX } else { JobPart::REMAINS_AT };
                 JobStep { position, ..step }
             }
             None => JobStep { done, problems: step.problems, ..step_to(job, JobState::Done) },
         })
     }
 
-    /// Tries messages again that were being sent. Other messages of their sends may have been sent at the same
-    /// time, so that the shared text was still needed.
+    /// Tries again to erase messages that were being sent. A try may also fail because another message of the same send is
+    /// being sent and still needs the text they share.
     async fn erase_again(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
-        let again = job.problems.iter().filter(|problem| problem.is_repeated);
+        let again = job.problems.iter().filter(|problem| problem.is_tried_again);
         let ids: Vec<MessageId> = again.map(|problem| MessageId(problem.id)).collect();
         let position = MessageId(job.position.0 - 1);
         let is_last = position == JobPart::REMAINS_AT;
@@ -261,8 +267,8 @@ impl App {
         Ok(JobStep { problems, is_repetition: true, position, pause, ..step })
     }
 
-    /// The first step erases the address wherever it remains, and drops the request. The second truncates the log, which
-    /// still contains it, and ends the job.
+    /// The first step erases the address wherever it remains, and drops the request. The second truncates SQLite's
+    /// write-ahead log, which still contains the address, and ends the job.
     async fn remove_remains(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let state = if job.request.is_empty() {
             self.inner.store.truncate_log().await?;
@@ -294,8 +300,8 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_cannot_be_done_ends_with_the_reason() {
-        let job = MessageJob {
+    fn a_job_that_cannot_be_done_ends_with_the_reason_but_without_texts_of_the_store() {
+        let mut job = MessageJob {
             server_id: ServerId(1),
             id: 7,
             kind: JobKind::Erase,
@@ -310,8 +316,18 @@ mod tests {
             created_at: postroad_model::Timestamp::from_micros(0),
             updated_at: postroad_model::Timestamp::from_micros(0),
         };
-        let step = failed_step(&job, &StoreError::Unavailable("the log is in use".into()));
+        let step = failed_step(&job, &StoreError::Unavailable("disk I/O error".into()));
         assert_eq!((step.state, step.forgets_request), (JobState::Failed, true));
-        assert!(step.problems[0].message.ends_with("20 failures in a row: the log is in use"));
+        assert_eq!(
+            step.problems[0].message,
+            "The job was given up after 20 failures in a row: the store was unavailable; erased data may be left in the \
+             database"
+        );
+        job.position = MessageId(1_000);
+        let step = failed_step(&job, &StoreError::Internal("23505: relation \"jobs\"".into()));
+        assert_eq!(
+            step.problems[0].message,
+            "The job was given up after 20 failures in a row: an internal error; some messages may not have been handled"
+        );
     }
 }

@@ -116,7 +116,7 @@ impl App {
 
     /// Checks a request once, and stores the outcome as often as the key requires. The request is dropped once the
     /// outcome exists: both together would exceed the memory limit of a request.
-    pub(super) async fn once_checked<D, C>(
+    pub(super) async fn check_once_and_store<D, C>(
         &self,
         context: &SendContext,
         draft: D,

@@ -33,7 +33,8 @@ impl App {
         draft: MessageDraft<'_>,
     ) -> Result<SendAnswer, Refusal> {
         let context = &context;
-        self.once_checked(context, draft, |draft| self.check_message(&context.caller, draft, None)).await
+        self.check_once_and_store(context, draft, |draft| self.check_message(&context.caller, draft, None))
+            .await
     }
 
     /// Makes all checks of one message, then composes it. `batch` limits the work of the templates of its batch.

@@ -19,7 +19,7 @@ impl App {
     /// Accepts one raw send.
     pub async fn send_raw(&self, context: SendContext, draft: RawDraft<'_>) -> Result<SendAnswer, Refusal> {
         let context = &context;
-        self.once_checked(context, draft, |draft| async move {
+        self.check_once_and_store(context, draft, |draft| async move {
             self.check_raw(context, draft).await?.compress().await
         })
         .await

@@ -59,7 +59,8 @@ impl App {
         let draft = SubmissionDraft { raw, options, envelope, protocol, bounce };
         // A repeated message is answered before its template is rendered: the template may have been changed or
         // deleted.
-        self.once_checked(&context, draft, |draft| self.compress_submission(&context.caller, draft)).await
+        self.check_once_and_store(&context, draft, |draft| self.compress_submission(&context.caller, draft))
+            .await
     }
 
     async fn compress_submission(

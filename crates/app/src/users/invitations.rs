@@ -108,7 +108,7 @@ impl App {
         {
             return Ok(made);
         }
-        let invitation = created.map_err(AccountRefusal::store(ObjectKind::User))?;
+        let invitation = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?;
         let link = self.invitation_link(&token);
         if request.mail {
             self.mail_invitation(email, &invitation, &link, request.key.as_ref()).await?;
@@ -226,7 +226,10 @@ impl App {
             return Err(AccountRefusal::problem("id", "is an invitation to a higher role than the caller's"));
         }
         let store = self.recording(by, operation, AuditSubject::Invitation(id));
-        store.remove_invitation(account_id, id).await.map_err(AccountRefusal::store(ObjectKind::Invitation))
+        store
+            .remove_invitation(account_id, id)
+            .await
+            .map_err(AccountRefusal::from_store_error_on(ObjectKind::Invitation))
     }
 
     /// The invitation that belongs to a link, for the page that accepts it.

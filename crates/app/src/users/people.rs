@@ -71,7 +71,7 @@ impl App {
         let change = UserChange { name, role: request.role, operator: request.operator };
         let store = self.recording(by, operation, AuditSubject::User(id));
         let changed = store.update_user(id, request.if_version, change).await;
-        done(changed.map_err(AccountRefusal::store(ObjectKind::User))?)
+        done(changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
     /// Removes a person and ends all their sessions. Only the operator can remove the last owner.
@@ -80,7 +80,7 @@ impl App {
         self.user_below(by, operation, id).await?;
         let store = self.recording(by, operation, AuditSubject::User(id));
         let removed = store.remove_user(id, by.actor.is_operator()).await;
-        done(removed.map_err(AccountRefusal::store(ObjectKind::User))?)
+        done(removed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
     /// Newest first.
@@ -109,7 +109,7 @@ impl App {
         match session {
             Some(session) => {
                 let ended = store.end_user_session(id, session).await;
-                ended.map_err(AccountRefusal::store(ObjectKind::Session)).map(|()| 1)
+                ended.map_err(AccountRefusal::from_store_error_on(ObjectKind::Session)).map(|()| 1)
             }
             None => Ok(store.end_user_sessions(id, None).await?),
         }
@@ -119,7 +119,7 @@ impl App {
     pub async fn create_user(&self, by: &Requester, request: NewPersonRequest) -> Result<User, UserRefusal> {
         let operation = Operation::UsersCreate;
         let subject = self.account_subject(by, operation, request.account).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Account))?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::from_denial_on(ObjectKind::Account))?;
         let email = read_email(&request.email)?.as_str().to_owned();
         if self.inner.store.count_objects(request.account, LimitedObject::Users).await? >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people").into());
@@ -137,7 +137,7 @@ impl App {
             password_hash,
         };
         let store = self.recording(by, operation, AuditSubject::NewUser(email));
-        Ok(store.create_user(new).await.map_err(AccountRefusal::store(ObjectKind::User))?)
+        Ok(store.create_user(new).await.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
     /// A link with which the person sets a password; the operator passes it on.
@@ -170,7 +170,7 @@ impl App {
             Some(user) => self.account_subject(by, operation, user.account_id).await?,
             None => Subject::Absent,
         };
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::User))?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::from_denial_on(ObjectKind::User))?;
         found.ok_or(AccountRefusal::NotFound(ObjectKind::User))
     }
 

@@ -49,8 +49,8 @@ impl App {
         let store = self.recording(&by, operation, AuditSubject::User(user_id));
         match store.save_search(new, SEARCHES_MAX).await {
             Err(StoreError::LimitReached) => {
-                Err(AccountRefusal::problem("query", "is one too many: forget one of your 20 searches first")
-                    .into())
+                let text = "cannot be saved: you have 20 searches already; forget one first";
+                Err(AccountRefusal::problem("name", text).into())
             }
             saved => Ok(saved?),
         }

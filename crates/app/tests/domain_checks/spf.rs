@@ -61,7 +61,8 @@ async fn our_include_is_offered_only_while_it_is_good() {
 #[tokio::test]
 async fn our_own_mistake_does_not_fail_the_customers_record() {
     let hint = "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at \
-                spf.post.example does not allow exactly its own addresses: the operator has to correct it.";
+                spf.post.example does not list this service's addresses correctly: some are missing, or others are \
+                allowed. The operator has to correct it.";
     for spoiled in ["", "v=spf1 ip4:192.0.2.10 -all", "v=spf1 nonsense -all", "v=spf1 +all"] {
         for record in [
             "v=spf1 include:spf.post.example -all",
@@ -167,13 +168,21 @@ async fn two_records_are_merged_into_one() {
     let world = World::new();
     world.server.txt("_spf.other.example", "v=spf1 ip4:198.51.100.0/24 -all");
     let value = "v=spf1 include:_spf.other.example ip4:198.51.100.7 include:spf.post.example ~all";
-    let hint = format!("You have two SPF records; keep this one: {value}");
+    let hint = format!("You have two SPF records. Replace them by this one: {value}");
     let records = ["v=spf1 include:_spf.other.example -all", "v=spf1 ip4:198.51.100.7 ~all"];
     check(&world, &records, RecordStatus::Multiple, value, Some(&hint)).await;
+
+    let value = "v=spf1 ip4:198.51.100.1 ip4:198.51.100.7 include:spf.post.example ?all";
+    let hint = format!(
+        "You have two SPF records. The new record leaves out nonsense, and ends in ?all so that nobody is refused for that; \
+         correct and add again what you need. Replace them by this one: {value}"
+    );
+    let records = ["v=spf1 ip4:198.51.100.1 nonsense -all", "v=spf1 ip4:198.51.100.7 ~all"];
+    check(&World::new(), &records, RecordStatus::Multiple, value, Some(&hint)).await;
 }
 
 #[tokio::test]
-async fn too_many_lookups_are_counted_and_the_dearest_includes_named() {
+async fn too_many_lookups_are_counted_and_the_dearest_terms_named() {
     let world = World::new();
     for (name, includes) in [("big.example", 5), ("small.example", 3)] {
         let terms: Vec<String> = (0..includes).map(|n| format!("include:n{n}.{name}")).collect();
@@ -188,14 +197,14 @@ async fn too_many_lookups_are_counted_and_the_dearest_includes_named() {
     // Addresses, because our include would cost another lookup; in front, because receivers give up before the end.
     let value = format!("v=spf1 {ADDRESSES} mx include:big.example include:small.example -all");
     let hint = format!(
-        "Your SPF needs 12 lookups; 10 are allowed. These includes cost most: include:big.example (6), \
+        "Your SPF needs 12 lookups; 10 are allowed. These terms cost most: include:big.example (6), \
          include:small.example (4), mx (1), {OURS} (1). Remove those that no longer send for you. Until then this record \
          works for mail from here: {value}"
     );
     check(&world, &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
     // With us in front our mail passes, and their other mail does not.
     world.server.remove(DOMAIN).ns(DOMAIN, "ns.shop.example").mx(DOMAIN, 10, "mx.shop.example");
-    let hint = "Your SPF needs 11 lookups; 10 are allowed. These includes cost most: include:big.example (6), \
+    let hint = "Your SPF needs 11 lookups; 10 are allowed. These terms cost most: include:big.example (6), \
                 include:small.example (4), mx (1). Mail from this service passes, other mail may not.";
     check(&world, &[&value], RecordStatus::Verified, &value, Some(hint)).await;
 }

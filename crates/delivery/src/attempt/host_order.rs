@@ -35,7 +35,7 @@ struct Resume {
     host: String,
     /// Index into the addresses of the host.
     address: usize,
-    /// The turn whose order continues.
+    /// Turn of the stopped attempt; the next one uses it too, so that the hosts are in the same order.
     turn: usize,
     until: Instant,
 }
@@ -88,8 +88,9 @@ impl HostOrder {
         self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
-    /// The attempt was aborted while this address did not answer: the next attempt begins after it, unless hosts of equal
-    /// preference take turns anyway.
+    /// The attempt was aborted while this address did not answer: the next attempt begins with the host's next address, or
+    /// after the last one with the next host. If the attempt was not resumed, nothing is remembered about the last address
+    /// of the last host, nor if hosts of equal preference take turns anyway.
     pub(crate) fn aborted(
         &self,
         attempt: &AttemptOrder<'_>,
@@ -100,13 +101,23 @@ impl HostOrder {
         let hosts = &attempt.hosts;
         let Some(index) = hosts.iter().position(|(other, _)| other.name == host.name) else { return };
         let until = Instant::now() + RESUME_FOR;
-        if address + 1 < addresses {
+        // A resumed attempt begins with a later address and ends with the first ones, which an earlier attempt tried.
+        let was_tried_before = address < hosts[index].1;
+        if address + 1 < addresses && !was_tried_before {
             self.resume_at(attempt, host, address + 1, until);
-        } else if !hosts
-            .iter()
-            .any(|(other, _)| other.name != host.name && other.preference == host.preference)
-            && let Some((next, _)) = hosts.get(index + 1)
-        {
+            return;
+        }
+        let has_equal =
+            hosts.iter().any(|(other, _)| other.name != host.name && other.preference == host.preference);
+        let next = if attempt.is_resumed {
+            // Turns do not move the position of a resumed attempt: without a new one it would begin here again.
+            hosts.get(index + 1).or(hosts.first())
+        } else if has_equal {
+            None
+        } else {
+            hosts.get(index + 1)
+        };
+        if let Some((next, _)) = next {
             self.resume_at(attempt, next, 0, until);
         }
     }
@@ -157,6 +168,12 @@ mod tests {
         attempt.hosts.iter().map(|(host, _)| host.name.trim_end_matches(".example").to_owned()).collect()
     }
 
+    /// Name of the first host, and index of the address to begin with.
+    fn start<'r>(attempt: &AttemptOrder<'r>) -> (&'r str, usize) {
+        let (host, address) = attempt.hosts[0];
+        (host.name.as_str(), address)
+    }
+
     #[tokio::test]
     async fn equals_get_the_same_number_of_connections_and_worse_hosts_none() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
@@ -192,8 +209,46 @@ mod tests {
         let attempt = order.begin(&site, &hosts);
         order.aborted(&attempt, &hosts[0], 0, 2);
         let attempt = order.begin(&site, &hosts);
-        assert_eq!((attempt.hosts[0].0.name.as_str(), attempt.hosts[0].1), ("mx0.example", 1));
+        assert_eq!(start(&attempt), ("mx0.example", 1));
         order.aborted(&attempt, &hosts[0], 1, 2);
+        assert_eq!(names(&order.begin(&site, &hosts)), ["mx1", "mx0"]);
+    }
+
+    #[tokio::test]
+    async fn a_resumed_attempt_that_hangs_is_followed_by_one_at_the_next_host() {
+        let (order, site) = (HostOrder::default(), Arc::from("site"));
+        let hosts = hosts(&[10, 10]);
+        let attempt = order.begin(&site, &hosts);
+        let (one, other) = (attempt.hosts[0].0, attempt.hosts[1].0);
+        order.aborted(&attempt, one, 0, 2);
+        let attempt = order.begin(&site, &hosts);
+        assert_eq!(start(&attempt), (one.name.as_str(), 1));
+        order.aborted(&attempt, one, 1, 2);
+        let attempt = order.begin(&site, &hosts);
+        assert_eq!(start(&attempt), (other.name.as_str(), 0));
+        order.aborted(&attempt, other, 0, 1);
+        let attempt = order.begin(&site, &hosts);
+        assert_eq!(start(&attempt), (one.name.as_str(), 0));
+    }
+
+    #[tokio::test]
+    async fn addresses_of_a_single_host_follow_each_other() {
+        let (order, site) = (HostOrder::default(), Arc::from("site"));
+        let hosts = hosts(&[10]);
+        for address in [0, 1, 0, 1] {
+            let attempt = order.begin(&site, &hosts);
+            assert_eq!(attempt.hosts[0].1, address);
+            order.aborted(&attempt, &hosts[0], address, 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_host_whose_other_address_refused_before_the_first_hung_again_is_passed_over() {
+        let (order, site) = (HostOrder::default(), Arc::from("site"));
+        let hosts = hosts(&[10, 20]);
+        order.aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
+        // Begins with address 1, which refuses, and hangs at address 0.
+        order.aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx1", "mx0"]);
     }
 

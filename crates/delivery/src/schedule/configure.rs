@@ -19,7 +19,7 @@ impl Schedule {
             changed_servers.is_empty() && old.gates == rest.gates && old.live_nodes == rest.live_nodes
         });
         if !has_same_limits {
-            self.return_kept();
+            self.return_kept_to_queues();
         }
         if self.setup.as_ref() == Some(&rest) {
             if is_warming {
@@ -38,7 +38,7 @@ impl Schedule {
         self.setup = Some(rest);
     }
 
-    /// Returns the servers whose messages may pass from now on, or no longer.
+    /// Returns the servers whose suspension, pool or rate changed, or whose account's rate did.
     fn configure_servers(&mut self, servers: &[ServerDelivery], nodes: u32) -> Vec<ServerId> {
         let mut changed_accounts = HashSet::new();
         for server in servers {

@@ -80,7 +80,7 @@ impl Schedule {
     }
 
     /// Returns entries that wait for their address to the queues, where their server or domain may be blocked now.
-    pub(super) fn return_kept(&mut self) {
+    pub(super) fn return_kept_to_queues(&mut self) {
         for (_, path) in &mut self.paths {
             for (lane, entry) in path.kept.drain().into_iter().rev() {
                 self.queues[path.queue].waiting.push_front(lane, entry);

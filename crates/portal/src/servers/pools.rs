@@ -15,7 +15,8 @@ pub(crate) struct PoolChoice {
     pub(crate) is_chosen: bool,
 }
 
-/// Pools that the account sees, or all for the operator; without the shared pool, which servers without a pool send from.
+/// Pools that the account sees, or all for the operator. The shared pool is left out: servers without a pool of their own
+/// send from it.
 pub(crate) async fn pools_for(
     visit: &Visit,
     account: AccountId,

@@ -12,11 +12,12 @@ pub(super) fn mail_line(message: &OutgoingMessage, offered: &Capabilities) -> St
         line.push_str(" SIZE="); // RFC 1870 6
         line.push_str(&message.body.len().to_string());
     }
-    // If it is not offered, the bytes are sent unchanged: RFC 6152 3 requires recoding, which would break the
+    // If 8BITMIME is not offered, the bytes are sent unchanged: RFC 6152 3 requires recoding, which would break the
     // signature, and hosts that are not 8-bit clean have died out.
     if offered.eight_bit_mime && message.body.is_eight_bit() {
         line.push_str(" BODY=8BITMIME"); // RFC 6152 2
     }
+    // Offered: `unsendable` has refused the message otherwise.
     if message.needs_smtputf8() {
         line.push_str(" SMTPUTF8"); // RFC 6531 3.4
     }

@@ -37,7 +37,7 @@ pub struct SendInfo {
     pub created_at: Timestamp,
 }
 
-/// Options of the sender that delivery and tracking act on.
+/// Options of the sender, and facts about the acceptance, that delivery, tracking and analytics use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendOptions {

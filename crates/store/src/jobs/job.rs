@@ -11,7 +11,7 @@ use crate::sql::Row;
 /// Problems stored with a job; further ones are only counted.
 pub(super) const PROBLEMS_MAX: usize = 100;
 /// Problems of messages that the job tries again, stored in addition.
-const REPEATED_MAX: usize = 1_000;
+const TRIED_AGAIN_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobKind {
@@ -52,8 +52,8 @@ pub enum JobPart {
 impl JobPart {
     /// Position of an erasure whose messages are done.
     pub const REMAINS_AT: MessageId = MessageId(0);
-    /// Positions up to this one, which no message has, count how many more times messages are tried again.
-    pub const REPEATS_AT: MessageId = MessageId(60);
+    /// Positions from this one down to 1, which no message has, count the rounds left for messages that were being sent.
+    pub const ROUNDS_LEFT_MAX: MessageId = MessageId(60);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,9 +85,9 @@ pub struct JobProblem {
     pub id: i64,
     pub code: String,
     pub message: String,
-    /// Whether the job tries the message again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_repeated: bool,
+    /// Whether the job tries the message again. Stored under its former name.
+    #[serde(rename = "is_repeated", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_tried_again: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -164,13 +164,13 @@ impl MessageJob {
         self.done += step.done;
         if step.is_repetition {
             let before = self.problems.len();
-            self.problems.retain(|problem| !problem.is_repeated);
+            self.problems.retain(|problem| !problem.is_tried_again);
             self.failed = self.failed.saturating_sub((before - self.problems.len()) as u64);
         }
         self.failed += step.problems.len() as u64;
         for problem in step.problems {
-            let max = if problem.is_repeated { REPEATED_MAX } else { PROBLEMS_MAX };
-            let alike = self.problems.iter().filter(|other| other.is_repeated == problem.is_repeated);
+            let max = if problem.is_tried_again { TRIED_AGAIN_MAX } else { PROBLEMS_MAX };
+            let alike = self.problems.iter().filter(|other| other.is_tried_again == problem.is_tried_again);
             if alike.count() < max {
                 self.problems.push(problem);
             }

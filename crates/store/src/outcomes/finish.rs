@@ -37,8 +37,8 @@ impl Store {
             Box::new(move |sql, ids| Box::pin(async move { finish_waiting(sql, &ids, &outcome).await }));
         let (is_settled, _) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
-                let too_late = false;
-                engine.change_waiting(key, Arc::clone(ids), too_late, job).await?
+                let result_if_being_sent = false;
+                engine.change_waiting(key, Arc::clone(ids), result_if_being_sent, job).await?
             }
             Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
         };

@@ -192,10 +192,10 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(T, Entry), StoreError> {
         let ran_twice = || StoreError::Internal("a change was run twice".into());
-        let (too_late, job) = self.work.take().ok_or_else(ran_twice)?;
+        let (result_if_being_sent, job) = self.work.take().ok_or_else(ran_twice)?;
         self.is_changing = self.claims.lock().begin_change(self.key);
         if !self.is_changing {
-            return Ok((too_late, Entry::Unchanged));
+            return Ok((result_if_being_sent, Entry::Unchanged));
         }
         ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
     }

@@ -77,15 +77,15 @@ impl Engine {
         self.writer.run(0, SettleWork::new(outcomes, ids, Arc::clone(&self.claims))).await
     }
 
-    /// Changes a message that is not being sent; otherwise returns `too_late`. Ends a claim on it.
+    /// Changes a message that is not being sent; otherwise returns `result_if_being_sent`. Ends a claim on it.
     pub(crate) async fn change_waiting<T: Send + 'static>(
         &self,
         key: Key,
         ids: Arc<IdGenerator>,
-        too_late: T,
+        result_if_being_sent: T,
         job: JobWithIds<(T, Entry)>,
     ) -> Result<(T, Entry), StoreError> {
-        let (claims, work) = (Arc::clone(&self.claims), Some((too_late, job)));
+        let (claims, work) = (Arc::clone(&self.claims), Some((result_if_being_sent, job)));
         self.writer.run(0, ChangeWaitingWork { key, ids, claims, work, is_changing: false }).await
     }
 

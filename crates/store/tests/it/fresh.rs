@@ -126,7 +126,7 @@ async fn fresh_message_of_a_caller_that_hung_up_is_handed_over(fixture: Fixture)
         let accept = fixture.store.accept(fixture.send_to(&["ann@example.com"]));
         let _ = tokio::time::timeout(Duration::from_micros(patience_us), accept).await;
     }
-    // After everything that was begun before.
+    // This one is committed last: when it is answered, all earlier ones are handed over.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     assert_eq!(basket.message_ids().len() as i64, fixture.row_counts().await["messages"]);
     assert!(fixture.claim_due().await.is_empty());
@@ -199,7 +199,7 @@ async fn messages_without_room_stay_in_the_queue(fixture: Fixture) {
 
 /// If the answer to a commit is lost, the messages that it claimed are found by the next claim.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fresh_messages_whose_commit_is_lost_come_back() {
+async fn fresh_messages_come_back_if_the_answer_to_their_commit_is_lost() {
     let database = postroad_testkit::Database::create();
     let proxy = postroad_testkit::PgProxy::start(database.url());
     let proxied = postroad_store::Database::Postgres(proxy.url().to_owned());

@@ -10,7 +10,7 @@ use super::outside::{Outside, to};
 use crate::world::{Engine, World, both_engines};
 
 /// Waits until `queue show` gives a reason that contains `wanted`; returns what it shows.
-async fn why(world: &World, id: i64, wanted: &str) -> Value {
+async fn until_reason(world: &World, id: i64, wanted: &str) -> Value {
     for _ in 0..200 {
         let shown = world.queue(&["show", &id.to_string()]);
         if shown["why"].as_str().is_some_and(|why| why.contains(wanted)) {
@@ -46,7 +46,7 @@ async fn every_scope_keeps_mail_back_and_lets_it_go(engine: Engine) {
         let gate = world.queue(&["suspend", scope, "--reason", &reason]);
         assert_eq!((&gate["action"], &gate["by"]), (&"suspend".into(), &"operator".into()), "{gate}");
         let id = world.accepted_id(&to("ann@gated.example")).await;
-        let shown = why(&world, id, &reason).await;
+        let shown = until_reason(&world, id, &reason).await;
         assert_eq!((&shown["attempts"], &shown["domain"]), (&json!(0), &json!("gated.example")), "{shown}");
         assert_eq!(world.deliveries(id).await, json!([]), "a gate is no attempt");
         assert_eq!(peer.messages().len(), number, "{scope} keeps it back");
@@ -64,7 +64,7 @@ async fn a_suspension_outlives_the_process_and_ends_by_itself(engine: Engine) {
     world.queue(&["suspend", "domain:gated.example", "--reason", "their host is ill", "--for", "4s"]);
     let id = world.accepted_id(&to("ann@gated.example")).await;
     world.crash_and_restart();
-    let shown = why(&world, id, "their host is ill").await;
+    let shown = until_reason(&world, id, "their host is ill").await;
     assert!(shown["why"].as_str().unwrap().contains("; it continues at "), "{shown}");
     assert!(peer.connections().is_empty());
     let gates = world.queue(&["stats"])["gates"].clone();
@@ -96,7 +96,7 @@ async fn a_cancelled_message_is_never_sent(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_down_paces_and_lists_what_waits() {
+async fn a_slow_down_paces_mail_and_what_waits_is_listed() {
     let outside = Outside::new();
     let peer = outside.site("gated.example", Script::new());
     let world = outside.start(Engine::Sqlite, &[]);

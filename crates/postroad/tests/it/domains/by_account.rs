@@ -23,19 +23,20 @@ async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine)
     let acme = create_customer(&world, "acme").await;
     let by = (ACCOUNT, acme.key.as_str());
     let shop = &acme.servers[0];
-    let whole = done(&world, by, "domains/create", &json!({"name": "acme.example"})).await;
+    let of_account = done(&world, by, "domains/create", &json!({"name": "acme.example"})).await;
     assert_eq!(
-        (&whole["owner"], &whole["server"], &whole["account"]),
+        (&of_account["owner"], &of_account["server"], &of_account["account"]),
         (&json!("account"), &json!(null), &acme.id)
     );
-    let own = done(&world, by, "domains/create", &json!({"name": "shop.example", "server": shop})).await;
-    assert_eq!((&own["owner"], &own["server"]), (&json!("server"), shop));
+    let of_server =
+        done(&world, by, "domains/create", &json!({"name": "shop.example", "server": shop})).await;
+    assert_eq!((&of_server["owner"], &of_server["server"]), (&json!("server"), shop));
     assert_eq!(names(&world, by, &json!({})).await, ["acme.example", "shop.example"]);
     assert_eq!(names(&world, by, &json!({"server": acme.servers[1]})).await, ["acme.example"]);
     let of_shop = (SERVER, acme.server_keys[0].as_str());
     assert_eq!(names(&world, of_shop, &json!({})).await, ["acme.example", "shop.example"]);
 
-    publish(&dns, &whole);
+    publish(&dns, &of_account);
     let verified = done(&world, by, "domains/verify", &json!({"name": "acme.example"})).await;
     assert_eq!(verified["verified"], true, "{verified:#}");
     for (filter, found) in [
@@ -56,7 +57,7 @@ async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine)
     assert_eq!(rotated["dkim"][1]["state"], "pending");
     let reports = done(&world, by, "domains/reports", &json!({"name": "acme.example"})).await;
     assert_eq!(reports["dmarc"]["reports"], 0);
-    // A call that names a server sees all domains that it may use, and changes only the server's own.
+    // A call that names a server sees all domains that the server may use, and changes only the server's own.
     let through = json!({"name": "acme.example", "server": shop});
     assert_eq!(done(&world, by, "domains/get", &through).await["owner"], "account");
     for action in ["delete", "rotate_dkim"] {
@@ -66,7 +67,7 @@ async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine)
     done(&world, by, "domains/delete", &json!({"name": "shop.example", "server": shop})).await;
     done(&world, by, "domains/delete", &json!({"name": "acme.example"})).await;
     assert!(names(&world, by, &json!({})).await.is_empty());
-    // One entry for each change, by the key that made it.
+    // One entry for each creation, rotation and deletion; verifying writes none.
     let audit = done(&world, by, "account/audit", &json!({"limit": 500})).await;
     let of_domains: Vec<&str> = audit["items"]
         .as_array()

@@ -83,7 +83,8 @@ fn spf_scenarios() -> Vec<Scenario> {
             "multiple",
             |_| {
                 Some(format!(
-                    "You have two SPF records; keep this one: v=spf1 ip4:198.51.100.6 ip4:198.51.100.7 {OURS} ~all"
+                    "You have two SPF records. Replace them by this one: v=spf1 ip4:198.51.100.6 ip4:198.51.100.7 {OURS} \
+                     ~all"
                 ))
             },
         ),
@@ -153,7 +154,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 let names: Vec<String> = (0..11).map(|n| format!("include:n{n}.{}", zone.domain)).collect();
                 let costs: Vec<String> = names.iter().take(4).map(|name| format!("{name} (1)")).collect();
                 Some(format!(
-                    "Your SPF needs 11 lookups; 10 are allowed. These includes cost most: {}. Remove those that no longer \
+                    "Your SPF needs 11 lookups; 10 are allowed. These terms cost most: {}. Remove those that no longer \
                      send for you. Until then this record works for mail from here: v=spf1 {OURS} {} -all",
                     costs.join(", "),
                     names.join(" ")

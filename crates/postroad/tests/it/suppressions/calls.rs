@@ -41,6 +41,7 @@ async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
             "expires_at": "2099-01-31T11:00:00Z",
         })
     );
+    // A suppression that would end earlier changes nothing; one that lasts longer replaces it.
     let again =
         done(&world, ADD, &json!({"address": "ann@bücher.example", "expires_at": "2098-01-01T00:00:00Z"}))
             .await;

@@ -82,13 +82,17 @@ impl UncommittedChange {
 }
 
 /// Signals that the change is written, and waits until it may be committed.
-type Stop = (Sender<()>, Mutex<Receiver<()>>);
+type PauseBeforeCommit = (Sender<()>, Mutex<Receiver<()>>);
 
-fn job(text: &'static str, effect: Result<Entry>, stop: Option<Stop>) -> JobWithIds<(bool, Entry)> {
+fn job(
+    text: &'static str,
+    effect: Result<Entry>,
+    pause: Option<PauseBeforeCommit>,
+) -> JobWithIds<(bool, Entry)> {
     Box::new(move |sql, _| {
         Box::pin(async move {
             sql.execute(text, &[]).await?;
-            if let Some((written, commit)) = stop {
+            if let Some((written, commit)) = pause {
                 written.send(()).expect("somebody waits");
                 // An error: the sender was dropped.
                 let _ = commit.lock().recv();
@@ -101,8 +105,8 @@ fn job(text: &'static str, effect: Result<Entry>, stop: Option<Stop>) -> JobWith
 async fn change(store: &Store, job: JobWithIds<(bool, Entry)>) -> Result<(bool, Entry)> {
     match &*store.engine {
         Engine::Sqlite { engine, ids } => {
-            let too_late = false;
-            engine.change_waiting(KEY, Arc::clone(ids), too_late, job).await
+            let result_if_being_sent = false;
+            engine.change_waiting(KEY, Arc::clone(ids), result_if_being_sent, job).await
         }
         Engine::Postgres(_) => panic!("this is SQLite"),
     }
@@ -153,7 +157,11 @@ async fn claim_that_could_not_begin_during_a_change_is_free_when_nothing_was_cha
     let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
     assert!(!queue.may_begin().await, "the change may end it");
     change.commit().await.expect("the store works");
-    assert_eq!(queue.claim().await, [DUE_AT], "a caller that got `Gone` does not come back");
+    assert_eq!(
+        queue.claim().await,
+        [DUE_AT],
+        "a caller that could not begin does not come back, so its claim has to end"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

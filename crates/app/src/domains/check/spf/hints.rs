@@ -7,7 +7,8 @@ use crate::domains::check::text::{listed, shown};
 
 const COSTS_SHOWN_MAX: usize = 4;
 
-/// The suggestion, introduced by `lead`, such as `Change it to`; preceded by the terms that it leaves out.
+/// The suggestion, introduced by `lead`, such as `Change it to`; preceded by a sentence about the terms that it leaves out.
+/// It has to follow a full sentence.
 pub(super) fn offer(lead: &str, suggestion: &Suggestion) -> String {
     let Suggestion { text, void, dropped } = suggestion;
     let mut offer = String::new();
@@ -25,6 +26,10 @@ pub(super) fn offer(lead: &str, suggestion: &Suggestion) -> String {
     format!("{offer}{lead}: {text}")
 }
 
+pub(super) fn several(count: usize, suggestion: &Suggestion) -> String {
+    format!("You have {} SPF records. {}", number(count), offer("Replace them by this one", suggestion))
+}
+
 fn all_named(terms: &[String]) -> String {
     let terms: Vec<String> = terms.iter().map(|term| shown(term.as_bytes())).collect();
     terms.join(", ")
@@ -40,7 +45,7 @@ pub(super) fn refused(addresses: &[String], suggestion: &Suggestion) -> String {
 pub(super) fn ours_is_at_fault(name: &str) -> String {
     format!(
         "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at {name} does \
-         not allow exactly its own addresses: the operator has to correct it."
+         not list this service's addresses correctly: some are missing, or others are allowed. The operator has to correct it."
     )
 }
 
@@ -58,7 +63,7 @@ pub(super) fn too_many_lookups(cost: &Cost) -> String {
     let dearest: Vec<String> =
         dearest.map(|(term, lookups)| format!("{} ({lookups})", shown(term.as_bytes()))).collect();
     format!(
-        "Your SPF needs {} lookups; {LOOKUPS_MAX} are allowed. These includes cost most: {}.",
+        "Your SPF needs {} lookups; {LOOKUPS_MAX} are allowed. These terms cost most: {}.",
         cost.lookups,
         dearest.join(", ")
     )
@@ -115,10 +120,39 @@ fn broken_elsewhere(term: &str, why: &str, offered: &str) -> String {
     format!("Receivers ignore your whole SPF record because of {term}: {why}. {offered}")
 }
 
-pub(super) fn number(count: usize) -> String {
+fn number(count: usize) -> String {
     match count {
         2 => "two".to_owned(),
         3 => "three".to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_that_are_left_out_of_several_records_are_named_in_sentences() {
+        let terms = |terms: &[&str]| terms.iter().map(|term| (*term).to_owned()).collect::<Vec<_>>();
+        let mut suggestion =
+            Suggestion { text: "v=spf1 mx ?all".to_owned(), void: Vec::new(), dropped: Vec::new() };
+        assert_eq!(
+            several(2, &suggestion),
+            "You have two SPF records. Replace them by this one: v=spf1 mx ?all"
+        );
+        suggestion.void = terms(&["a:gone.example"]);
+        assert_eq!(
+            several(2, &suggestion),
+            "You have two SPF records. The new record leaves out a:gone.example, which matches nobody. Replace them by this \
+             one: v=spf1 mx ?all"
+        );
+        suggestion.dropped = terms(&["nonsense", "ip4:192.0.2"]);
+        assert_eq!(
+            several(4, &suggestion),
+            "You have 4 SPF records. The new record leaves out a:gone.example, which matches nobody. The new record leaves \
+             out nonsense, ip4:192.0.2, and ends in ?all so that nobody is refused for that; correct and add again what you \
+             need. Replace them by this one: v=spf1 mx ?all"
+        );
     }
 }

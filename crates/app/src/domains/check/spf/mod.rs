@@ -64,9 +64,7 @@ pub(super) fn judge(
         [one] => judge_one(view, service, record, one, texts[0], found),
         several => {
             let suggestion = suggest(view, service, &record.name, several)?;
-            let count = hints::number(texts.len());
-            let hint =
-                format!("You have {count} SPF records; {}", hints::offer("keep this one", &suggestion));
+            let hint = hints::several(texts.len(), &suggestion);
             let check = record.judged(RecordStatus::Multiple, found, Some(hint));
             Ok(RecordCheck { value: suggestion.text, ..check })
         }
