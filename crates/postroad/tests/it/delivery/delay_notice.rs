@@ -95,7 +95,7 @@ async fn a_wait_for_a_send_rate_is_reported_and_never_fails(engine: Engine) {
     let second = world.accepted_id(&to("bob@shop.example")).await;
     let cause = until_reported(&world, second).await;
     assert!(cause.contains("1/h"), "{cause}");
-    let done = world.call("/api/v1/server/update", &json!({ "send_rate": null })).await;
+    let done = world.call("/api/v1/server/update", &json!({ "send_rate": "none" })).await;
     assert_eq!(done["status"], "success", "{done}");
     world.until_status(second, "Sent").await;
     assert_eq!(peer.messages().len(), 2);
