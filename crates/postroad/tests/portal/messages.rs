@@ -76,6 +76,57 @@ async fn searches_are_suggested_and_kept(site: Site) {
     assert_eq!(browser.console().await, [""; 0]);
 }
 
+#[tokio::test]
+async fn a_message_is_found_by_its_id_token_and_message_id_on_sqlite() {
+    a_message_is_found_by_its_id_token_and_message_id(Site::start()).await;
+}
+
+#[tokio::test]
+async fn a_message_is_found_by_its_id_token_and_message_id_on_postgres() {
+    a_message_is_found_by_its_id_token_and_message_id(Site::start_on_postgres()).await;
+}
+
+async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
+    let id = site.send(json!({ "subject": "The one" })).await;
+    let other = site
+        .send(json!({ "subject": format!("About {id}0"), "to": ["a@example.net", "b@example.net"] }))
+        .await;
+    let key = site.ready("api_key");
+    let search = json!({ "q": format!("id:{id}") });
+    let answer = site.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
+    let found = &answer["data"]["items"];
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "{answer}");
+    let (token, message_id) = (found[0]["token"].as_str().unwrap(), found[0]["message_id"].as_str().unwrap());
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let list = site.path(&format!("/servers/{server}/messages"));
+    for name in [id.to_string(), format!(" {token} "), format!("<{message_id}>")] {
+        browser.open(&list).await;
+        browser.fill("input[name=q]", &name).await;
+        browser.click("form.search button").await;
+        browser.until("h1").await;
+        assert_eq!(browser.url().await, format!("{list}/{id}"), "{name}");
+    }
+    let cookie = site.cookie().await;
+    let rows = async |q: &str| {
+        let reply = site.get(&format!("/servers/{server}/messages?q={q}"), &cookie).await;
+        (reply.status, reply.text().matches("data-label=\"Subject\"").count())
+    };
+    // With a key they are conditions like others.
+    for name in [format!("token%3A{token}"), format!("message_id%3A{message_id}"), format!("id%3A{id}")] {
+        assert_eq!(rows(&name).await, (200, 1), "{name}");
+        assert_eq!(rows(&format!("{name}+status%3Aheld")).await, (200, 0), "{name}");
+        assert_eq!(rows(&format!("-{name}")).await, (200, 2), "{name}");
+    }
+    // A number of no message is a text as before; a Message-ID of two messages lists both.
+    assert_eq!(rows(&format!("{id}0")).await, (200, 2));
+    let search = json!({ "q": format!("id:{other}") });
+    let answer = site.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
+    let message_id = answer["data"]["items"][0]["message_id"].as_str().unwrap();
+    assert_eq!(rows(&format!("%3C{message_id}%3E")).await, (200, 2));
+    assert_eq!(rows("Abcdefghijklmno1").await, (200, 0));
+}
+
 /// One pixel.
 const PNG: &[u8] = &[
     0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0,
