@@ -79,7 +79,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         subject: record.send.subject.clone(),
         to: record.rcpt_to.clone(),
         from: record.send.mail_from.clone(),
-        from_label: "From",
+        return_path: None,
         size: record.send.size,
         at: record.send.created_at,
         inbox: format!("/servers/{server}/inbox"),
