@@ -6,9 +6,12 @@ use crate::shown::count;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 260.0;
-const LEFT: f64 = 64.0;
+/// Room for the values beside the lines: at least this, more for long values.
+const LEFT_MIN: f64 = 64.0;
+/// Width of a digit on narrow screens, where texts are largest.
+const DIGIT_WIDTH: f64 = 12.5;
 const RIGHT: f64 = 8.0;
-const TOP: f64 = 10.0;
+const TOP: f64 = 16.0;
 const BOTTOM: f64 = 30.0;
 /// Maximum number of labels below the bars.
 const LABELS_MAX: usize = 12;
@@ -32,7 +35,8 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     let largest = bars.iter().map(|bar| bar.values.iter().sum::<u64>()).max().unwrap_or(0);
     let step = step(largest);
     let top = largest.div_ceil(step).max(1) * step;
-    let (inner_width, inner_height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+    let left = LEFT_MIN.max(16.0 + DIGIT_WIDTH * count(top).chars().count() as f64);
+    let (inner_width, inner_height) = (WIDTH - left - RIGHT, HEIGHT - TOP - BOTTOM);
     let y = |value: u64| TOP + inner_height * (1.0 - value as f64 / top as f64);
     let mut svg = format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{description}\">"
@@ -43,10 +47,9 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
         // Writing into a String cannot fail.
         let _ = write!(
             svg,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<line class=\"grid\" x1=\"{left}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{at:.1}\" text-anchor=\"end\" dominant-baseline=\"middle\">{}</text>",
             WIDTH - RIGHT,
-            LEFT - 6.0,
-            at + 4.0,
+            left - 6.0,
             count(value)
         );
         value += step;

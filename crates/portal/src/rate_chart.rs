@@ -37,10 +37,9 @@ pub(crate) fn rate_chart(points: &[RatePoint], limit: f64, description: &str) ->
         // Writing into a String cannot fail.
         let _ = write!(
             svg,
-            "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{at:.1}\" text-anchor=\"end\" dominant-baseline=\"middle\">{}</text>",
             WIDTH - RIGHT,
             LEFT - 6.0,
-            at + 4.0,
             percent(Some(rate))
         );
     }
