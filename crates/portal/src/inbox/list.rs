@@ -38,6 +38,8 @@ pub(super) struct ListPage {
     pub(super) live: String,
     /// Sentence on where its messages come from and how long they stay.
     pub(super) about: &'static str,
+    /// Operation that deletes all messages.
+    pub(super) clear_operation: &'static str,
     /// Question to confirm before all messages are deleted.
     pub(super) question: &'static str,
     pub(super) rows: Vec<Row>,
@@ -75,6 +77,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
         live: "/inbox/live".to_owned(),
         about: "Mail that this installation sent and caught: it went through the whole pipeline and left nobody's machine. It \
                 is kept in memory until the program ends.",
+        clear_operation: Operation::InstallationClearInbox.name(),
         question: "Delete all caught messages?",
         rows,
         q: visit.query.text("q").to_owned(),

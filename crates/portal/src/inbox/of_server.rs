@@ -48,6 +48,7 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
         base: format!("/servers/{server}/inbox"),
         live: format!("/servers/{server}/live"),
         about: "Mail that this development server accepted. It is held: nobody receives it unless you release it.",
+        clear_operation: Operation::MessagesCancelHold.name(),
         question: "Delete all messages of the inbox? They are cancelled for good, whatever the search shows.",
         rows,
         q: q.to_owned(),
