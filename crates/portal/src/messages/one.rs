@@ -115,7 +115,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         message_id: send.message_id.clone(),
         tag: send.tag.clone(),
         template: send.options.template.clone(),
-        size: bytes(visit.app().message_size(message)),
+        size: bytes(send.size),
         accepted_at: When(send.created_at),
         next_attempt_at: message.next_attempt_at.map(When),
         send_at: message.send_at.filter(|_| message.status == Status::Scheduled).map(When),

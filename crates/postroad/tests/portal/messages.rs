@@ -257,6 +257,20 @@ async fn messages_are_filtered_by_the_domain_of_the_sender() {
 }
 
 #[tokio::test]
+async fn a_message_has_one_size_and_advice_leads_to_its_page() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let id = site.send(json!({ "to": ["missing@sim.postroad.test"] })).await;
+    site.until(id, "HardFail").await;
+    let page = site.get(&format!("{server}/messages/{id}"), &cookie).await.text();
+    let (_, rest) = page.split_once("<dt>Size</dt><dd>").unwrap();
+    let size: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    assert!(page.contains(&format!(": {size} bytes")), "{size}: {page}");
+    assert!(page.contains(&format!("<a href=\"{server}/suppressions\">Suppressions</a>")), "{page}");
+}
+
+#[tokio::test]
 async fn delayed_and_scheduled_messages_are_sent_now_together() {
     let peer = SmtpPeer::start(Script::new().on(Stage::RcptTo, Answer::reply("452 4.2.2 Mailbox full")));
     let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
