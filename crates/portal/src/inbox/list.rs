@@ -83,7 +83,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
         q: visit.query.text("q").to_owned(),
         problem: None,
         next,
-        first_command: first_command(&visit.base_url, Some(DEV_DOMAIN)),
+        first_command: first_command(&visit.base_url, &visit.person.user.email, Some(DEV_DOMAIN)),
         live_server: None,
     })
 }

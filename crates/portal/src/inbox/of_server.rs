@@ -54,7 +54,11 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
         q: q.to_owned(),
         problem,
         next,
-        first_command: first_command(&visit.base_url, domain.as_ref().map(DomainName::as_str)),
+        first_command: first_command(
+            &visit.base_url,
+            &visit.person.user.email,
+            domain.as_ref().map(DomainName::as_str),
+        ),
         live_server: is_live.then_some(server),
     })
 }

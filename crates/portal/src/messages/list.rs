@@ -120,7 +120,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     if rows.is_empty() && before.is_none() && !search.is_searching() && search.tab == Tab::All {
         let verified = find_verified_domain(&visit, &caller).await?;
         let domain = verified.as_ref().map(DomainName::as_str);
-        first_command = Some(snippets::first_command(&visit.base_url, domain));
+        first_command = Some(snippets::first_command(&visit.base_url, &visit.person.user.email, domain));
     }
     let (domains, _) = app.list_domains(&caller, None, DOMAINS_MAX).await?;
     let current = search.query();
