@@ -107,9 +107,14 @@ fn facts(data: &Value) -> Vec<(&'static str, String)> {
         ("Address", "remote_ip"),
         ("From address", "source_ip"),
         ("TLS", "tls"),
+        ("TLS policy", "tls_policy"),
         ("User agent", "user_agent"),
     ] {
         facts.extend(text(name).map(|value| (label, value)));
+    }
+    let keys = keys_of(data);
+    if !keys.is_empty() {
+        facts.push(("Signed with", shortened(keys.join(", "))));
     }
     if let Some(seconds) = data["time"].as_f64() {
         facts.push(("Took", crate::shown::duration((seconds * 1e6) as i64)));
@@ -118,6 +123,16 @@ fn facts(data: &Value) -> Vec<(&'static str, String)> {
         facts.push(("Note", "an earlier attempt may have arrived: its reply was lost".to_owned()));
     }
     facts
+}
+
+/// DNS names of the DKIM keys that signed the newest attempt; empty if there was none with a signature.
+pub(super) fn signing_keys(items: &[TimelineItem]) -> Vec<String> {
+    let keys = items.iter().rev().map(|item| keys_of(&item.data)).find(|keys| !keys.is_empty());
+    keys.unwrap_or_default().into_iter().map(str::to_owned).collect()
+}
+
+fn keys_of(data: &Value) -> Vec<&str> {
+    data["dkim"].as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str).collect()
 }
 
 fn times(data: &Value) -> Vec<(&'static str, When)> {
