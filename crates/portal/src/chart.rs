@@ -1,4 +1,4 @@
-//! Stacked bars as SVG: axes, lines for values, a title on every bar. Colours come from classes, so charts follow the light or dark theme.
+//! Stacked bars as SVG: axes, lines for values, a title on the whole height of every bar. Colours come from classes, so charts follow the light or dark theme.
 
 use std::fmt::Write as _;
 
@@ -57,14 +57,19 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     let slot = inner_width / bars.len().max(1) as f64;
     let every = bars.len().div_ceil(LABELS_MAX).max(1);
     for (at, bar) in bars.iter().enumerate() {
-        let x = LEFT + slot * at as f64;
+        let x = left + slot * at as f64;
         let mut below = 0;
         let words: Vec<String> = parts
             .iter()
             .zip(&bar.values)
             .map(|(part, value)| format!("{} {}", count(*value), part.name))
             .collect();
-        let _ = write!(svg, "<g><title>{}: {}</title>", bar.label, words.join(", "));
+        let _ = write!(
+            svg,
+            "<g><title>{}: {}</title><path class=\"slot\" d=\"M{x:.1} {TOP}h{slot:.1}v{inner_height}h-{slot:.1}z\"/>",
+            bar.label,
+            words.join(", ")
+        );
         for (part, value) in parts.iter().zip(&bar.values).filter(|(_, value)| **value > 0) {
             let (from, to) = (y(below), y(below + value));
             let _ = write!(
@@ -117,7 +122,7 @@ mod tests {
         let parts = [Part { class: "c1", name: "delivered" }, Part { class: "c3", name: "bounced" }];
         let svg = bars(&parts, &[Bar { label: "Mon".to_owned(), values: vec![1_500, 0] }], "Messages");
         assert!(svg.contains("<title>Mon: 1\u{202f}500 delivered, 0 bounced</title>"), "{svg}");
-        assert_eq!(svg.matches("<rect").count(), 1);
+        assert_eq!((svg.matches("<rect").count(), svg.matches("class=\"slot\"").count()), (1, 1), "{svg}");
         assert!(svg.starts_with("<svg class=\"chart\"") && svg.ends_with("</svg>"));
         assert!(bars(&parts, &[], "none").contains("</svg>"));
     }
