@@ -45,7 +45,7 @@ mod webhooks;
 
 use std::sync::{Arc, OnceLock};
 
-use postroad_mail::MessageIdKey;
+use postroad_mail::{MessageIdKey, ReturnPathKey};
 use postroad_model::{
     AccountKeyId, Clock, CredentialId, DomainName, EmailAddress, Limits, ServerId, UserSessionId,
 };
@@ -190,6 +190,8 @@ struct Inner {
     tracking_base: OnceLock<String>,
     /// MAC of Message-IDs, once the installation's secret is known; until then they are random.
     message_id_key: OnceLock<MessageIdKey>,
+    /// Recognises return paths; known from the same moment on.
+    return_path_key: OnceLock<ReturnPathKey>,
     /// Cache of the maintenance flag.
     maintenance: ttl_cache::TtlCache<(), bool>,
     /// Cache of the server of the service's own mail.
@@ -274,6 +276,7 @@ impl App {
                 check_intervals: domain_checks,
                 tracking_base: OnceLock::new(),
                 message_id_key: OnceLock::new(),
+                return_path_key: OnceLock::new(),
                 maintenance: ttl_cache::TtlCache::default(),
                 service_server: ttl_cache::TtlCache::default(),
                 bound_networks: ttl_cache::TtlCache::default(),

@@ -1,4 +1,4 @@
-//! Stacked bars as SVG: axes, lines for values, a title on every bar. Colours come from classes, so charts follow the light or dark theme.
+//! Stacked bars as SVG: axes, lines for values, a title on the whole height of every bar. Colours come from classes, so charts follow the light or dark theme.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,12 @@ use crate::shown::count;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 260.0;
-const LEFT: f64 = 64.0;
+/// Room for the values beside the lines: at least this, more for long values.
+const LEFT_MIN: f64 = 64.0;
+/// Width of a digit on narrow screens, where texts are largest.
+const DIGIT_WIDTH: f64 = 12.5;
 const RIGHT: f64 = 8.0;
-const TOP: f64 = 10.0;
+const TOP: f64 = 16.0;
 const BOTTOM: f64 = 30.0;
 /// Maximum number of labels below the bars.
 const LABELS_MAX: usize = 12;
@@ -32,7 +35,8 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     let largest = bars.iter().map(|bar| bar.values.iter().sum::<u64>()).max().unwrap_or(0);
     let step = step(largest);
     let top = largest.div_ceil(step).max(1) * step;
-    let (inner_width, inner_height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+    let left = LEFT_MIN.max(16.0 + DIGIT_WIDTH * count(top).chars().count() as f64);
+    let (inner_width, inner_height) = (WIDTH - left - RIGHT, HEIGHT - TOP - BOTTOM);
     let y = |value: u64| TOP + inner_height * (1.0 - value as f64 / top as f64);
     let mut svg = format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{description}\">"
@@ -43,10 +47,9 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
         // Writing into a String cannot fail.
         let _ = write!(
             svg,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<line class=\"grid\" x1=\"{left}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{at:.1}\" text-anchor=\"end\" dominant-baseline=\"middle\">{}</text>",
             WIDTH - RIGHT,
-            LEFT - 6.0,
-            at + 4.0,
+            left - 6.0,
             count(value)
         );
         value += step;
@@ -54,14 +57,19 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     let slot = inner_width / bars.len().max(1) as f64;
     let every = bars.len().div_ceil(LABELS_MAX).max(1);
     for (at, bar) in bars.iter().enumerate() {
-        let x = LEFT + slot * at as f64;
+        let x = left + slot * at as f64;
         let mut below = 0;
         let words: Vec<String> = parts
             .iter()
             .zip(&bar.values)
             .map(|(part, value)| format!("{} {}", count(*value), part.name))
             .collect();
-        let _ = write!(svg, "<g><title>{}: {}</title>", bar.label, words.join(", "));
+        let _ = write!(
+            svg,
+            "<g><title>{}: {}</title><path class=\"slot\" d=\"M{x:.1} {TOP}h{slot:.1}v{inner_height}h-{slot:.1}z\"/>",
+            bar.label,
+            words.join(", ")
+        );
         for (part, value) in parts.iter().zip(&bar.values).filter(|(_, value)| **value > 0) {
             let (from, to) = (y(below), y(below + value));
             let _ = write!(
@@ -114,7 +122,7 @@ mod tests {
         let parts = [Part { class: "c1", name: "delivered" }, Part { class: "c3", name: "bounced" }];
         let svg = bars(&parts, &[Bar { label: "Mon".to_owned(), values: vec![1_500, 0] }], "Messages");
         assert!(svg.contains("<title>Mon: 1\u{202f}500 delivered, 0 bounced</title>"), "{svg}");
-        assert_eq!(svg.matches("<rect").count(), 1);
+        assert_eq!((svg.matches("<rect").count(), svg.matches("class=\"slot\"").count()), (1, 1), "{svg}");
         assert!(svg.starts_with("<svg class=\"chart\"") && svg.ends_with("</svg>"));
         assert!(bars(&parts, &[], "none").contains("</svg>"));
     }

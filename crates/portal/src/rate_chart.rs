@@ -1,4 +1,5 @@
-//! A rate over time as SVG: a line with a dot for each span that had mail, and a dashed line at the rate to stay below.
+//! A rate over time as SVG: a line with a dot for each span that had mail, a title on the whole height of each, and a
+//! dashed line at the rate to stay below.
 
 use std::fmt::Write as _;
 
@@ -37,15 +38,14 @@ pub(crate) fn rate_chart(points: &[RatePoint], limit: f64, description: &str) ->
         // Writing into a String cannot fail.
         let _ = write!(
             svg,
-            "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{at:.1}\" text-anchor=\"end\" dominant-baseline=\"middle\">{}</text>",
             WIDTH - RIGHT,
             LEFT - 6.0,
-            at + 4.0,
             percent(Some(rate))
         );
     }
     let every = points.len().div_ceil(LABELS_MAX).max(1);
-    let (mut line, mut dots) = (String::new(), String::new());
+    let (mut line, mut slots) = (String::new(), String::new());
     let mut is_drawing = false;
     for (at, point) in points.iter().enumerate() {
         if at % every == 0 {
@@ -59,23 +59,30 @@ pub(crate) fn rate_chart(points: &[RatePoint], limit: f64, description: &str) ->
                 point.label
             );
         }
+        let words = point.rate.map_or_else(|| "no mail".to_owned(), |rate| percent(Some(rate)));
+        let _ = write!(
+            slots,
+            "<g><title>{}: {words}</title><path class=\"slot\" d=\"M{:.1} {TOP}h{slot:.1}v{}h-{slot:.1}z\"/>",
+            point.label,
+            x(at) - slot / 2.0,
+            HEIGHT - TOP - BOTTOM
+        );
         let Some(rate) = point.rate else {
             is_drawing = false;
+            slots.push_str("</g>");
             continue;
         };
         let _ = write!(line, "{}{:.1} {:.1}", if is_drawing { 'L' } else { 'M' }, x(at), y(rate));
         is_drawing = true;
         let _ = write!(
-            dots,
-            "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{}: {}</title></circle>",
+            slots,
+            "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/></g>",
             if rate > limit { "c3" } else { "c4" },
             x(at),
-            y(rate),
-            point.label,
-            percent(Some(rate))
+            y(rate)
         );
     }
-    let _ = write!(svg, "<path class=\"line\" d=\"{line}\"/>{dots}</svg>");
+    let _ = write!(svg, "<path class=\"line\" d=\"{line}\"/>{slots}</svg>");
     svg
 }
 
@@ -90,9 +97,11 @@ mod tests {
     #[test]
     fn the_line_is_interrupted_where_there_was_no_mail() {
         let svg = rate_chart(&points(&[Some(0.01), Some(0.05), None, Some(0.0)]), 0.04, "Bounce rate");
-        assert_eq!((svg.matches('M').count(), svg.matches("<circle").count()), (2, 3), "{svg}");
+        let line = svg.split("class=\"line\"").nth(1).unwrap().split("/>").next().unwrap();
+        assert_eq!((line.matches('M').count(), svg.matches("<circle").count()), (2, 3), "{svg}");
         assert_eq!(svg.matches("class=\"c3\"").count(), 1, "one is above the limit: {svg}");
         assert!(svg.contains("<title>03-01: 5.00 %</title>"), "{svg}");
+        assert!(svg.contains("<title>03-01: no mail</title>"), "{svg}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Commands and programs that send a first message with a new key. Keys are letters and digits, and domains have no quotes, so
-//! nothing in them needs escaping.
+//! Commands and programs that send a first message with a new key. Keys are letters and digits, domains have no quotes, and
+//! recipients are plain, so nothing in them needs escaping.
 
 use crate::state::SmtpAccess;
 
@@ -13,6 +13,8 @@ pub(crate) struct SnippetFacts<'a> {
     pub(crate) api_key: &'a str,
     pub(crate) api_secret: &'a str,
     pub(crate) domain: &'a str,
+    /// Address of the person who reads the page.
+    pub(crate) to: &'a str,
     pub(crate) smtp: Option<&'a SmtpAccess>,
 }
 
@@ -20,6 +22,9 @@ pub(crate) struct SnippetFacts<'a> {
 pub(crate) const PLACEHOLDER_KEY: &str = "YOUR_API_KEY";
 /// Shown instead of the sender's domain while none is verified.
 pub(crate) const PLACEHOLDER_DOMAIN: &str = "your-domain.example";
+
+/// Recipient for people whose address has characters that mean something in a shell or a program.
+const PLACEHOLDER_RECIPIENT: &str = "you@example.com";
 
 const CURL: &str = include_str!("snippets/curl.txt");
 const PYTHON: &str = include_str!("snippets/python.txt");
@@ -47,9 +52,9 @@ pub(crate) fn snippets(facts: &SnippetFacts<'_>) -> Vec<Snippet> {
 }
 
 /// Command that sends a first message, with a placeholder for the key.
-pub(crate) fn first_command(base_url: &str, domain: Option<&str>) -> String {
+pub(crate) fn first_command(base_url: &str, to: &str, domain: Option<&str>) -> String {
     let domain = domain.unwrap_or(PLACEHOLDER_DOMAIN);
-    fill(CURL, &SnippetFacts { base_url, api_key: PLACEHOLDER_KEY, api_secret: "", domain, smtp: None })
+    fill(CURL, &SnippetFacts { base_url, api_key: PLACEHOLDER_KEY, api_secret: "", domain, to, smtp: None })
 }
 
 fn fill(text: &str, facts: &SnippetFacts<'_>) -> String {
@@ -62,6 +67,29 @@ fn fill(text: &str, facts: &SnippetFacts<'_>) -> String {
         .replace("{key}", facts.api_key)
         .replace("{secret}", facts.api_secret)
         .replace("{domain}", facts.domain)
+        .replace("{to}", recipient(facts.to))
         .replace("{smtp_host}", host)
         .replace("{smtp_port}", &port)
+}
+
+fn recipient(address: &str) -> &str {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'+' | b'-' | b'@');
+    if address.bytes().all(is_plain) && !address.starts_with('-') { address } else { PLACEHOLDER_RECIPIENT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_addresses_are_put_into_programs() {
+        let command = |to| first_command("https://mail.example.com", to, Some("shop.test"));
+        assert!(command("ann.lee+news@shop.test").contains("[\"ann.lee+news@shop.test\"]"));
+        for hostile in
+            ["o'brien@x.test", "$(id)@x.test", "`id`@x.test", "\"a b\"@x.test", "a\\@x.test", "-a@x.test"]
+        {
+            assert!(command(hostile).contains("[\"you@example.com\"]"), "{hostile}");
+        }
+    }
 }

@@ -20,13 +20,6 @@ pub struct Authentication {
     pub dmarc: RecordStatus,
 }
 
-impl Authentication {
-    /// Whether SPF or DKIM passes for the From domain (RFC 7489 section 3.1).
-    pub fn is_aligned(&self) -> bool {
-        self.is_return_path_own || !self.selectors.is_empty()
-    }
-}
-
 #[boxed_futures]
 impl App {
     /// Authentication of mail sent now. `None` if the server does not have the domain.

@@ -1,7 +1,7 @@
 //! The query language of searches: words and `key:value` pairs, all of which must hold. A minus before one negates it;
 //! quotes keep words together.
 
-use postroad_model::{Status, Timestamp};
+use postroad_model::{MessageId, Status, Timestamp};
 use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter};
 
 use super::query_problem::QueryProblem;
@@ -11,7 +11,8 @@ use super::query_text::{Piece, split};
 pub(super) const CHARS_MAX: usize = 1_000;
 /// Maximum number of words and pairs of a query.
 const TERMS_MAX: usize = 20;
-const KEYS: &str = "to, from, subject, tag, status, domain, template, metadata, before, after, has";
+const KEYS: &str =
+    "to, from, subject, tag, status, domain, template, metadata, before, after, has, id, token, message_id";
 
 pub(crate) fn parse(text: &str) -> Result<SearchFilter, QueryProblem> {
     if text.chars().count() > CHARS_MAX {
@@ -54,6 +55,14 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
                 ));
             }
         },
+        Some("id") => match value.parse() {
+            Ok(id) => Matcher::Id(MessageId(id)),
+            Err(_) => return Err(problem(value_start, "`id:` takes the number of a message".to_owned())),
+        },
+        Some("token") => Matcher::Token(value),
+        Some("message_id") => {
+            Matcher::MessageId(value.trim_start_matches('<').trim_end_matches('>').to_owned())
+        }
         Some("has") if value == "attachment" => Matcher::HasAttachment,
         Some("has") => return Err(problem(value_start, "`has:` takes `attachment` only".to_owned())),
         Some("status") => {
@@ -144,6 +153,15 @@ mod tests {
         );
         let metadata = parse(r#"metadata:"plan=a = b""#).unwrap().terms;
         assert_eq!(metadata, [term(Matcher::Metadata { key: "plan".into(), value: "a = b".into() })]);
+        let names = parse("id:12 token:aB3 message_id:<x@y>").unwrap().terms;
+        assert_eq!(
+            names,
+            [
+                term(Matcher::Id(MessageId(12))),
+                term(Matcher::Token("aB3".into())),
+                term(Matcher::MessageId("x@y".into())),
+            ]
+        );
         assert_eq!(parse("  ").unwrap(), SearchFilter::default());
         assert_eq!(parse("10:30 -").unwrap().terms, [anywhere("10:30"), anywhere("-")]);
     }
@@ -168,6 +186,7 @@ mod tests {
             ("to:", 4, "`to:` without a value"),
             ("x \"unfinished", 3, "has no end"),
             ("ü \"\"", 3, "an empty text"),
+            ("id:x12", 4, "takes the number of a message"),
             ("has:link", 5, "`has:` takes `attachment` only"),
             ("metadata:order", 10, "takes a key and a value"),
             ("metadata:=1001", 10, "takes a key and a value"),

@@ -1,9 +1,9 @@
-//! Message-IDs for messages without one: a UUID at the domain of return paths.
+//! Message-IDs for messages without one: a UUID at the domain of return paths; and which message a return path names.
 
 use std::time::Duration;
 
-use postroad_mail::{MessageIdKey, OwnMessageId};
-use postroad_model::{ServerId, idgen};
+use postroad_mail::{MessageIdKey, OwnMessageId, ReturnPathKey};
+use postroad_model::{MessageId, ServerId, idgen};
 use postroad_store::{FilterTerm, Matcher, SearchFilter};
 use uuid::Uuid;
 
@@ -24,10 +24,19 @@ pub(crate) fn stored_message_filter(own: OwnMessageId, message_id: String) -> Se
 }
 
 impl App {
-    /// Sets the key with which Message-IDs are recognised in complaints. Call once, before anything is accepted.
+    /// Sets the key with which Message-IDs are recognised in complaints, and return paths. Call once, before anything is
+    /// accepted.
     pub fn set_message_id_key(&self, secret: &[u8; 32]) {
         // The installation has only one key: keep the first.
         let _ = self.inner.message_id_key.set(MessageIdKey::new(secret));
+        let _ = self.inner.return_path_key.set(ReturnPathKey::new(secret));
+    }
+
+    /// Message whose mail has this envelope sender; `None` if it is no return path that was made here. Checks no
+    /// permission: the message is still to be looked up for somebody.
+    pub fn message_of_return_path(&self, address: &str) -> Option<(ServerId, MessageId)> {
+        let (local_part, _) = address.rsplit_once('@')?;
+        self.inner.return_path_key.get()?.parse(local_part)
     }
 
     /// Message-ID by which a complaint about a message of this server is recognised.

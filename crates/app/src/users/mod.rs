@@ -20,7 +20,7 @@ mod visitor;
 use postroad_model::EmailAddress;
 
 pub use invitations::{InvitationRequest, Invited};
-pub use people::{NewPersonRequest, UserChangeRequest};
+pub use people::{NewPersonRequest, UserChangeRequest, grantable_roles, may_change_user};
 pub use refusal::UserRefusal;
 pub use second_factor::ProposedTotp;
 pub use session::{NewSession, SignedIn};

@@ -183,13 +183,23 @@ impl App {
         id: UserId,
     ) -> Result<User, AccountRefusal> {
         let user = self.user_of(by, operation, id).await?;
-        let is_self = matches!(by.actor, Actor::User { id: own, .. } if own == id);
-        let is_above = !rank(&by.actor).covers(user.role);
-        if (is_above || (user.operator && !gives_operator(&by.actor))) && !is_self {
+        if !may_change_user(&by.actor, &user) {
             return Err(AccountRefusal::problem("id", "is a person with more rights than the caller"));
         }
         Ok(user)
     }
+}
+
+/// Whether the actor has at least the rights of a person, or is that person.
+pub fn may_change_user(actor: &Actor, user: &User) -> bool {
+    let is_self = matches!(actor, Actor::User { id: own, .. } if *own == user.id);
+    let is_above = !rank(actor).covers(user.role);
+    is_self || !(is_above || (user.operator && !gives_operator(actor)))
+}
+
+/// The roles that the actor can grant.
+pub fn grantable_roles(actor: &Actor) -> Vec<UserRole> {
+    UserRole::ALL.into_iter().filter(|role| rank(actor).covers(*role)).collect()
 }
 
 fn done(changed: UserChanged) -> Result<User, AccountRefusal> {

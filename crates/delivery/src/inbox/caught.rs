@@ -13,6 +13,8 @@ pub struct CaughtMessage {
     /// Empty for the null sender.
     pub mail_from: String,
     pub rcpt_to: EmailAddress,
+    /// The From header, decoded, with the sender's name if it has one; empty if there is none.
+    pub from: String,
     /// Decoded; empty if there is none.
     pub subject: String,
     /// Without angle brackets; empty if there is none.
@@ -35,6 +37,7 @@ pub(super) fn entries(
         id,
         mail_from: received.envelope.mail_from.path.to_string(),
         rcpt_to: rcpt.address.clone(),
+        from: head.from.clone(),
         subject: head.subject.clone(),
         message_id: head.message_id.clone(),
         helo: received.helo.clone(),
@@ -46,6 +49,7 @@ pub(super) fn entries(
 /// The headers by which entries are found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
+    pub(super) from: String,
     pub(super) subject: String,
     pub(super) message_id: String,
 }
@@ -58,6 +62,7 @@ impl Head {
         for (name, values) in postroad_mail::view(&bytes[..header_end]).headers {
             let first = values.into_iter().next().unwrap_or_default();
             match name.as_str() {
+                "from" => head.from = first,
                 "subject" => head.subject = first,
                 "message-id" => first.trim_matches(['<', '>', ' ']).clone_into(&mut head.message_id),
                 _ => {}
@@ -72,12 +77,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_are_decoded() {
+    fn subjects_and_senders_are_decoded() {
         assert_eq!(
             Head::of(
-                b"Message-ID: <x@y>\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n an alle\r\n\r\nSubject: no"
+                b"Message-ID: <x@y>\r\nFrom: =?utf-8?q?J=C3=BCrgen?= <j@y>\r\n\
+                Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n an alle\r\n\r\nSubject: no"
             ),
-            Head { subject: "Grüße an alle".to_owned(), message_id: "x@y".to_owned() }
+            Head {
+                from: "Jürgen <j@y>".to_owned(),
+                subject: "Grüße an alle".to_owned(),
+                message_id: "x@y".to_owned()
+            }
         );
         assert_eq!(Head::of(b"A: b\r\n\r\nSubject: no"), Head::default());
         assert_eq!(Head::of(b""), Head::default());

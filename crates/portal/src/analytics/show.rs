@@ -12,8 +12,10 @@ use postroad_model::ServerId;
 use postroad_store::CredentialFilter;
 
 use super::analytics_query::{AnalyticsQuery, NONE, RECIPIENT_DOMAIN};
+use super::change;
 use super::chart::{PARTS, RateCharts, chart, rate_charts};
 use super::range::RANGES;
+use super::time_rows::{TimeRow, time_rows};
 use crate::answer::{Answer, page};
 use crate::chart::Part;
 use crate::layout::{Layout, Section};
@@ -31,6 +33,8 @@ struct Figure {
     label: &'static str,
     value: String,
     before: String,
+    /// Difference to the period before; `None` if there is nothing to compare with.
+    change: Option<String>,
 }
 
 struct Choice {
@@ -77,6 +81,7 @@ struct AnalyticsAnswer {
     figures: Vec<Figure>,
     chart: String,
     rate_charts: RateCharts,
+    times: Vec<TimeRow>,
     rows: Vec<TopRow>,
     /// Local times in the zone of the query.
     from: String,
@@ -186,11 +191,12 @@ async fn answer(
         return Err(Problem::Invalid(text.to_owned()));
     }
     let top = app.analytics_top(caller, &query.top()).await?;
-    let description = "Messages over time; the table below has the figures";
+    let description = "Messages over time; the table below it has the figures";
     Ok(AnalyticsAnswer {
         figures: figures(&this, &before),
         chart: chart(&series, query.granularity, &query.zone, description),
         rate_charts: rate_charts(&series, query.granularity, &query.zone),
+        times: time_rows(&series, query.granularity, &query.zone),
         rows: top.entries.iter().map(|entry| top_row(query, names, entry)).collect(),
         from: query.zone.local(series.from).replace('T', " "),
         to: query.zone.local(series.to).replace('T', " "),
@@ -246,17 +252,26 @@ fn chip(query: &AnalyticsQuery, names: &KeyNames, (dimension, text): &(Dimension
 
 fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
     let (now, then) = (&this.figures, &before.figures);
-    let counted =
-        |label, metric| Figure { label, value: count(now.count(metric)), before: count(then.count(metric)) };
+    let counted = |label, metric| {
+        let (now, then) = (now.count(metric), then.count(metric));
+        Figure {
+            label,
+            value: count(now),
+            before: count(then),
+            change: change::relative(Some(now as f64), Some(then as f64)),
+        }
+    };
     let rate = |label, of: fn(&Figures) -> Option<f64>| Figure {
         label,
         value: percent(of(now)),
         before: percent(of(then)),
+        change: change::points(of(now), of(then)),
     };
     let seconds = |label, of: fn(&Figures) -> Option<f64>| Figure {
         label,
         value: duration_text(of(now)),
         before: duration_text(of(then)),
+        change: change::relative(of(now), of(then)),
     };
     vec![
         counted("Accepted", Metric::Accepted),

@@ -11,11 +11,13 @@ use crate::layout::{Layout, Section};
 use crate::live_watch;
 use crate::query::query;
 use crate::redirect::see_other;
-use crate::shown::{When, bytes};
+use crate::shown::{When, beginning_on_page, bytes};
 use crate::snippets::first_command;
 use crate::visit::{Form, Visit};
 
 const PAGE_ROWS: usize = 100;
+/// Longest sender in a row; the message's page has more of it.
+const FROM_BYTES_MAX: usize = 300;
 
 pub(super) struct Row {
     pub(super) path: String,
@@ -36,6 +38,8 @@ pub(super) struct ListPage {
     pub(super) live: String,
     /// Sentence on where its messages come from and how long they stay.
     pub(super) about: &'static str,
+    /// Operation that deletes all messages.
+    pub(super) clear_operation: &'static str,
     /// Question to confirm before all messages are deleted.
     pub(super) question: &'static str,
     pub(super) rows: Vec<Row>,
@@ -53,7 +57,7 @@ pub(super) struct ListPage {
 pub(super) async fn show(visit: Visit) -> Answer {
     let q = visit.query.text("q").to_lowercase();
     let fits = |message: &CaughtMessage| {
-        [message.rcpt_to.as_str(), &message.mail_from, &message.subject]
+        [message.rcpt_to.as_str(), &message.from, &message.subject]
             .iter()
             .any(|text| text.to_lowercase().contains(&q))
     };
@@ -73,12 +77,13 @@ pub(super) async fn show(visit: Visit) -> Answer {
         live: "/inbox/live".to_owned(),
         about: "Mail that this installation sent and caught: it went through the whole pipeline, but never left this machine. It \
                 is kept in memory until the program ends.",
+        clear_operation: Operation::InstallationClearInbox.name(),
         question: "Delete all caught messages?",
         rows,
         q: visit.query.text("q").to_owned(),
         problem: None,
         next,
-        first_command: first_command(&visit.base_url, Some(DEV_DOMAIN)),
+        first_command: first_command(&visit.base_url, &visit.person.user.email, Some(DEV_DOMAIN)),
         live_server: None,
     })
 }
@@ -87,7 +92,7 @@ fn row(message: &CaughtMessage) -> Row {
     Row {
         path: format!("/inbox/{}", message.id),
         to: message.rcpt_to.to_string(),
-        from: message.mail_from.clone(),
+        from: beginning_on_page(&message.from, FROM_BYTES_MAX).to_owned(),
         subject: message.subject.clone(),
         size: bytes(message.raw.len() as u64),
         at: When(message.received_at),

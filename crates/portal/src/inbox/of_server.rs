@@ -48,12 +48,17 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
         base: format!("/servers/{server}/inbox"),
         live: format!("/servers/{server}/live"),
         about: "Mail that this development server accepted. It is held: nobody receives it unless you release it.",
+        clear_operation: Operation::MessagesCancelHold.name(),
         question: "Delete all messages of the inbox? They are cancelled for good, whatever the search shows.",
         rows,
         q: q.to_owned(),
         problem,
         next,
-        first_command: first_command(&visit.base_url, domain.as_ref().map(DomainName::as_str)),
+        first_command: first_command(
+            &visit.base_url,
+            &visit.person.user.email,
+            domain.as_ref().map(DomainName::as_str),
+        ),
         live_server: is_live.then_some(server),
     })
 }
@@ -79,7 +84,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         subject: record.send.subject.clone(),
         to: record.rcpt_to.clone(),
         from: record.send.mail_from.clone(),
-        from_label: "From",
+        return_path: None,
         size: record.send.size,
         at: record.send.created_at,
         inbox: format!("/servers/{server}/inbox"),

@@ -12,14 +12,17 @@ use super::inbox;
 use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
 use crate::message_content::MessageContent;
+use crate::messages::content::record;
 use crate::messages::{PreviewOptions, preview_of};
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::shown::{When, bytes};
+use crate::shown::{When, beginning_on_page, bytes};
 use crate::visit::Visit;
 
 /// Maximum number of links on the page.
 const LINKS_MAX: usize = 50;
+/// Longest header above the content; the tab with all headers has the whole.
+const HEADER_BYTES_MAX: usize = 2_000;
 
 const TABS: [(&str, &str); 4] =
     [("preview", "Preview"), ("text", "Text"), ("headers", "Headers"), ("source", "HTML source")];
@@ -28,9 +31,10 @@ const TABS: [(&str, &str); 4] =
 pub(super) struct Envelope {
     pub(super) subject: String,
     pub(super) to: String,
+    /// Address of the sender, for a message whose headers were removed.
     pub(super) from: String,
-    /// Label of `from`.
-    pub(super) from_label: &'static str,
+    /// Envelope sender, if it differs.
+    pub(super) return_path: Option<String>,
     pub(super) size: u64,
     pub(super) at: Timestamp,
     /// Path of the inbox.
@@ -46,6 +50,8 @@ pub(super) struct Envelope {
 struct MessagePage {
     layout: Layout,
     envelope: Envelope,
+    /// Names and values of the headers From, Cc and Reply-To that it has.
+    correspondents: Vec<(&'static str, String)>,
     size: String,
     at: When,
     extracted: Extracted,
@@ -62,15 +68,22 @@ pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
     let envelope = Envelope {
         subject: caught.subject.clone(),
         to: caught.rcpt_to.to_string(),
-        from: caught.mail_from.clone(),
-        from_label: "Return path",
+        from: caught.from.clone(),
+        return_path: Some(caught.mail_from.clone()),
         size: caught.raw.len() as u64,
         at: caught.received_at,
         inbox: "/inbox".to_owned(),
         files: format!("/inbox/{id}"),
-        timeline: None,
+        timeline: timeline_path(&visit, &caught).await,
     };
     message_page(&visit, layout, envelope, Some(view))
+}
+
+/// Page with the timeline of a caught message, if this person may see it and retention has kept it.
+async fn timeline_path(visit: &Visit, caught: &CaughtMessage) -> Option<String> {
+    let (server, id) = visit.app().message_of_return_path(&caught.mail_from)?;
+    record(visit, server.0, id.0).await.ok()?;
+    Some(format!("/servers/{server}/messages/{id}"))
 }
 
 /// The page of a message; `view` is `None` if retention has removed its content.
@@ -80,6 +93,7 @@ pub(super) fn message_page(
     envelope: Envelope,
     view: Option<MessageView>,
 ) -> Answer {
+    let correspondents = view.as_ref().map(correspondents).unwrap_or_default();
     let mut extracted = view.as_ref().map(extract).unwrap_or_default();
     extracted.links.truncate(LINKS_MAX);
     let default_tab =
@@ -91,11 +105,23 @@ pub(super) fn message_page(
         size: bytes(envelope.size),
         at: When(envelope.at),
         envelope,
+        correspondents,
         extracted,
         tab,
         content: view.map_or_else(MessageContent::gone, |view| MessageContent::read(view, tab)),
         preview: PreviewOptions::read(visit),
     })
+}
+
+fn correspondents(view: &MessageView) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    for name in ["From", "Cc", "Reply-To"] {
+        let header = view.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        if let Some(value) = header.and_then(|(_, values)| values.first()) {
+            found.push((name, beginning_on_page(value, HEADER_BYTES_MAX).to_owned()));
+        }
+    }
+    found
 }
 
 pub(super) async fn preview(Path(id): Path<u64>, visit: Visit) -> Answer {

@@ -46,6 +46,7 @@ pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential)
         api_key: api_key.as_deref().unwrap_or(PLACEHOLDER_KEY),
         api_secret: &api_secret,
         domain: &domain,
+        to: &visit.person.user.email,
         smtp: smtp.as_ref(),
     };
     page(&KeyPage {

@@ -1,6 +1,7 @@
 //! List of messages with search, filters and pages by keyset.
 
 use askama::Template;
+use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
 use postroad_model::{DomainName, MessageId, Status};
 use postroad_store::SearchItem;
@@ -10,8 +11,9 @@ use crate::answer::{Answer, page};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
-use crate::problem::sentences;
+use crate::problem::{Problem, sentences};
 use crate::query::query;
+use crate::redirect::see_other;
 use crate::shown::{StatusBadge, When, status_words};
 use crate::snippets;
 use crate::visit::Visit;
@@ -88,11 +90,23 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (_, layout) = visit.server_layout(server, "Messages", Section::Messages).await?;
     let (app, search) = (visit.app(), Search::of(&visit.query));
     let before = visit.query.number("before").map(MessageId);
+    if let Some(id) = search.id() {
+        let by_id = SearchRequest { q: Some(format!("id:{id}")), ..SearchRequest::default() };
+        let filter = by_id.filter().map_err(|problems| Problem::Invalid(sentences(&problems)))?;
+        if !app.search_messages(&caller, filter, None, 1).await?.items.is_empty() {
+            return Ok(see_other(&format!("/servers/{server}/messages/{id}")));
+        }
+    }
     let (mut rows, mut next, mut problem) = (Vec::new(), None, None);
     match search.request().filter() {
         Err(problems) => problem = Some(sentences(&problems)),
         Ok(filter) => {
             let found = app.search_messages(&caller, filter, before, PAGE_ROWS).await?;
+            if let ([item], None) = (found.items.as_slice(), before)
+                && search.is_name_of(item)
+            {
+                return Ok(see_other(&format!("/servers/{server}/messages/{}", item.id)));
+            }
             rows = found.items.into_iter().map(|item| row(item, search.tab)).collect();
             next = found.next.map(|next| search.page(&next.to_string()));
         }
@@ -106,7 +120,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     if rows.is_empty() && before.is_none() && !search.is_searching() && search.tab == Tab::All {
         let verified = find_verified_domain(&visit, &caller).await?;
         let domain = verified.as_ref().map(DomainName::as_str);
-        first_command = Some(snippets::first_command(&visit.base_url, domain));
+        first_command = Some(snippets::first_command(&visit.base_url, &visit.person.user.email, domain));
     }
     let (domains, _) = app.list_domains(&caller, None, DOMAINS_MAX).await?;
     let current = search.query();

@@ -12,7 +12,7 @@ use super::events::{EventRow, event_rows};
 use super::figures::{FiguresView, figures_view};
 use super::newest_rows::NewestRows;
 use super::preview_options::PreviewOptions;
-use super::timeline::{TimelineRow, rows};
+use super::timeline::{TimelineRow, rows, signing_keys};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::message_content::MessageContent;
@@ -66,6 +66,8 @@ struct MessagePage {
     events: NewestRows<EventRow>,
     figures: FiguresView,
     authentication: Vec<MethodRow>,
+    /// Whether it was signed already, by keys that are known.
+    is_signed: bool,
     content: MessageContent,
     preview: PreviewOptions,
 }
@@ -84,7 +86,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let (_, layout) = visit.server_layout(server, &timeline.message.send.subject, Section::Messages).await?;
     let wanted = visit.query.text("view");
     let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or("timeline");
-    let (mut events, mut authentication) = (NewestRows::default(), Vec::new());
+    let (mut events, mut authentication, mut is_signed) = (NewestRows::default(), Vec::new(), false);
     let mut content = MessageContent::default();
     let skipped = visit.query.number("skipped").and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
     let mut figures = FiguresView::default();
@@ -100,7 +102,9 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         _ => content = read(&visit, server, &timeline.message, tab).await?,
     }
     if tab == "headers" && timeline.message.bounce_for_id == 0 {
-        authentication = explain(&visit, server, &timeline.message.send.mail_from).await?;
+        let keys = signing_keys(&timeline.items);
+        authentication = explain(&visit, server, &timeline.message.send.mail_from, &keys).await?;
+        is_signed = !keys.is_empty();
     }
     let (message, send) = (&timeline.message, &timeline.message.send);
     page(&MessagePage {
@@ -115,7 +119,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         message_id: send.message_id.clone(),
         tag: send.tag.clone(),
         template: send.options.template.clone(),
-        size: bytes(visit.app().message_size(message)),
+        size: bytes(send.size),
         accepted_at: When(send.created_at),
         next_attempt_at: message.next_attempt_at.map(When),
         send_at: message.send_at.filter(|_| message.status == Status::Scheduled).map(When),
@@ -132,6 +136,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         events,
         figures,
         authentication,
+        is_signed,
         content,
         preview: PreviewOptions::read(&visit),
     })

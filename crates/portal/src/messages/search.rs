@@ -1,7 +1,8 @@
 //! The search of a message list: a tab, a query, and the filters of the form.
 
 use postroad_app::SearchRequest;
-use postroad_model::Status;
+use postroad_model::{MessageId, Status};
+use postroad_store::SearchItem;
 
 use crate::fields::Fields;
 use crate::query::query;
@@ -48,7 +49,7 @@ impl Search {
         let filter = |name| if tab == Tab::All { fields.text(name) } else { "" };
         Self {
             tab,
-            q: fields.text("q").to_owned(),
+            q: fields.text("q").trim().to_owned(),
             status: postroad_app::parse_status(filter("status")).map_or("", Status::as_str),
             domain: filter("domain").to_owned(),
         }
@@ -57,6 +58,23 @@ impl Search {
     /// Whether it searches for some of the tab's messages.
     pub(super) fn is_searching(&self) -> bool {
         !self.q.is_empty() || !self.status.is_empty() || !self.domain.is_empty()
+    }
+
+    /// The id, if the search is nothing but a number.
+    pub(super) fn id(&self) -> Option<MessageId> {
+        let is_number = self.is_query_only() && self.q.bytes().all(|byte| byte.is_ascii_digit());
+        self.q.parse().ok().filter(|_| is_number).map(MessageId)
+    }
+
+    /// Whether the search is nothing but the name of this message: its token, or its Message-ID in angle brackets.
+    pub(super) fn is_name_of(&self, item: &SearchItem) -> bool {
+        self.is_query_only()
+            && (self.q == item.token.0
+                || self.q.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) == Some(&item.message_id))
+    }
+
+    fn is_query_only(&self) -> bool {
+        self.tab == Tab::All && self.status.is_empty() && self.domain.is_empty()
     }
 
     /// Whether the list has check boxes, to release, send or cancel several messages.
@@ -148,6 +166,15 @@ mod tests {
         let held = of("tab=held&status=Sent&domain=example.com");
         assert_eq!((held.query().as_str(), held.request().statuses), ("?tab=held", vec![Status::Held]));
         assert_eq!(of("status=nonsense").query(), "");
+    }
+
+    #[test]
+    fn only_a_number_by_itself_is_an_id() {
+        let of = |text: &str| Search::of(&Fields::parse(text.as_bytes())).id();
+        assert_eq!(of("q=+123+"), Some(MessageId(123)));
+        for other in ["q=", "q=-1", "q=1+2", "q=1001a", "tab=held&q=123", "status=Sent&q=123"] {
+            assert_eq!(of(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -27,7 +27,13 @@ pub(crate) struct Why {
     pub(crate) class: String,
     /// Name of the rule that decided; unknown for refusals without a reply.
     pub(crate) rule: Option<&'static str>,
-    pub(crate) remedy: Option<&'static str>,
+    pub(crate) remedy: Option<Remedy>,
+}
+
+/// Advice, and the page of the server where it is followed: path and name.
+pub(crate) struct Remedy {
+    pub(crate) text: &'static str,
+    pub(crate) page: Option<(&'static str, &'static str)>,
 }
 
 /// Bytes of one SMTP conversation, escaped; stored conversations are rarely longer.
@@ -101,9 +107,14 @@ fn facts(data: &Value) -> Vec<(&'static str, String)> {
         ("Address", "remote_ip"),
         ("From address", "source_ip"),
         ("TLS", "tls"),
+        ("TLS policy", "tls_policy"),
         ("User agent", "user_agent"),
     ] {
         facts.extend(text(name).map(|value| (label, value)));
+    }
+    let keys = keys_of(data);
+    if !keys.is_empty() {
+        facts.push(("Signed with", shortened(keys.join(", "))));
     }
     if let Some(seconds) = data["time"].as_f64() {
         facts.push(("Took", crate::shown::duration((seconds * 1e6) as i64)));
@@ -112,6 +123,16 @@ fn facts(data: &Value) -> Vec<(&'static str, String)> {
         facts.push(("Note", "an earlier attempt may have arrived: its reply was lost".to_owned()));
     }
     facts
+}
+
+/// DNS names of the DKIM keys that signed the newest attempt; empty if there was none with a signature.
+pub(super) fn signing_keys(items: &[TimelineItem]) -> Vec<String> {
+    let keys = items.iter().rev().map(|item| keys_of(&item.data)).find(|keys| !keys.is_empty());
+    keys.unwrap_or_default().into_iter().map(str::to_owned).collect()
+}
+
+fn keys_of(data: &Value) -> Vec<&str> {
+    data["dkim"].as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str).collect()
 }
 
 fn times(data: &Value) -> Vec<(&'static str, When)> {
@@ -138,14 +159,20 @@ fn conversation(value: &Value) -> Vec<String> {
 
 fn why(class: &str, reply: Option<&str>) -> Why {
     let rule = reply.and_then(|reply| refusal_rule(reply, class));
-    Why { class: class.to_owned(), rule, remedy: remedy(class) }
+    let page = match class {
+        "bad_mailbox" => Some(("suppressions", "Suppressions")),
+        "auth_failure" => Some(("domains", "Domains")),
+        _ => None,
+    };
+    let remedy = remedy(class).map(|text| Remedy { text, page });
+    Why { class: class.to_owned(), rule, remedy }
 }
 
-/// Advice for senders about a class of refusals.
+/// Advice for senders about a class of refusals; the name of the page follows it.
 fn remedy(class: &str) -> Option<&'static str> {
     Some(match class {
         "bad_mailbox" => {
-            "The mailbox does not exist. Correct the address with the person. Suppressions lists addresses that get no more mail until then."
+            "The mailbox does not exist. Correct the address with the person. Addresses that get no more mail until then are listed in"
         }
         "bad_domain" => "The domain does not exist or takes no mail. Check the address for a typing mistake.",
         "full" => "The mailbox has no space left. It is retried automatically; only its owner can make room.",
@@ -157,9 +184,7 @@ fn remedy(class: &str) -> Option<&'static str> {
             "The receiver distrusts the sending address or domain. Send less for a while, and only to people who expect it."
         }
         "policy" => "A rule of the receiver refuses it; the reply names it.",
-        "auth_failure" => {
-            "SPF, DKIM or DMARC failed. Open Domains and mend the records that are not verified."
-        }
+        "auth_failure" => "SPF, DKIM or DMARC failed. Mend the records that are not verified, in",
         "rate_limited" => {
             "The receiver asks to send slower. Postroad has slowed down and retries automatically."
         }

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::http::StatusCode;
+use postroad_app::users::{grantable_roles, may_change_user};
 use postroad_model::{EmailAddress, InvitationId, UserId, UserRole};
 use postroad_store::{Invitation, InvitationFilter, User, UserFilter};
 
@@ -24,6 +25,8 @@ struct Row {
     is_operator: bool,
     has_totp: bool,
     is_self: bool,
+    /// Whether the viewer has at least the person's rights.
+    is_changeable: bool,
     last_sign_in_at: Option<When>,
 }
 
@@ -66,6 +69,8 @@ struct ListPage {
     invitations: Option<Vec<Invited>>,
     next_invitations: Option<String>,
     roles: [UserRole; 4],
+    /// Roles that the viewer can give.
+    grantable: Vec<UserRole>,
     outcome: Outcome,
 }
 
@@ -125,8 +130,7 @@ pub(super) async fn list(
         _ => None,
     };
     let invitations = found.map(|(found, _)| found.into_iter().map(invited).collect());
-    let own = visit.person.user.id;
-    let rows = people.into_iter().map(|user| row(user, own)).collect();
+    let rows = people.into_iter().map(|user| row(visit, user)).collect();
     let roles = UserRole::ALL;
     page_with(
         status,
@@ -140,6 +144,7 @@ pub(super) async fn list(
             invitations,
             next_invitations,
             roles,
+            grantable: grantable_roles(&visit.by.actor),
             outcome,
         },
     )
@@ -155,13 +160,14 @@ fn invited(one: Invitation) -> Invited {
     }
 }
 
-fn row(user: User, own: UserId) -> Row {
+fn row(visit: &Visit, user: User) -> Row {
     Row {
         id: user.id.0,
         role: user.role,
         is_operator: user.operator,
         has_totp: user.totp_seed.is_some(),
-        is_self: user.id == own,
+        is_self: user.id == visit.person.user.id,
+        is_changeable: may_change_user(&visit.by.actor, &user),
         last_sign_in_at: user.last_sign_in_at.map(When),
         name: user.name,
         email: user.email,

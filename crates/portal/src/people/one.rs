@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use postroad_app::users::UserChangeRequest;
+use postroad_app::users::{UserChangeRequest, may_change_user};
 use postroad_model::{UserId, UserSessionId};
 use postroad_store::{User, UserFilter, UserSession};
 
@@ -45,6 +45,8 @@ struct PersonPage {
     list: String,
     version: i64,
     is_self: bool,
+    /// Whether the viewer has at least the person's rights.
+    is_changeable: bool,
     is_operator: bool,
     has_app: bool,
     last_sign_in_at: Option<When>,
@@ -76,6 +78,7 @@ async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
             role: user.role.to_string(),
             version: user.version,
             is_self: user.id == visit.person.user.id,
+            is_changeable: may_change_user(&visit.by.actor, &user),
             is_operator: user.operator,
             has_app: user.totp_seed.is_some(),
             last_sign_in_at: user.last_sign_in_at.map(When),

@@ -1,5 +1,8 @@
 //! Analytics by filters, days and time zone.
 
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
 use serde_json::json;
 
 use crate::site::{Site, pictures, server_of};
@@ -58,6 +61,42 @@ async fn figures_are_filtered_by_what_a_person_clicks() {
     let csv = get_csv(&site, &page, &cookie, "by=tag&also=recipient_provider&tag=reset").await;
     assert!(csv.starts_with("at,tag,recipient_provider,accepted"), "{csv}");
     assert!(csv.contains("\"reset\"") && !csv.contains("receipt"), "{csv}");
+}
+
+#[tokio::test]
+async fn figures_are_listed_by_time_and_compared_with_the_period_before() {
+    let site = Site::start();
+    for _ in 0..3 {
+        let id = site.send(json!({})).await;
+        site.until(id, "Sent").await;
+    }
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/analytics?range=week"))).await;
+    browser.click("#times summary").await;
+    let row = browser.text("#times tbody tr").await;
+    assert!(row.contains(&today(0)) && row.contains('3'), "{row}");
+    assert_eq!(browser.count("#times tbody tr").await, 1, "days without mail are left out");
+    browser.screenshot(&pictures().join("analytics-times.png")).await;
+    // Every bar can be pointed at, also one without mail.
+    let titles = "return [...document.querySelectorAll('svg.chart:not(.rate) g')].map(bar =>
+        [bar.querySelector('title').textContent, bar.querySelector('.slot').getBoundingClientRect().height])";
+    let titles = browser.run(titles).await;
+    let titles = titles.as_array().unwrap();
+    assert!(titles.len() >= 7, "{titles:?}");
+    assert!(titles.iter().all(|bar| bar[1].as_f64().unwrap() > 50.0), "{titles:?}");
+    assert!(titles[0][0].as_str().unwrap().contains(": 0 delivered"), "{titles:?}");
+    // Tomorrow there is less than today.
+    let day = today(1);
+    browser.open(&site.path(&format!("/servers/{server}/analytics?since={day}&until={day}"))).await;
+    browser.until_text("before: 3 (−100 %)").await;
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+/// A day in UTC, so many days from now.
+fn today(days: u64) -> String {
+    let at = SystemClock.now().plus(Duration::from_hours(24 * days));
+    at.to_rfc3339().chars().take("2026-01-31".len()).collect()
 }
 
 #[tokio::test]

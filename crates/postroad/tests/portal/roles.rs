@@ -1,13 +1,13 @@
 //! Pages and actions of each role: the pages use the permission table and add no rules.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use postroad_testkit::Reply;
 use postroad_testkit::http::Method;
 use serde_json::{Value, json};
 
 use crate::routes::{For, Kind, Person, ROUTES};
-use crate::site::{Site, form_token};
+use crate::site::{DevelopmentServer, Site, form_token};
 
 #[tokio::test]
 async fn each_person_reads_and_does_what_the_role_allows_on_sqlite() {
@@ -43,6 +43,7 @@ async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
         let token = form_token(&start);
         let sees_operator = start.text().contains("\"/operator\"") && start.text().contains("\"/inbox\"");
         assert_eq!(sees_operator, person == Person::Operator, "the menu of {person:?}");
+        let mut followed = BTreeSet::new();
         for (kind, route, fields, whose) in ROUTES {
             let For::AtLeast(least) = whose else { continue };
             let (path, fields) = (filled(&names, route), filled(&names, fields));
@@ -56,26 +57,54 @@ async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
             } else {
                 let good = if *route == "/" { 303 } else { 200 };
                 assert_eq!(reply.status, good, "{what}: {}", reply.text());
-                for action in forms(&reply.text()) {
-                    assert!(least_for(&action).is_none_or(|least| person >= least), "{what} shows {action}");
+                for (action, act) in forms(&reply.text()) {
+                    let least = least_for(&action, act.as_deref());
+                    assert!(least.is_none_or(|least| person >= least), "{what} shows {action} {act:?}");
+                }
+                for link in links(&reply.text(), &path) {
+                    if followed.insert(link.clone()) {
+                        let found = site.get(&link, &cookie).await.status;
+                        assert!(found != 403 && found < 500, "{what} has a link to {link}: {found}");
+                    }
                 }
             }
         }
+        assert!(followed.len() > 40, "{person:?} found {followed:?}");
         assert_eq!(site.get("/servers", &cookie).await.status, 303, "{person:?} is signed out");
     }
 }
 
-/// The paths of forms with a button.
-fn forms(page: &str) -> Vec<String> {
+/// The paths of forms with a button; once for each button that names an act.
+fn forms(page: &str) -> Vec<(String, Option<String>)> {
     let forms = page.split("<form ").skip(1).map(|rest| rest.split("</form>").next().unwrap());
-    let with_button = forms.filter(|form| form.contains("method=\"post\"") && form.contains("<button"));
-    let action =
-        |form: &str| Some(form.split('>').next()?.split("action=\"").nth(1)?.split('"').next()?.to_owned());
-    with_button.filter_map(action).collect()
+    let mut found = Vec::new();
+    for form in forms.filter(|form| form.contains("method=\"post\"")) {
+        let action = form.split('>').next().and_then(|tag| tag.split("action=\"").nth(1));
+        let Some(action) = action.and_then(|rest| rest.split('"').next()) else { continue };
+        for button in form.split("<button").skip(1) {
+            let act = button.split('>').next().and_then(|tag| tag.split("name=\"act\" value=\"").nth(1));
+            let act = act.and_then(|rest| rest.split('"').next()).map(str::to_owned);
+            found.push((action.to_owned(), act));
+        }
+    }
+    found
+}
+
+/// Targets of the links on a page.
+fn links(page: &str, path: &str) -> Vec<String> {
+    let found = page.split(" href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let found = found.map(|target| target.replace("&#38;", "&").replace("&amp;", "&"));
+    let within = found.filter_map(|target| match target.as_bytes() {
+        [b'/', b'/', ..] => None,
+        [b'/', ..] => Some(target),
+        [b'?', ..] => Some(format!("{path}{target}")),
+        _ => None,
+    });
+    within.collect()
 }
 
 /// The lowest role that may send a form; `None` if everybody may.
-fn least_for(action: &str) -> Option<Person> {
+fn least_for(action: &str, act: Option<&str>) -> Option<Person> {
     let fits = |route: &str| {
         let route = route.replace("example.org", "{name}");
         let (parts, wanted): (Vec<&str>, Vec<&str>) =
@@ -84,8 +113,10 @@ fn least_for(action: &str) -> Option<Person> {
         parts.len() == wanted.len() && parts.iter().zip(&wanted).all(is_same)
     };
     let rows = ROUTES.iter().filter(|(kind, route, _, _)| *kind == Kind::Form && fits(route));
-    // Literal routes before those with names.
-    let row = rows.min_by_key(|(_, route, _, _)| route.matches('{').count());
+    let has_act =
+        |fields: &str| act.is_some_and(|act| fields.split('&').any(|one| one == format!("act={act}")));
+    // Literal routes before those with names, and among those the act of the button.
+    let row = rows.min_by_key(|(_, route, fields, _)| (route.matches('{').count(), !has_act(fields)));
     let (_, _, _, whose) = row.unwrap_or_else(|| panic!("no route for {action}"));
     match whose {
         For::Anybody => None,
@@ -154,6 +185,8 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
     let spare = by_account("servers/create", json!({ "name": "spare" })).await["id"].clone();
     let wanted = json!({ "server": server.parse::<i64>().unwrap(), "name": "other", "scope": "send" });
     let other_key = by_account("credentials/create", wanted).await["id"].clone();
+    let development = DevelopmentServer::create(site).await;
+    let held = development.send(site, json!({})).await;
     let (person, _) = join(site, "target", "read-only").await;
     let (colleague, _) = join(site, "colleague", "read-only").await;
     let token = form_token(&site.get("/servers", operator).await);
@@ -167,6 +200,8 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
         ("server", server),
         ("account", account.to_string()),
         ("message", message.to_string()),
+        ("development", development.id.to_string()),
+        ("held", held.to_string()),
         ("number", "1".to_owned()),
         ("caught", "1".to_owned()),
         ("job", job),
@@ -212,6 +247,35 @@ pub(crate) async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
     let people = people["items"].as_array().unwrap();
     let id = people.iter().find(|user| user["email"] == email.as_str()).unwrap()["id"].as_i64().unwrap();
     (id, cookie)
+}
+
+#[tokio::test]
+async fn admins_have_no_buttons_for_people_with_more_rights() {
+    let site = Site::start();
+    let (owner, owners_cookie) = join(&site, "owner", "owner").await;
+    let (member, _) = join(&site, "member", "member").await;
+    let (_, admin) = join(&site, "admin", "admin").await;
+    let buttons = async |path: &str, cookie: &str, person: i64| {
+        let page = site.get(path, cookie).await.text();
+        let of_person =
+            |action: &str| format!("{action}/").starts_with(&format!("/account/people/{person}/"));
+        forms(&page).into_iter().filter(|(action, _)| of_person(action)).count()
+    };
+    for (cookie, person, expected) in [
+        (&admin, owner, 0),
+        (&admin, member, 3),
+        (&owners_cookie, member, 3),
+        (&site.cookie().await, owner, 3),
+    ] {
+        assert_eq!(buttons("/account/people", cookie, person).await, expected, "{person}");
+        let on_page = buttons(&format!("/account/people/{person}"), cookie, person).await;
+        assert_eq!(on_page > 0, expected > 0, "{person}: {on_page}");
+    }
+    // Nor the role of an owner to give away.
+    let invite = async |cookie: &str| site.get("/account/people", cookie).await.text();
+    let invite = (invite(&admin).await, invite(&owners_cookie).await);
+    let offers_owner = |page: &str| page.split("Invite somebody").nth(1).unwrap().contains("<option>owner");
+    assert_eq!((offers_owner(&invite.0), offers_owner(&invite.1)), (false, true));
 }
 
 #[tokio::test]

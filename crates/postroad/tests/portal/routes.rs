@@ -58,7 +58,9 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/servers/{server}/first_message", "from=a@x.test&to=b@x.test", AtLeast(Member)),
     (Stream, "/servers/{server}/live", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/messages", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages", "q=order", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/messages", "tab=held", AtLeast(ReadOnly)),
+    (Page, "/servers/{development}/messages", "tab=held", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/messages", "tab=scheduled", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/messages/export", "", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/messages/searches", "q=a", AtLeast(ReadOnly)),
@@ -264,6 +266,8 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/inbox/clear", "", AtLeast(Operator)),
     (Page, "/servers/{server}/inbox", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/inbox/{message}", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{development}/inbox", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{development}/inbox/{held}", "", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/inbox/clear", "", AtLeast(Member)),
     // The session ends with it.
     (Form, "/sign_out", "", AtLeast(ReadOnly)),

@@ -123,6 +123,17 @@ async fn use_authenticator_app(site: &Site, browser: &Browser) {
     browser.until_text("Keep these recovery codes").await;
 }
 
+/// Texts of pictures that are not within them.
+const CUT_TEXTS: &str = "return [...document.querySelectorAll('svg')].flatMap(svg => {
+    const whole = svg.viewBox.baseVal;
+    const isCut = text => {
+        const box = text.getBBox();
+        return box.width > 0 && (box.x < whole.x || box.x + box.width > whole.x + whole.width
+            || box.y < whole.y || box.y + box.height > whole.y + whole.height);
+    };
+    return [...svg.querySelectorAll('text')].filter(isCut).map(text => text.textContent);
+})";
+
 /// Looks at pages in light, in dark and on a phone, and collects what is wrong with them.
 struct Tour {
     browser: Browser,
@@ -164,6 +175,10 @@ impl Tour {
                 "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
             if browser.run(is_wide).await != false {
                 self.faults.push(format!("{name} {way} has to be scrolled sideways"));
+            }
+            let cut = browser.run(CUT_TEXTS).await;
+            if cut != json!([]) {
+                self.faults.push(format!("{name} {way} has texts beyond the edge of their picture: {cut}"));
             }
         }
         browser.set_dark(false).await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use postroad_model::{Status, Timestamp};
+use postroad_model::{MessageId, MessageToken, Status, Timestamp};
 
 use super::messages::SearchRow;
 use crate::Result;
@@ -34,7 +34,7 @@ pub enum Matcher {
     ToAny(Vec<Needle>),
     From(Needle),
     Subject(Needle),
-    /// In the recipient, the sender or the subject.
+    /// In the recipient, the sender or the subject; or the whole token, or the Message-ID in angle brackets.
     Anywhere(Needle),
     Tag(String),
     /// The sender's domain, as in analytics.
@@ -45,6 +45,7 @@ pub enum Matcher {
         value: String,
     },
     HasAttachment,
+    Id(MessageId),
     /// The Message-ID header without its angle brackets.
     MessageId(String),
     Token(String),
@@ -69,6 +70,21 @@ impl Needle {
 
     pub(super) fn lower(&self) -> &str {
         &self.lower
+    }
+
+    /// The text, if it can be a token. Plain words of that length are none: they have no digits and no capitals.
+    pub(super) fn token(&self) -> Option<&str> {
+        let text = self.original.as_str();
+        let is_token = text.len() == MessageToken::LENGTH
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && text.bytes().any(|byte| !byte.is_ascii_lowercase());
+        is_token.then_some(text)
+    }
+
+    /// The Message-ID without its angle brackets, if the text is one with them.
+    pub(super) fn message_id(&self) -> Option<&str> {
+        let bare = self.original.strip_prefix('<')?.strip_suffix('>')?;
+        bare.contains('@').then_some(bare)
     }
 
     fn is_in(&self, text: &str) -> bool {
@@ -110,7 +126,11 @@ impl Matcher {
             Self::From(needle) => needle.is_in(&row.mail_from),
             Self::Subject(needle) => needle.is_in(&row.subject),
             Self::Anywhere(needle) => {
-                needle.is_in(&row.subject) || needle.is_in(&row.rcpt_to) || needle.is_in(&row.mail_from)
+                needle.is_in(&row.subject)
+                    || needle.is_in(&row.rcpt_to)
+                    || needle.is_in(&row.mail_from)
+                    || needle.token() == Some(&row.token)
+                    || needle.message_id() == Some(&row.message_id)
             }
             Self::Tag(tag) => row.tag.as_ref() == Some(tag),
             Self::Domain(domain) => row.from_domain.eq_ignore_ascii_case(domain),
@@ -120,6 +140,7 @@ impl Matcher {
                 metadata.get(key) == Some(value)
             }
             Self::HasAttachment => row.options()?.attachment,
+            Self::Id(id) => row.id == id.0,
             Self::MessageId(id) => row.message_id == *id,
             Self::Token(token) => row.token == *token,
         })

@@ -47,12 +47,16 @@ impl Plan {
             tokens += choices.iter().map(Vec::len).sum::<usize>();
             tokens <= TOKENS_MAX
         });
-        Self {
-            clauses,
-            listed: filter.statuses.as_deref().and_then(ListedStatuses::of),
-            first_id: filter.since.map_or(0, |since| idgen::first_id_at(since.minus(ID_SLACK))),
-            end_id: filter.until.map_or(i64::MAX, |until| idgen::first_id_at(until.plus(ID_SLACK))),
+        let mut first_id = filter.since.map_or(0, |since| idgen::first_id_at(since.minus(ID_SLACK)));
+        let mut end_id = filter.until.map_or(i64::MAX, |until| idgen::first_id_at(until.plus(ID_SLACK)));
+        for term in filter.terms.iter().filter(|term| !term.is_negated) {
+            if let Matcher::Id(id) = term.matcher {
+                first_id = first_id.max(id.0);
+                end_id = end_id.min(id.0.saturating_add(1));
+            }
         }
+        let listed = filter.statuses.as_deref().and_then(ListedStatuses::of);
+        Self { clauses, listed, first_id, end_id }
     }
 
     pub(super) fn has_tokens(&self) -> bool {
@@ -97,12 +101,16 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
         Matcher::Anywhere(needle) => [TokenKind::Subject, TokenKind::To, TokenKind::From]
             .into_iter()
             .filter_map(|kind| spread(kind, needle))
+            .chain(needle.token().map(|token| vec![tokens::of_value(TokenKind::Token, token)]))
+            .chain(needle.message_id().map(|id| vec![tokens::of_value(TokenKind::MessageId, id)]))
             .collect(),
         Matcher::Tag(tag) => value(TokenKind::Tag, tag),
         Matcher::Domain(domain) => value(TokenKind::Domain, &domain.to_ascii_lowercase()),
         Matcher::Template(template) => value(TokenKind::Template, template),
         Matcher::Metadata { key, value } => vec![vec![tokens::of_metadata(key, value)]],
         Matcher::HasAttachment => vec![vec![tokens::of_attachment()]],
+        // The range of ids finds it.
+        Matcher::Id(_) => Vec::new(),
         Matcher::MessageId(id) => value(TokenKind::MessageId, id),
         Matcher::Token(token) => value(TokenKind::Token, token),
     }

@@ -47,6 +47,8 @@ const TAGS: [&str; 3] = ["news", "news ", "receipts"];
 #[derive(Debug, Clone)]
 struct Known {
     id: MessageId,
+    token: String,
+    message_id: String,
     rcpt_to: String,
     mail_from: String,
     from_domain: String,
@@ -82,10 +84,13 @@ async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
     let order = random.random_range(0..5).to_string();
     send.info.metadata.insert("order".into(), order.clone());
     let info = send.info.clone();
+    let names: Vec<String> = send.recipients.iter().map(|recipient| recipient.token.0.clone()).collect();
     let ids = fixture.accept(send).await;
     fixture.clock.advance(Duration::from_secs(random.random_range(0..3)));
-    let known = |(id, rcpt_to): (MessageId, String)| Known {
+    let known = |((id, token), rcpt_to): ((MessageId, String), String)| Known {
         id,
+        token,
+        message_id: info.message_id.clone(),
         rcpt_to,
         mail_from: info.mail_from.clone(),
         from_domain: info.from_domain.clone(),
@@ -97,7 +102,7 @@ async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
         status: if held { Status::Held } else { Status::Pending },
         at: info.created_at,
     };
-    ids.into_iter().zip(to).map(known).collect()
+    ids.into_iter().zip(names).zip(to).map(known).collect()
 }
 
 type Test = Box<dyn Fn(&Known) -> bool>;
@@ -251,10 +256,36 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
             let found = search_all(&fixture, &filter, limit, Duration::from_mins(1)).await;
             assert_eq!(found, expected, "{filter:?}");
         }
+        for _ in 0..5 {
+            finds_by_names(&fixture, &newest_first, pick(&mut random, &known)).await;
+        }
     }
     let everything = Arc::new(SearchFilter::default());
     let page = fixture.store.search(fixture.other_server, &everything, None, 10, Duration::from_mins(1));
     assert!(page.await.expect("the store works").items.is_empty());
+}
+
+/// A message is found by its id and token, and with others of its send by its Message-ID.
+async fn finds_by_names(fixture: &Fixture, newest_first: &[Known], one: &Known) {
+    let of_send = newest_first.iter().filter(|known| known.message_id == one.message_id);
+    let of_send: Vec<MessageId> = of_send.map(|known| known.id).collect();
+    let anywhere = |text: &str| Matcher::Anywhere(Needle::new(text));
+    for (matcher, expected) in [
+        (Matcher::Id(one.id), vec![one.id]),
+        (Matcher::Id(MessageId(i64::MAX)), vec![]),
+        (Matcher::Token(one.token.clone()), vec![one.id]),
+        (anywhere(&one.token), vec![one.id]),
+        (Matcher::MessageId(one.message_id.clone()), of_send.clone()),
+        (anywhere(&format!("<{}>", one.message_id)), of_send),
+        (anywhere(&one.token[1..]), vec![]),
+    ] {
+        let filter = SearchFilter {
+            terms: vec![FilterTerm { matcher, is_negated: false }],
+            ..SearchFilter::default()
+        };
+        let found = search_all(fixture, &Arc::new(filter.clone()), 7, Duration::from_mins(1)).await;
+        assert_eq!(found, expected, "{filter:?}");
+    }
 }
 
 fn tagged(tag: &str) -> Arc<SearchFilter> {

@@ -74,6 +74,7 @@ mod tests {
                 id,
                 mail_from: String::new(),
                 rcpt_to: EmailAddress::parse(rcpt_to).unwrap(),
+                from: String::new(),
                 subject: String::new(),
                 message_id: message_id.to_owned(),
                 helo: String::new(),
