@@ -43,6 +43,7 @@ mod queue;
 mod rate_chart;
 mod redirect;
 mod refilled;
+mod refused;
 mod reports;
 mod routes;
 mod sentence;

@@ -1,8 +1,9 @@
 //! A request of a signed-in person. Handlers take it as an argument, so that none can forget the sign-in check; those
 //! that change something take a `Form`, whose token is checked first.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::HOST;
 use axum::http::request::Parts;
@@ -46,6 +47,10 @@ pub(crate) struct Form {
     pub(crate) fields: Fields,
 }
 
+/// The bytes of the form that a handler has read; `refused` puts them back into the page if the form is refused.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SentForm(pub(crate) Arc<OnceLock<Bytes>>);
+
 impl FromRequestParts<Arc<PortalState>> for Visit {
     type Rejection = Problem;
 
@@ -80,7 +85,11 @@ impl FromRequest<Arc<PortalState>> for Form {
     async fn from_request(request: Request, state: &Arc<PortalState>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, state).await?;
-        let fields = Fields::of_body(body).await?;
+        let bytes = Fields::read(body).await?;
+        let fields = Fields::parse(&bytes);
+        if let Some(SentForm(sent)) = parts.extensions.get() {
+            sent.get_or_init(|| bytes);
+        }
         check_token(&visit.session, fields.text(csrf::FIELD))?;
         Ok(Self { visit, fields })
     }

@@ -47,8 +47,6 @@ struct ListPage {
     revoked: String,
     /// Error of the form for a new key.
     problem: Option<String>,
-    /// Error of the form that changes a key.
-    edit_problem: Option<String>,
     /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
     /// Whether the server has no key yet.
@@ -60,21 +58,6 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 }
 
 pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
-    render_list(visit, server, status, problem, None).await
-}
-
-/// The list after a refused change of a key, with the reason.
-pub(super) async fn list_after_edit(visit: &Visit, server: i64, problem: String) -> Answer {
-    render_list(visit, server, StatusCode::UNPROCESSABLE_ENTITY, None, Some(problem)).await
-}
-
-async fn render_list(
-    visit: &Visit,
-    server: i64,
-    status: StatusCode,
-    problem: Option<String>,
-    edit_problem: Option<String>,
-) -> Answer {
     let (_, layout) = visit.server_layout(server, "Keys", Section::Keys).await?;
     let revoked = visit.query.text("revoked").to_owned();
     let filter = CredentialFilter {
@@ -90,10 +73,7 @@ async fn render_list(
     let rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
     let once = new_once();
     let is_first = rows.is_empty() && revoked.is_empty();
-    page_with(
-        status,
-        &ListPage { layout, server, rows, next, revoked, problem, edit_problem, once, is_first },
-    )
+    page_with(status, &ListPage { layout, server, rows, next, revoked, problem, once, is_first })
 }
 
 /// The day of the moment before `end`, such as `2027-01-31`: a key that ends at midnight works until the day before.

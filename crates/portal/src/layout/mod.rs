@@ -66,6 +66,19 @@ const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/oper
 /// Inbox with mail that is caught instead of sent: of `postroad dev`, for the operator, or of a development server.
 const OF_INBOX: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
 
+/// Page of the menu that a path belongs to.
+pub(crate) fn section_of(path: &str) -> Section {
+    let of_server = path.strip_prefix("/servers/").and_then(|rest| rest.split_once('/'));
+    let (pages, folder) = match of_server {
+        Some((_, rest)) => (OF_SERVER, format!("/{}", rest.split('/').next().unwrap_or_default())),
+        None if path.starts_with("/servers/") => (OF_SERVER, String::new()),
+        None if path.starts_with("/operator") => return Section::Operator,
+        None => (OF_ACCOUNT, path.split('/').take(3).collect::<Vec<_>>().join("/")),
+    };
+    let found = pages.iter().find(|(_, known, ..)| *known == folder);
+    found.map_or(Section::Servers, |(section, ..)| *section)
+}
+
 /// A link of the menu.
 pub(crate) struct MenuLink {
     pub(crate) path: String,

@@ -1,11 +1,10 @@
 //! List of pools with their addresses.
 
 use askama::Template;
-use axum::http::StatusCode;
 use postroad_app::ip_pools::{AddressView, PoolFilter, PoolView, WarmUpState};
 use postroad_model::{AccountId, PoolId};
 
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::query::query;
 use crate::shown::count;
@@ -54,14 +53,9 @@ struct ListPage {
     shared: String,
     /// Id of an account, or empty.
     account: String,
-    problem: Option<String>,
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    list(&visit, StatusCode::OK, None).await
-}
-
-pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
     let layout = visit.layout("IP pools", Section::Pools).await?;
     let after = visit.query.number("after").map(PoolId);
     let text = |name: &str| visit.query.text(name).to_owned();
@@ -76,8 +70,8 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
         let after = last.pool.id.to_string();
         query(&[("q", &q), ("shared", &shared), ("account", &account), ("after", &after)])
     });
-    let pools = found.iter().map(|view| pool_row(visit, view)).collect();
-    page_with(status, &ListPage { layout, pools, next, q, shared, account, problem })
+    let pools = found.iter().map(|view| pool_row(&visit, view)).collect();
+    page(&ListPage { layout, pools, next, q, shared, account })
 }
 
 fn pool_row(visit: &Visit, view: &PoolView) -> PoolRow {

@@ -21,6 +21,7 @@ mod managing;
 mod messages;
 mod operating;
 mod pages;
+mod refused;
 mod repeats;
 mod roles;
 mod routes;
