@@ -61,7 +61,7 @@ impl Filters {
         if !subject_id.is_empty() && subject_id.parse::<i64>().is_err() {
             return Err(Problem::Invalid(format!("“{subject_id}” should be the id of a thing, a number.")));
         }
-        let days = DayRange::read(fields)?;
+        let days = DayRange::read(fields);
         Ok(Self {
             operation: text("operation"),
             actor: text("actor"),
@@ -77,7 +77,7 @@ impl Filters {
 
     /// Whether the section *Thing and days* has a value, so it is shown open.
     pub(super) fn has_rare_filters(&self) -> bool {
-        !self.subject.is_empty() || !self.subject_id.is_empty() || self.days.is_set()
+        !self.subject.is_empty() || !self.subject_id.is_empty() || self.days.is_open()
     }
 
     pub(super) fn selection(&self) -> AuditFilter {

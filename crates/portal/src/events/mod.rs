@@ -16,7 +16,6 @@ use crate::fields::Fields;
 use crate::layout::{Layout, Section};
 use crate::page_routes::get;
 use crate::path::Path;
-use crate::problem::Problem;
 use crate::query::query;
 use crate::shown::When;
 use crate::state::PortalState;
@@ -32,11 +31,11 @@ struct Filters {
 }
 
 impl Filters {
-    fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(Self {
+    fn read(fields: &Fields) -> Self {
+        Self {
             kinds: fields.all("kind").filter_map(EventKind::parse).collect(),
-            days: DayRange::read(fields)?,
-        })
+            days: DayRange::read(fields),
+        }
     }
 
     fn is_set(&self) -> bool {
@@ -45,7 +44,7 @@ impl Filters {
 
     /// Whether the section *Days, and several kinds* has a value, so it is shown open.
     fn has_rare_filters(&self) -> bool {
-        self.kinds.len() > 1 || self.days.is_set()
+        self.kinds.len() > 1 || self.days.is_open()
     }
 
     fn selection(&self) -> EventSelection {
@@ -98,7 +97,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
 async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::EventsList).await?;
     let (_, layout) = visit.server_layout(server, "Events", Section::Events).await?;
-    let filters = Filters::read(&visit.query)?;
+    let filters = Filters::read(&visit.query);
     let before = visit.query.number("before").map(EventId);
     let found = visit.app().list_recent_events(&caller, filters.selection(), before, PAGE_ROWS).await?;
     let kinds = EventKind::ALL

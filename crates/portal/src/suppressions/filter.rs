@@ -5,7 +5,6 @@ use postroad_store::{SuppressionCursor, SuppressionFilter};
 
 use crate::days::DayRange;
 use crate::fields::Fields;
-use crate::problem::Problem;
 use crate::query::query;
 
 /// The filters of a query.
@@ -16,9 +15,9 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+    pub(super) fn read(fields: &Fields) -> Self {
         let reason = SuppressionReason::parse(fields.text("reason"));
-        Ok(Self { reason, days: DayRange::read(fields)? })
+        Self { reason, days: DayRange::read(fields) }
     }
 
     pub(super) fn is_set(&self) -> bool {

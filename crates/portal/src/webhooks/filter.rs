@@ -4,7 +4,6 @@ use postroad_store::WebhookAttemptFilter;
 
 use crate::days::DayRange;
 use crate::fields::Fields;
-use crate::problem::Problem;
 use crate::query::query;
 
 /// The filters of a query.
@@ -15,8 +14,8 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(Self { result: fields.text("result").to_owned(), days: DayRange::read(fields)? })
+    pub(super) fn read(fields: &Fields) -> Self {
+        Self { result: fields.text("result").to_owned(), days: DayRange::read(fields) }
     }
 
     pub(super) fn is_set(&self) -> bool {

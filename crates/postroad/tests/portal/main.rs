@@ -6,6 +6,7 @@ mod analytics;
 mod audit;
 mod changes;
 mod customers;
+mod days;
 mod domains;
 mod events;
 mod first_run;

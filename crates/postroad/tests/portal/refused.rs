@@ -1,5 +1,8 @@
 //! Refused forms come back with what was typed, below the menu; other problems have the menu and a link back.
 
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::Reply;
 use serde_json::json;
 
@@ -26,6 +29,8 @@ async fn a_refused_form_comes_back_on_its_page_with_what_was_typed() {
     by_key("suppressions/add", json!({ "address": "gone@example.net", "reason": "manual" })).await;
     let held = site.send(json!({ "to": ["gone@example.net"] })).await;
     site.until(held, "Held").await;
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    site.send(json!({ "send_at": tomorrow })).await;
     site.submit("/account/pools", &cookie, "name=first").await;
     site.submit("/account/pools", &cookie, "name=second").await;
     let pools = site.get("/account/pools", &cookie).await.text();

@@ -1,0 +1,46 @@
+//! Days in filters.
+
+use crate::site::Site;
+
+#[tokio::test]
+async fn a_text_that_is_no_day_is_named_and_the_other_filters_stay() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    site.submit(
+        &format!("{server}/webhooks"),
+        &cookie,
+        "url=http%3A%2F%2F127.0.0.1%3A9%2Fhook&format=standard",
+    )
+    .await;
+    let list = site.get(&format!("{server}/webhooks"), &cookie).await.text();
+    let webhook = list
+        .split(&format!("href=\"{server}/webhooks/"))
+        .find_map(|rest| rest.split('"').next()?.parse::<i64>().ok());
+    let pages = [
+        (format!("{server}/events"), "kind=message.delivered", "<option selected>message.delivered"),
+        (format!("{server}/suppressions"), "reason=complaint", "<option value=\"complaint\" selected>"),
+        (
+            format!("{server}/webhooks/{}", webhook.unwrap()),
+            "result=taken",
+            "<option value=\"taken\" selected>",
+        ),
+        (format!("{server}/reports"), "days=90", "<option value=\"90\" selected>"),
+        (
+            "/account/audit".to_owned(),
+            "actor=user&operation=servers%2Fcreate",
+            "<option value=\"user\" selected>",
+        ),
+    ];
+    for (page, filter, chosen) in pages {
+        let reply = site.get(&format!("{page}?since=yesterday&until=2090-01-01&{filter}"), &cookie).await;
+        let text = reply.text();
+        assert_eq!(reply.status, 200, "{page}");
+        assert!(text.contains("“yesterday” should be a day such as 2027-01-31."), "{page}: {text}");
+        assert!(text.contains(chosen), "{page}: {chosen}: {text}");
+        assert!(text.contains("name=\"until\" value=\"2090-01-01\""), "{page}: {text}");
+        assert!(text.contains("name=\"since\" value=\"\""), "{page}: {text}");
+    }
+    let turned = site.get(&format!("{server}/reports?since=2026-02-02&until=2026-02-01"), &cookie).await;
+    assert!(turned.status == 200 && turned.text().contains("The last day should not be before the first"));
+}
