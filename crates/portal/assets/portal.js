@@ -373,6 +373,12 @@
     }
   });
 
+  // Days of filters and charts are those of the reader's time zone.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+  if (/^[\w+/-]+$/.test(zone)) {
+    document.cookie = `zone=${zone}; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
+  }
+
   const regions = [...document.querySelectorAll("[data-live], [data-poll]")];
   for (const region of regions) served.set(region, region.innerHTML);
   prepare(document);

@@ -1,7 +1,8 @@
-//! Days in forms and searches, such as `2027-01-31`. They are days of UTC.
+//! Days in forms and searches, such as `2027-01-31`. In forms they are days of UTC, in searches of the reader's time zone.
 
 use std::time::Duration;
 
+use postroad_app::analytics::Zone;
 use postroad_model::Timestamp;
 
 use crate::fields::Fields;
@@ -34,26 +35,29 @@ pub(crate) struct DayRange {
     pub(crate) until: String,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
+    /// Name of the days' time zone.
+    pub(crate) zone: String,
     pub(crate) problem: Option<String>,
 }
 
 impl DayRange {
-    pub(crate) fn read(fields: &Fields) -> Self {
+    pub(crate) fn read(fields: &Fields, zone: &Zone) -> Self {
         let mut problem = None;
-        let mut read = |name: &str, moment: fn(&str) -> Option<Timestamp>| {
+        let mut read = |name: &str, moment: fn(&Zone, &str) -> Option<Timestamp>| {
             let day = fields.filled(name)?;
-            let at = moment(day);
+            let at = moment(zone, day);
             if at.is_none() {
                 problem = Some(format!("“{day}” should be a day such as 2027-01-31. It was left out."));
             }
             Some((day.to_owned(), at?))
         };
-        let (since, until) = (read("since", begin).unzip(), read("until", end).unzip());
+        let (since, until) = (read("since", Zone::day_begin).unzip(), read("until", Zone::day_end).unzip());
         Self {
             since: since.0.unwrap_or_default(),
             until: until.0.unwrap_or_default(),
             from: since.1,
             to: until.1,
+            zone: zone.name().to_owned(),
             problem,
         }
     }
@@ -89,15 +93,23 @@ mod tests {
 
     #[test]
     fn both_days_belong_to_the_range() {
-        let range = DayRange::read(&Fields::parse(b"since=2027-01-30&until=2027-01-31"));
+        let utc = Zone::utc();
+        let range = DayRange::read(&Fields::parse(b"since=2027-01-30&until=2027-01-31"), &utc);
         let text = |at: Option<Timestamp>| at.unwrap().to_rfc3339();
         assert_eq!(text(range.from()), "2027-01-30T00:00:00Z");
         assert_eq!(text(range.to()), "2027-02-01T00:00:00Z");
         assert_eq!(day_of(range.from().unwrap()), "2027-01-30");
-        assert!(!DayRange::read(&Fields::parse(b"since=")).is_open());
+        assert!(!DayRange::read(&Fields::parse(b"since="), &utc).is_open());
         for wrong in ["since=yesterday", "until=2027-02-30", "since=2027-01-31T10:00:00Z%23"] {
-            let range = DayRange::read(&Fields::parse(wrong.as_bytes()));
+            let range = DayRange::read(&Fields::parse(wrong.as_bytes()), &utc);
             assert!(!range.is_set() && range.is_open() && range.check().is_err(), "{wrong}");
         }
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        let range = DayRange::read(&Fields::parse(b"since=2027-01-30&until=2027-01-31"), &berlin);
+        assert_eq!(text(range.from()), "2027-01-29T23:00:00Z");
+        assert_eq!(
+            (text(range.to()), range.zone.as_str()),
+            ("2027-01-31T23:00:00Z".to_owned(), "Europe/Berlin")
+        );
     }
 }

@@ -32,7 +32,7 @@ impl Export {
 
 /// Sends the log. The first piece is read before the answer begins, so that a refusal is an ordinary page.
 pub(super) async fn send(visit: &Visit, log: Log) -> Answer {
-    let filters = Filters::read(&visit.query)?;
+    let filters = Filters::read(&visit.query, &visit.zone)?;
     filters.days.check()?;
     let filter = filters.selection();
     let (app, by, account) = (visit.app().clone(), visit.by.clone(), log.account_id());

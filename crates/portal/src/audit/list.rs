@@ -28,7 +28,7 @@ struct AuditPage {
 }
 
 pub(super) async fn show(visit: &Visit, log: Log) -> Answer {
-    let filters = Filters::read(&visit.query)?;
+    let filters = Filters::read(&visit.query, &visit.zone)?;
     let before = visit.query.number("before");
     let (entries, next) = visit
         .app()

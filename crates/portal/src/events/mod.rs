@@ -6,6 +6,7 @@ use askama::Template;
 use axum::Router;
 use postroad_app::EventSelection;
 use postroad_app::access::Operation;
+use postroad_app::analytics::Zone;
 use postroad_model::{EventId, EventKind, EventSet};
 use postroad_store::FeedEvent;
 use serde_json::Value;
@@ -31,10 +32,10 @@ struct Filters {
 }
 
 impl Filters {
-    fn read(fields: &Fields) -> Self {
+    fn read(fields: &Fields, zone: &Zone) -> Self {
         Self {
             kinds: fields.all("kind").filter_map(EventKind::parse).collect(),
-            days: DayRange::read(fields),
+            days: DayRange::read(fields, zone),
         }
     }
 
@@ -97,7 +98,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
 async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::EventsList).await?;
     let (_, layout) = visit.server_layout(server, "Events", Section::Events).await?;
-    let filters = Filters::read(&visit.query);
+    let filters = Filters::read(&visit.query, &visit.zone);
     let before = visit.query.number("before").map(EventId);
     let found = visit.app().list_recent_events(&caller, filters.selection(), before, PAGE_ROWS).await?;
     let kinds = EventKind::ALL

@@ -81,7 +81,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let days =
         visit.query.number("days").and_then(|days| DAYS.into_iter().find(|one| i64::from(*one) == days));
     let days = days.unwrap_or(DAYS_DEFAULT);
-    let mut filters = Filters { days: DayRange::read(&visit.query) };
+    let mut filters = Filters { days: DayRange::read(&visit.query, &visit.zone) };
     let (mut report, mut is_unverified) = (None, false);
     if !domain.is_empty() {
         let to = filters.days.to().unwrap_or_else(|| visit.app().now());

@@ -1,5 +1,6 @@
 //! Filters of the list: a reason and days.
 
+use postroad_app::analytics::Zone;
 use postroad_model::SuppressionReason;
 use postroad_store::{SuppressionCursor, SuppressionFilter};
 
@@ -15,9 +16,9 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn read(fields: &Fields) -> Self {
+    pub(super) fn read(fields: &Fields, zone: &Zone) -> Self {
         let reason = SuppressionReason::parse(fields.text("reason"));
-        Self { reason, days: DayRange::read(fields) }
+        Self { reason, days: DayRange::read(fields, zone) }
     }
 
     pub(super) fn is_set(&self) -> bool {

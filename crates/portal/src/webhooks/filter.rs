@@ -1,5 +1,6 @@
 //! Filters of the attempts: the result, and days.
 
+use postroad_app::analytics::Zone;
 use postroad_store::WebhookAttemptFilter;
 
 use crate::days::DayRange;
@@ -14,8 +15,8 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn read(fields: &Fields) -> Self {
-        Self { result: fields.text("result").to_owned(), days: DayRange::read(fields) }
+    pub(super) fn read(fields: &Fields, zone: &Zone) -> Self {
+        Self { result: fields.text("result").to_owned(), days: DayRange::read(fields, zone) }
     }
 
     pub(super) fn is_set(&self) -> bool {

@@ -126,7 +126,7 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Webhook", Section::Webhooks).await?;
     let before = visit.query.number("before").map(WebhookAttemptId);
-    let filters = Filters::read(&visit.query);
+    let filters = Filters::read(&visit.query, &visit.zone);
     let found = visit
         .app()
         .search_webhook_attempts(&caller, webhook.id, filters.selection(), before, PAGE_ROWS)
