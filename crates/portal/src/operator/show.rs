@@ -38,6 +38,7 @@ struct PathRow {
 struct BacklogRow {
     account_id: i64,
     account: String,
+    server_id: i64,
     server: String,
     waiting: String,
     first_due_at: Option<When>,
@@ -140,6 +141,7 @@ fn backlog_row(backlog: Backlog) -> BacklogRow {
     BacklogRow {
         account_id: backlog.account_id.0,
         account: backlog.account_name,
+        server_id: backlog.server_id.0,
         server: backlog.server_name,
         waiting: format!("{}{}", count(backlog.waiting), if is_more { " or more" } else { "" }),
         first_due_at: backlog.first_due_at.map(When),

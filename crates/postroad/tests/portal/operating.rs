@@ -62,6 +62,27 @@ async fn stop_and_resume(site: Site) {
 }
 
 #[tokio::test]
+async fn the_operators_page_updates_itself_and_leads_to_the_queue_of_a_server() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path("/operator")).await;
+    browser.until_text("Nothing is stopped or slowed").await;
+    let cookie = site.cookie().await;
+    let gate = site.submit("/operator/suspend", &cookie, "scope=everything&reason=moving").await;
+    assert_eq!(gate.status, 303, "{}", gate.text());
+    site.send(json!({ "to": ["ann@waiting.example"] })).await;
+    // Nobody loads the page again.
+    let link = format!("#delivery a[href='/servers/{server}/queue']");
+    browser.until(&link).await;
+    browser.until_text("waiting.example").await;
+    assert!(browser.page_text().await.contains("All mail of this installation"));
+    browser.screenshot(&pictures().join("operator-waiting.png")).await;
+    browser.click(&link).await;
+    browser.until_text("What waits, and why").await;
+}
+
+#[tokio::test]
 async fn a_stopped_pool_is_a_problem_of_its_servers() {
     let site = Site::start();
     let id = site.send(json!({})).await;
