@@ -425,6 +425,14 @@
     document.cookie = `zone=${zone}; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
   }
 
+  // On a phone the menu is a strip: it begins with the current page in view.
+  const strip = document.querySelector("nav.side ul");
+  const current = strip?.querySelector("[aria-current]");
+  if (current && strip.scrollWidth > strip.clientWidth) {
+    const [inner, outer] = [current.getBoundingClientRect(), strip.getBoundingClientRect()];
+    strip.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
+  }
+
   const regions = [...document.querySelectorAll("[data-live], [data-poll]")];
   for (const region of regions) served.set(region, region.innerHTML);
   prepare(document);

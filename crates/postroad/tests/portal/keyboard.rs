@@ -41,3 +41,19 @@ async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
     assert!(!browser.has("dialog").await);
     assert_eq!(browser.console().await, [""; 0]);
 }
+
+#[tokio::test]
+async fn the_menu_of_a_phone_begins_with_the_current_page_in_view() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.set_size(390, 844).await;
+    for page in ["", "/analytics", "/keys", "/settings"] {
+        browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
+        browser.until("nav.side [aria-current]").await;
+        let script = "const at = document.querySelector('nav.side [aria-current]').getBoundingClientRect(); \
+                      return [at.left >= 0, at.right <= innerWidth, scrollY]";
+        assert_eq!(browser.run(script).await, serde_json::json!([true, true, 0]), "{page}");
+    }
+    browser.screenshot(&pictures().join("phone-menu.png")).await;
+}
