@@ -254,6 +254,16 @@
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   });
 
+  // Asks before texts of a guarded form are lost.
+  const isUnsaved = (form) => form.hasAttribute("data-unsaved") || [...form.elements].some((field) => {
+    if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+    return "defaultValue" in field && field.type !== "hidden" && field.value !== field.defaultValue;
+  });
+  addEventListener("beforeunload", (event) => {
+    const forms = [...document.querySelectorAll("form[data-guarded]:not([data-sent])")];
+    if (forms.some(isUnsaved)) event.preventDefault();
+  });
+
   addEventListener("change", (event) => {
     if (event.target.matches("[data-narrow]")) {
       document.querySelector("iframe.preview")?.classList.toggle("narrow", event.target.checked);
