@@ -47,6 +47,7 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
     let refused = RefusedForms { pages: pages.clone(), state: Arc::clone(&state) };
     pages
         .layer(middleware::from_fn_with_state(refused, refused::show))
+        .layer(middleware::from_fn(servers::remember))
         .layer(middleware::from_fn(origin::check))
         .merge(inspector::receiver().with_state(state))
         .layer(middleware::from_fn(headers::guard))
