@@ -23,7 +23,10 @@ pub(super) struct AddressRow {
     pub(super) complained: String,
     pub(super) state: &'static str,
     pub(super) tone: &'static str,
-    pub(super) day: Option<u32>,
+    /// Day of the warm-up and length of its plan.
+    pub(super) day: Option<(u32, u32)>,
+    /// Messages that the address may send today to each receiver group; `None` for any number.
+    pub(super) quota: Option<u32>,
     pub(super) paused_reason: Option<String>,
     /// Possible actions on the warm-up: value and label.
     pub(super) choices: &'static [(&'static str, &'static str)],
@@ -84,12 +87,12 @@ fn pool_row(visit: &Visit, view: &PoolView) -> PoolRow {
         is_own,
         of_account: view.pool.account_id.filter(|_| user.operator && !is_own).map(|id| id.0),
         may_warm_up: user.operator || is_own,
-        addresses: view.addresses.iter().map(address_row).collect(),
+        addresses: view.addresses.iter().map(|address| address_row(visit, address)).collect(),
     }
 }
 
-pub(super) fn address_row(view: &AddressView) -> AddressRow {
-    let source = &view.source;
+pub(super) fn address_row(visit: &Visit, view: &AddressView) -> AddressRow {
+    let (source, plan) = (&view.source, &visit.state.warm_up);
     let (state, tone, choices): (_, _, &[(&str, &str)]) = match view.warm_up {
         WarmUpState::None => ("Warm", "good", &[("start", "Start warm-up")]),
         WarmUpState::Done => ("Warm-up done", "good", &[("start", "Start again")]),
@@ -107,7 +110,8 @@ pub(super) fn address_row(view: &AddressView) -> AddressRow {
         complained: shown(source.complained_today),
         state,
         tone,
-        day: view.warm_up_day,
+        day: view.warm_up_day.map(|day| (day, plan.days())),
+        quota: plan.quota(source, visit.app().now()),
         paused_reason: source.warmup_paused_reason.clone(),
         choices,
     }

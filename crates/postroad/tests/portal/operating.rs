@@ -183,19 +183,26 @@ async fn operator_makes_a_pool_and_warms_an_address_up() {
     browser.fill(&format!("{add} input[name=helo]"), "mail1.example.com").await;
     browser.click(&format!("{add} button")).await;
     browser.until_text("should look like 192.0.2.1").await;
-    browser.click("details summary:has(+ form)").await;
+    // The form is open, with what was typed.
+    assert_eq!(
+        browser.attribute(&format!("{add} input[name=helo]"), "value").await.as_deref(),
+        Some("mail1.example.com")
+    );
     browser.fill(&format!("{add} input[name=address]"), "192.0.2.7").await;
     browser.fill(&format!("{add} input[name=helo]"), "mail1.example.com").await;
     browser.click(&format!("{add} button")).await;
     browser.until_text("Warming up").await;
-    browser.until_text("day 1").await;
+    browser.until_text("day 1 of 21").await;
+    browser.until_text("up to 150 messages today to each provider").await;
     browser.click("button[value=pause]").await;
     browser.until_text("paused by hand").await;
+    browser.until_text("sends nothing").await;
     browser.screenshot(&pictures().join("pools.png")).await;
     browser.click("button[value=resume]").await;
     browser.until("button[value=pause]").await;
     browser.click(".rows a").await;
     browser.until_text("Nothing was sent from this address yet").await;
+    assert!(browser.text("#quota tbody tr").await.split_whitespace().eq(["others", "0", "150"]));
     browser.fill("input[name=weight]", "5").await;
     browser.click("form[action$='/update'] button").await;
     browser.until_text("Saved").await;
