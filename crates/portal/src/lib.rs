@@ -56,6 +56,7 @@ mod snippets;
 mod state;
 mod suppressions;
 mod templates;
+mod text_budget;
 mod viewed_account;
 mod visit;
 mod webhooks;

@@ -20,9 +20,14 @@ use crate::path::Path;
 use crate::query::query;
 use crate::shown::When;
 use crate::state::PortalState;
+use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
+/// Bytes of an event's details in the list; an event by itself is shown in full.
+const DATA_BYTES_MAX: usize = 2_000;
+/// Bytes of a recipient or subject.
+const TEXT_BYTES_MAX: usize = 500;
 
 /// The filters of a query.
 struct Filters {
@@ -76,6 +81,8 @@ struct Row {
     message: Option<(i64, String, String)>,
     /// Details as JSON, one field in a line; empty if there are none.
     data: String,
+    /// Whether `data` is cut.
+    is_cut: bool,
 }
 
 #[derive(Template)]
@@ -89,6 +96,8 @@ struct EventsPage {
     next: Option<String>,
     /// Whether it is not the first page.
     is_later: bool,
+    /// Whether one event is shown in full.
+    is_single: bool,
 }
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
@@ -99,8 +108,16 @@ async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::EventsList).await?;
     let (_, layout) = visit.server_layout(server, "Events", Section::Events).await?;
     let filters = Filters::read(&visit.query, &visit.zone);
-    let before = visit.query.number("before").map(EventId);
-    let found = visit.app().list_recent_events(&caller, filters.selection(), before, PAGE_ROWS).await?;
+    let single = visit.query.number("event");
+    let before = single.map(|id| id.saturating_add(1)).or_else(|| visit.query.number("before")).map(EventId);
+    let limit = if single.is_some() { 1 } else { PAGE_ROWS };
+    let mut found = visit.app().list_recent_events(&caller, filters.selection(), before, limit).await?;
+    if let Some(id) = single {
+        found.events.retain(|event| event.id.0 == id);
+        found.before = None;
+    }
+    let bytes_max = if single.is_some() { usize::MAX } else { DATA_BYTES_MAX };
+    let mut budget = TextBudget::default();
     let kinds = EventKind::ALL
         .iter()
         .map(|kind| KindChoice { name: kind.as_str(), is_chosen: filters.kinds.contains(kind) });
@@ -108,24 +125,32 @@ async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         layout,
         server,
         kinds: kinds.collect(),
-        rows: found.events.into_iter().map(row).collect(),
+        rows: found.events.into_iter().map(|event| row(event, &mut budget, bytes_max)).collect(),
         next: found.before.map(|before| filters.query(&before.to_string())),
         is_later: before.is_some(),
+        is_single: single.is_some(),
         filters,
     })
 }
 
-fn row(event: FeedEvent) -> Row {
+fn row(event: FeedEvent, budget: &mut TextBudget, bytes_max: usize) -> Row {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let is_empty = data.as_object().is_none_or(serde_json::Map::is_empty);
+    let message = event.message.map(|message| {
+        let to = budget.cut(&message.rcpt_to, TEXT_BYTES_MAX);
+        (message.id.0, to, budget.cut(&message.subject, TEXT_BYTES_MAX))
+    });
+    let data = if is_empty { String::new() } else { format!("{data:#}") };
+    let (data, is_whole) = if bytes_max == usize::MAX { (data, true) } else { budget.take(&data, bytes_max) };
     Row {
         id: event.id.0,
         at: When(event.at),
         kind: event.kind.as_str(),
         tone: tone(event.kind),
         is_test: event.test,
-        message: event.message.map(|message| (message.id.0, message.rcpt_to, message.subject)),
-        data: if is_empty { String::new() } else { format!("{data:#}") },
+        message,
+        data,
+        is_cut: !is_whole,
     }
 }
 

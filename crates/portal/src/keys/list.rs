@@ -14,9 +14,13 @@ use crate::once::new_once;
 use crate::path::Path;
 use crate::query::query;
 use crate::shown::When;
+use crate::text_budget::bytes_in_page;
 use crate::visit::Visit;
 
-const PAGE_ROWS: usize = 100;
+const PAGE_ROWS: usize = 20;
+/// Bytes of the rows of one page; each has forms. A key can have a hundred networks.
+const ROWS_BYTES_MAX: usize = 60_000;
+const MARKUP_BYTES: usize = 2_500;
 
 struct Row {
     id: i64,
@@ -66,14 +70,27 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
         ..CredentialFilter::default()
     };
     let after = visit.query.number("after").map(CredentialId);
-    let (keys, has_more) = visit.app().list_credentials_as(&visit.by, filter, after, PAGE_ROWS).await?;
-    let next = keys.last().filter(|_| has_more);
-    let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
+    let (keys, mut has_more) = visit.app().list_credentials_as(&visit.by, filter, after, PAGE_ROWS).await?;
     let now = visit.app().now();
-    let rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
+    let mut rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
+    has_more |= keep_light(&mut rows);
+    let next = rows.last().filter(|_| has_more);
+    let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
     let once = new_once();
     let is_first = rows.is_empty() && revoked.is_empty();
     page_with(status, &ListPage { layout, server, rows, next, revoked, problem, once, is_first })
+}
+
+/// Leaves out rows that make the page too long, but not the first. Returns whether there were any.
+fn keep_light(rows: &mut Vec<Row>) -> bool {
+    let mut bytes = 0;
+    let fitting = rows.iter().take_while(|row| {
+        bytes += MARKUP_BYTES + 2 * (bytes_in_page(&row.name) + row.networks.len());
+        bytes <= ROWS_BYTES_MAX
+    });
+    let (fitting, all) = (fitting.count().max(1), rows.len());
+    rows.truncate(fitting);
+    fitting < all
 }
 
 /// The day of the moment before `end`, such as `2027-01-31`: a key that ends at midnight works until the day before.

@@ -13,7 +13,8 @@ use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 
-const PAGE_ROWS: usize = 100;
+/// People, and invitations, of one page: each has forms.
+const PAGE_ROWS: usize = 20;
 
 struct Row {
     id: i64,
