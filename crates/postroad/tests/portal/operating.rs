@@ -214,9 +214,7 @@ async fn operator_makes_a_pool_and_warms_an_address_up() {
 async fn reports_of_receivers_are_shown_by_source() {
     let site = Site::start();
     site.send(json!({})).await;
-    let host = return_path_host(&site).await;
-    mail_report(&site, &format!("dmarc-reports@{host}"), dmarc_report().as_bytes()).await;
-    mail_report(&site, &format!("tls-reports@{host}"), tls_report().as_bytes()).await;
+    mail_reports(&site).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let page = site.path(&format!("/servers/{server}/reports?domain=example.test&days=7"));
@@ -228,6 +226,13 @@ async fn reports_of_receivers_are_shown_by_source() {
     assert!(text.contains("83.33 %") && text.contains("100.00 %"), "{text}");
     assert!(text.contains("The certificate of the MX host has expired"), "{text}");
     browser.screenshot(&pictures().join("reports-filled.png")).await;
+}
+
+/// Mails a DMARC report and a TLS report about `example.test`, which has sent a message.
+pub(crate) async fn mail_reports(site: &Site) {
+    let host = return_path_host(site).await;
+    mail_report(site, &format!("dmarc-reports@{host}"), dmarc_report().as_bytes()).await;
+    mail_report(site, &format!("tls-reports@{host}"), tls_report().as_bytes()).await;
 }
 
 async fn reload_until(browser: &Browser, text: &str) {
