@@ -22,6 +22,7 @@ mod live;
 mod managing;
 mod messages;
 mod operating;
+mod over_tls;
 mod pages;
 mod refused;
 mod repeats;
