@@ -174,19 +174,65 @@
     poll();
   };
 
+  const PAGES_WITH_KEYS = "nav.side a[data-key], header.top a[data-key]";
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
 
-  // `/` searches, `g` and a letter opens a page of the menu.
+  // Dialog with all keys, made of the menus of the page.
+  const showShortcuts = () => {
+    if (document.querySelector("dialog[open]")) return;
+    const dialog = document.createElement("dialog");
+    dialog.className = "shortcuts";
+    dialog.setAttribute("aria-labelledby", "shortcuts-title");
+    const title = document.createElement("h2");
+    title.id = "shortcuts-title";
+    title.textContent = "Keyboard shortcuts";
+    const rows = new Map([["?", "These shortcuts"]]);
+    if (document.querySelector("[data-search]")) rows.set("/", "Search");
+    for (const link of document.querySelectorAll(PAGES_WITH_KEYS)) {
+      if (!rows.has(`g ${link.dataset.key}`)) rows.set(`g ${link.dataset.key}`, link.textContent);
+    }
+    const list = document.createElement("dl");
+    for (const [keys, name] of rows) {
+      const row = document.createElement("div");
+      const term = document.createElement("dt");
+      term.append(...keys.split(" ").map((key) => {
+        const one = document.createElement("kbd");
+        one.textContent = key;
+        return one;
+      }));
+      const words = document.createElement("dd");
+      words.textContent = name;
+      row.append(term, words);
+      list.append(row);
+    }
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "quiet";
+    close.textContent = "Close";
+    close.addEventListener("click", () => dialog.close());
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.append(title, list, close);
+    document.body.append(dialog);
+    dialog.showModal();
+  };
+  addEventListener("click", (event) => {
+    if (!event.target.closest("[data-shortcuts]")) return;
+    event.target.closest("details")?.removeAttribute("open");
+    showShortcuts();
+  });
+
+  // `/` searches, `?` shows all keys, `g` and a letter opens a page of the menus.
   let isGoing = false;
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (isGoing) {
       isGoing = false;
-      const link = document.querySelector(`nav.side a[data-key="${CSS.escape(event.key)}"]`);
+      const link = [...document.querySelectorAll(PAGES_WITH_KEYS)].find((one) => one.dataset.key === event.key);
       if (link) { event.preventDefault(); link.click(); }
       return;
     }
     if (event.key === "g") { isGoing = true; setTimeout(() => { isGoing = false; }, 1500); }
+    if (event.key === "?") { event.preventDefault(); showShortcuts(); }
     if (event.key === "/") {
       const search = document.querySelector("[data-search]");
       if (search) { event.preventDefault(); search.focus(); search.select(); }
@@ -206,6 +252,16 @@
   });
   addEventListener("pageshow", () => {
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  });
+
+  // Asks before texts of a guarded form are lost.
+  const isUnsaved = (form) => form.hasAttribute("data-unsaved") || [...form.elements].some((field) => {
+    if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+    return "defaultValue" in field && field.type !== "hidden" && field.value !== field.defaultValue;
+  });
+  addEventListener("beforeunload", (event) => {
+    const forms = [...document.querySelectorAll("form[data-guarded]:not([data-sent])")];
+    if (forms.some(isUnsaved)) event.preventDefault();
   });
 
   addEventListener("change", (event) => {
@@ -373,9 +429,24 @@
     }
   });
 
+  // Days of filters and charts are those of the reader's time zone.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+  if (/^[\w+/-]+$/.test(zone)) {
+    document.cookie = `zone=${zone}; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
+  }
+
+  // On a phone the menu is a strip: it begins with the current page in view.
+  const strip = document.querySelector("nav.side ul");
+  const current = strip?.querySelector("[aria-current]");
+  if (current && strip.scrollWidth > strip.clientWidth) {
+    const [inner, outer] = [current.getBoundingClientRect(), strip.getBoundingClientRect()];
+    strip.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
+  }
+
   const regions = [...document.querySelectorAll("[data-live], [data-poll]")];
   for (const region of regions) served.set(region, region.innerHTML);
   prepare(document);
+  for (const element of document.querySelectorAll("[data-scripted]")) element.hidden = false;
   for (const region of regions) followRegion(region);
   for (const input of document.querySelectorAll("[data-suggest]")) suggest(input);
   for (const area of document.querySelectorAll("textarea[data-lines]")) numberLines(area);

@@ -1,8 +1,9 @@
 //! Fields of forms and queries.
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 
 use crate::problem::Problem;
+use crate::query::query;
 
 /// Largest form: a template's texts.
 const FORM_BYTES_MAX: usize = 2 << 20;
@@ -28,10 +29,14 @@ impl Fields {
     }
 
     pub(crate) async fn of_body(body: Body) -> Result<Self, Problem> {
-        let bytes = to_bytes(body, FORM_BYTES_MAX).await.map_err(|_| {
+        Ok(Self::parse(&Self::read(body).await?))
+    }
+
+    /// The bytes of a form.
+    pub(crate) async fn read(body: Body) -> Result<Bytes, Problem> {
+        to_bytes(body, FORM_BYTES_MAX).await.map_err(|_| {
             Problem::Invalid("The form is larger than 2 MiB, or the connection broke.".to_owned())
-        })?;
-        Ok(Self::parse(&bytes))
+        })
     }
 
     /// The first value without surrounding spaces; empty if absent.
@@ -64,6 +69,13 @@ impl Fields {
             "no" => Some(false),
             _ => None,
         }
+    }
+
+    /// A query string of all fields but some, with its question mark.
+    pub(crate) fn query_without(&self, names: &[&str]) -> String {
+        let kept = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+        let kept: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        query(&kept)
     }
 
     /// Whether a check box is ticked.

@@ -18,7 +18,7 @@ use crate::query::query;
 use crate::redirect::see_other;
 use crate::{assets, csrf, labels};
 
-const OTHER_VERSION: &str = "Somebody changed it since this page was opened. Nothing was saved: look at it again and repeat your \
+pub(crate) const OTHER_VERSION: &str = "Somebody changed it since this page was opened. Nothing was saved: look at it again and repeat your \
                              change.";
 
 /// Whether a problem shown with a form says that somebody else changed the object meanwhile.
@@ -47,6 +47,15 @@ pub(crate) enum Problem {
     /// The store does not answer, or there is too much load.
     Unavailable(String),
     Internal(String),
+}
+
+/// A problem in the answer, for `refused`, which shows it to signed-in people within the page it is about.
+#[derive(Debug, Clone)]
+pub(crate) struct ProblemText {
+    pub(crate) title: &'static str,
+    pub(crate) text: String,
+    /// Whether the values of a form were refused, so that other values help.
+    pub(crate) is_invalid: bool,
 }
 
 #[derive(Template)]
@@ -125,6 +134,8 @@ impl IntoResponse for Problem {
         let mut response = Response::new(Body::from(page.render().unwrap_or_else(|_| title.to_owned())));
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        let is_invalid = matches!(self, Self::Invalid(_));
+        response.extensions_mut().insert(ProblemText { title, text: text.to_owned(), is_invalid });
         response
     }
 }

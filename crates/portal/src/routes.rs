@@ -8,15 +8,16 @@ use axum::{Router, middleware};
 
 use crate::page_routes::get;
 use crate::problem::Problem;
+use crate::refused::RefusedForms;
 use crate::state::PortalState;
 use crate::{
     account, account_keys, analytics, assets, audit, domains, events, headers, inbox, inspector, keys, live,
-    messages, operator, origin, people, pools, profile, queue, reports, servers, settings, sign_in,
+    messages, operator, origin, people, pools, profile, queue, refused, reports, servers, settings, sign_in,
     suppressions, templates, webhooks,
 };
 
 pub(crate) fn routes(state: Arc<PortalState>) -> Router {
-    Router::new()
+    let pages = Router::new()
         .merge(sign_in::routes())
         .merge(servers::routes())
         .merge(messages::routes())
@@ -42,8 +43,12 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
         .route("/servers/{server}/live", get(live::stream))
         .route(assets::PATH, get(assets::serve))
         .method_not_allowed_fallback(async || Problem::NotFound.into_response())
+        .with_state(Arc::clone(&state));
+    let refused = RefusedForms { pages: pages.clone(), state: Arc::clone(&state) };
+    pages
+        .layer(middleware::from_fn_with_state(refused, refused::show))
+        .layer(middleware::from_fn(servers::remember))
         .layer(middleware::from_fn(origin::check))
-        .merge(inspector::receiver())
+        .merge(inspector::receiver().with_state(state))
         .layer(middleware::from_fn(headers::guard))
-        .with_state(state)
 }

@@ -16,12 +16,17 @@ fn name(peer: Peer) -> &'static str {
     if peer.tls { "__Host-postroad" } else { "postroad" }
 }
 
-/// The session token of a request.
-pub(crate) fn token(headers: &HeaderMap, peer: Peer) -> Option<String> {
+/// The value of a cookie of a request.
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs =
         cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let (_, token) = pairs.find(|(cookie_name, _)| *cookie_name == name(peer))?;
+    pairs.find(|(cookie_name, _)| *cookie_name == name).map(|(_, value)| value)
+}
+
+/// The session token of a request.
+pub(crate) fn token(headers: &HeaderMap, peer: Peer) -> Option<String> {
+    let token = cookie(headers, name(peer))?;
     let is_token = !token.is_empty()
         && token.len() <= TOKEN_BYTES_MAX
         && token.bytes().all(|b| b.is_ascii_alphanumeric());

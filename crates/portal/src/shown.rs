@@ -120,7 +120,7 @@ pub(crate) fn beginning_on_page(text: &str, bytes_max: usize) -> &str {
 }
 
 /// Bytes of a character as askama escapes it.
-fn bytes_on_page(one: char) -> usize {
+pub(crate) fn bytes_on_page(one: char) -> usize {
     if matches!(one, '<' | '>' | '&' | '"' | '\'') { "&#60;".len() } else { one.len_utf8() }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use postroad_app::App;
-use postroad_delivery::{Inbox, QueueAdmin};
+use postroad_delivery::{Inbox, QueueAdmin, WarmUpPlan};
 use postroad_events::WebhookTester;
 use postroad_net::guarded_http::GuardedHttp;
 
@@ -22,6 +22,8 @@ pub struct PortalParts {
     pub inbox: Option<Inbox>,
     /// Loads remote pictures in mail.
     pub pictures: Option<GuardedHttp>,
+    /// Quotas of new addresses.
+    pub warm_up: WarmUpPlan,
 }
 
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub(crate) struct PortalState {
     pub(crate) inbox: Option<Inbox>,
     /// Loads remote pictures in mail, on request.
     pub(crate) pictures: Option<GuardedHttp>,
+    /// Quotas of new addresses.
+    pub(crate) warm_up: WarmUpPlan,
     /// Permits for work that takes much memory or time.
     pub(crate) work: WorkPermits,
     /// Requests to the inspectors of servers.
@@ -56,13 +60,14 @@ pub struct SmtpAccess {
 
 impl PortalState {
     pub(crate) fn new(parts: PortalParts) -> Self {
-        let PortalParts { app, webhooks, queue, inbox, pictures } = parts;
+        let PortalParts { app, webhooks, queue, inbox, pictures, warm_up } = parts;
         Self {
             app,
             webhooks,
             queue,
             inbox,
             pictures,
+            warm_up,
             work: WorkPermits::default(),
             inspectors: Inspectors::default(),
             live: LivePermits::default(),

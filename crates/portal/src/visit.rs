@@ -1,14 +1,17 @@
 //! A request of a signed-in person. Handlers take it as an argument, so that none can forget the sign-in check; those
 //! that change something take a `Form`, whose token is checked first.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use postroad_app::access::Operation;
 use postroad_app::accounts::{AccountRefusal, Requester};
+use postroad_app::analytics::Zone;
 use postroad_app::users::SignedIn;
 use postroad_app::{App, Caller, Peer};
 use postroad_model::{AccountId, LimitedObject, ServerId};
@@ -23,6 +26,9 @@ use crate::state::PortalState;
 
 /// Maximum number of servers in the menu.
 const MENU_SERVERS_MAX: usize = 50;
+/// Name of the cookie with the reader's time zone.
+const ZONE_COOKIE: &str = "zone";
+const ZONE_BYTES_MAX: usize = 64;
 
 pub(crate) struct Visit {
     pub(crate) state: Arc<PortalState>,
@@ -36,6 +42,8 @@ pub(crate) struct Visit {
     pub(crate) session: String,
     /// Fields of the query.
     pub(crate) query: Fields,
+    /// Time zone of the reader, from a cookie that the script sets; UTC without it.
+    pub(crate) zone: Zone,
     /// A ceiling of the account that a form came near, for the page that answers the form.
     pub(crate) warning: Option<String>,
 }
@@ -45,6 +53,10 @@ pub(crate) struct Form {
     pub(crate) visit: Visit,
     pub(crate) fields: Fields,
 }
+
+/// The bytes of the form that a handler has read; `refused` puts them back into the page if the form is refused.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SentForm(pub(crate) Arc<OnceLock<Bytes>>);
 
 impl FromRequestParts<Arc<PortalState>> for Visit {
     type Rejection = Problem;
@@ -69,6 +81,7 @@ impl FromRequestParts<Arc<PortalState>> for Visit {
             session,
             person,
             query,
+            zone: zone(&parts.headers),
             warning: None,
         })
     }
@@ -80,10 +93,19 @@ impl FromRequest<Arc<PortalState>> for Form {
     async fn from_request(request: Request, state: &Arc<PortalState>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, state).await?;
-        let fields = Fields::of_body(body).await?;
+        let bytes = Fields::read(body).await?;
+        let fields = Fields::parse(&bytes);
+        if let Some(SentForm(sent)) = parts.extensions.get() {
+            sent.get_or_init(|| bytes);
+        }
         check_token(&visit.session, fields.text(csrf::FIELD))?;
         Ok(Self { visit, fields })
     }
+}
+
+fn zone(headers: &HeaderMap) -> Zone {
+    let name = session::cookie(headers, ZONE_COOKIE).filter(|name| name.len() <= ZONE_BYTES_MAX);
+    name.and_then(Zone::parse).unwrap_or_else(Zone::utc)
 }
 
 /// Address of the client and whether it uses TLS, from the listener.

@@ -216,6 +216,7 @@ impl Service {
             queue: self.delivery.queue_admin(),
             inbox: self.delivery.inbox().cloned(),
             pictures: Some(config.picture_client(dev_options.is_some())?),
+            warm_up: config.delivery.warm_up(),
         });
         api = api.with_routes(portal.routes());
         if let Some(options) = dev_options {

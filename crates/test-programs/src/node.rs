@@ -1,4 +1,5 @@
-//! JavaScript libraries that tests run, in a folder under the target folder: the client of Mailpit's API.
+//! JavaScript libraries that tests run, in a folder under the target folder: the client of Mailpit's API, and axe-core, which finds
+//! pages that are hard to use.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use anyhow::{Context, ensure};
 use crate::install;
 
 /// Pinned, so that a test fails only because of our changes.
-const LIBRARIES: &[&str] = &["mailpit-api@2.1.0"];
+const LIBRARIES: &[&str] = &["mailpit-api@2.1.0", "axe-core@4.14.0"];
 /// Records what was installed.
 const MARK: &str = "postroad-libraries";
 

@@ -1,6 +1,5 @@
 //! Python libraries that tests verify with, in a virtual environment under the target folder: the official
-//! library of Standard Webhooks, django-anymail, which reads Postal's webhooks, axe-core, which finds
-//! faults of pages, schemathesis, which calls an API by its OpenAPI document, and the spelling checker of CI.
+//! library of Standard Webhooks, django-anymail, which reads Postal's webhooks, schemathesis, which calls an API by its OpenAPI document, and the spelling checker of CI.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +12,6 @@ const LIBRARIES: &[&str] = &[
     "django-anymail[postal]==15.2",
     "Django>=4.2,<6",
     "typos==1.51.1",
-    "axe-core-python==0.1.0",
     "schemathesis==4.32.0",
 ];
 /// Records what was installed.
@@ -41,6 +39,6 @@ pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn works(interpreter: &Path) -> bool {
-    let import = "import standardwebhooks, anymail, django, cryptography, axe_core_python, schemathesis";
+    let import = "import standardwebhooks, anymail, django, cryptography, schemathesis";
     Command::new(interpreter).args(["-c", import]).status().is_ok_and(|status| status.success())
 }

@@ -22,7 +22,7 @@ impl WarmUpPlan {
 
     /// Messages that the address may send today to each receiver group. `None` for no limit: it is not warming up, or
     /// the plan is over.
-    pub(crate) fn quota(&self, source: &Source, now: Timestamp) -> Option<u32> {
+    pub fn quota(&self, source: &Source, now: Timestamp) -> Option<u32> {
         let day = source.warmup_day(now)?;
         if source.warmup_paused_reason.is_some() {
             return Some(0);

@@ -1,6 +1,5 @@
 //! Creates a key and shows it once.
 
-use axum::http::StatusCode;
 use postroad_app::accounts::AccountKeyRequest;
 use postroad_model::AccountScope;
 
@@ -31,25 +30,9 @@ pub(crate) fn read_request(fields: &Fields) -> Result<AccountKeyRequest, Problem
 
 pub(super) async fn submit(form: &Form, account: ViewedAccount) -> Answer {
     let (visit, fields) = (&form.visit, &form.fields);
-    let created = match read_request(fields) {
-        Ok(request) => {
-            let key = once::creation_key(fields);
-            let account = Some(account.id);
-            let created =
-                visit.app().create_account_key_once(&visit.by, account, request, key.as_ref()).await;
-            created.map_err(Problem::from)
-        }
-        Err(problem) => Err(problem),
-    };
-    match created {
-        Ok(created) => {
-            let (api_key, _) = created.value;
-            let shown = api_key.map_or(NewKeyResult::Before, NewKeyResult::New);
-            list(visit, account, StatusCode::OK, None, shown).await
-        }
-        Err(problem) => {
-            let text = Some(problem.into_form_text()?);
-            list(visit, account, StatusCode::UNPROCESSABLE_ENTITY, text, NewKeyResult::Nothing).await
-        }
-    }
+    let (request, key) = (read_request(fields)?, once::creation_key(fields));
+    let created =
+        visit.app().create_account_key_once(&visit.by, Some(account.id), request, key.as_ref()).await?;
+    let (api_key, _) = created.value;
+    list(visit, account, api_key.map_or(NewKeyResult::Before, NewKeyResult::New)).await
 }

@@ -1,12 +1,11 @@
 //! List of keys, with the form for a new one.
 
 use askama::Template;
-use axum::http::StatusCode;
 use postroad_model::AccountKeyId;
 use postroad_store::AccountKeyFilter;
 
 use super::{KeyRow, NewKeyResult, key_row};
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::layout::Layout;
 use crate::once;
 use crate::query::query;
@@ -28,23 +27,16 @@ struct ListPage {
     name: String,
     /// `no` for keys that work, `yes` for revoked ones, empty for all.
     revoked: String,
-    problem: Option<String>,
     shown: NewKeyResult,
     /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
 }
 
 pub(super) async fn show(visit: &Visit, account: ViewedAccount) -> Answer {
-    list(visit, account, StatusCode::OK, None, NewKeyResult::Nothing).await
+    list(visit, account, NewKeyResult::Nothing).await
 }
 
-pub(super) async fn list(
-    visit: &Visit,
-    account: ViewedAccount,
-    status: StatusCode,
-    problem: Option<String>,
-    shown: NewKeyResult,
-) -> Answer {
+pub(super) async fn list(visit: &Visit, account: ViewedAccount, shown: NewKeyResult) -> Answer {
     let title = if account.is_own() { "Account keys" } else { "Keys" };
     let layout = visit.layout(title, account.section).await?;
     let after = visit.query.number("after").map(AccountKeyId);
@@ -61,5 +53,5 @@ pub(super) async fn list(
     let now = visit.app().now();
     let rows = keys.into_iter().map(|key| key_row(key, now)).collect();
     let (list, once) = (format!("{}/keys", account.base), once::new_once());
-    page_with(status, &ListPage { layout, account, list, rows, next, name, revoked, problem, shown, once })
+    page(&ListPage { layout, account, list, rows, next, name, revoked, shown, once })
 }

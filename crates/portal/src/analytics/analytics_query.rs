@@ -30,7 +30,7 @@ pub(super) struct AnalyticsQuery {
     /// First and last day, instead of `range`; both empty otherwise.
     pub(super) since: String,
     pub(super) until: String,
-    /// Time zone as typed; empty for UTC.
+    /// Time zone as typed; empty for the reader's.
     pub(super) zone_name: String,
     pub(super) zone: Zone,
     pub(super) from: Timestamp,
@@ -50,14 +50,14 @@ pub(super) struct AnalyticsQuery {
 
 impl AnalyticsQuery {
     /// Also returns a problem to show, if any; the part concerned then has its default.
-    pub(super) fn read(fields: &Fields, now: Timestamp) -> (Self, Option<String>) {
+    pub(super) fn read(fields: &Fields, now: Timestamp, own_zone: &Zone) -> (Self, Option<String>) {
         let mut problem = None;
         let zone_name = fields.text("zone").to_owned();
         let zone = match zone_name.as_str() {
-            "" => Zone::utc(),
+            "" => own_zone.clone(),
             name => Zone::parse(name).unwrap_or_else(|| {
                 problem = Some(format!("“{name}” is no time zone such as Europe/Berlin."));
-                Zone::utc()
+                own_zone.clone()
             }),
         };
         let range = Range::parse(fields.text("range"));
@@ -257,7 +257,7 @@ mod tests {
 
     fn query(text: &str) -> (AnalyticsQuery, Option<String>) {
         let now = Timestamp::parse_rfc3339("2027-03-10T12:00:00Z").unwrap();
-        AnalyticsQuery::read(&Fields::parse(text.as_bytes()), now)
+        AnalyticsQuery::read(&Fields::parse(text.as_bytes()), now, &Zone::utc())
     }
 
     #[test]

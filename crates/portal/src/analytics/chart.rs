@@ -45,17 +45,21 @@ pub(crate) struct Week {
     pub(crate) rate_charts: RateCharts,
     /// Days with mail, newest first.
     pub(crate) rates: Vec<RatesOfDay>,
+    /// Name of the days' time zone.
+    pub(crate) zone: String,
 }
 
 pub(crate) async fn week(visit: &Visit, caller: &Caller) -> Result<Week, Problem> {
     let range = Range::parse("week");
-    let query = TimeseriesQuery { granularity: Granularity::Day, ..range.timeseries(visit.app().now()) };
+    let zone = visit.zone.clone();
+    let query =
+        TimeseriesQuery { granularity: Granularity::Day, zone, ..range.timeseries(visit.app().now()) };
     let series = visit.app().analytics_timeseries(caller, &query).await?;
     let chart = chart(
         &series,
         query.granularity,
         &query.zone,
-        "Messages of the last seven days, which are days in UTC",
+        &format!("Messages of the last seven days, which are days in {}", visit.zone.name()),
     );
     let points = series.series.first().map(|series| series.points.as_slice()).unwrap_or_default();
     let with_mail = points.iter().rev().filter(|point| point.figures.count(Metric::Accepted) > 0);
@@ -72,7 +76,12 @@ pub(crate) async fn week(visit: &Visit, caller: &Caller) -> Result<Week, Problem
         }
     });
     let rates = rates.collect();
-    Ok(Week { chart, rate_charts: rate_charts(&series, query.granularity, &query.zone), rates })
+    Ok(Week {
+        chart,
+        rate_charts: rate_charts(&series, query.granularity, &query.zone),
+        rates,
+        zone: visit.zone.name().to_owned(),
+    })
 }
 
 pub(super) fn chart(series: &Timeseries, granularity: Granularity, zone: &Zone, description: &str) -> String {

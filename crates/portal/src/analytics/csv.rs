@@ -30,7 +30,7 @@ const RATES_AND_TIMES: [&str; 9] = [
 
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
-    let (query, problem) = AnalyticsQuery::read(&visit.query, visit.app().now());
+    let (query, problem) = AnalyticsQuery::read(&visit.query, visit.app().now(), &visit.zone);
     if let Some(problem) = problem {
         return Err(Problem::Invalid(problem));
     }

@@ -128,7 +128,7 @@ impl KeyNames {
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
     let (_, layout) = visit.server_layout(server, "Analytics", Section::Analytics).await?;
-    let (query, mut problem) = AnalyticsQuery::read(&visit.query, visit.app().now());
+    let (query, mut problem) = AnalyticsQuery::read(&visit.query, visit.app().now(), &visit.zone);
     let names = KeyNames::read(&visit, server).await?;
     let mut shown = None;
     if problem.is_none() {

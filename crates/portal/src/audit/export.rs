@@ -32,7 +32,9 @@ impl Export {
 
 /// Sends the log. The first piece is read before the answer begins, so that a refusal is an ordinary page.
 pub(super) async fn send(visit: &Visit, log: Log) -> Answer {
-    let filter = Filters::read(&visit.query)?.selection();
+    let filters = Filters::read(&visit.query, &visit.zone)?;
+    filters.days.check()?;
+    let filter = filters.selection();
     let (app, by, account) = (visit.app().clone(), visit.by.clone(), log.account_id());
     let export = Export { app, by, account, filter, after: 0 };
     let (first, next) = export.piece().await?;

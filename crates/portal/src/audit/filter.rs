@@ -1,6 +1,7 @@
 //! Filters of the log: operation, kind and id of the object (its subject), kind of the actor, days.
 
 use postroad_app::access::Operation;
+use postroad_app::analytics::Zone;
 use postroad_store::{AuditFilter, HiddenActors};
 
 use super::row::kind_words;
@@ -55,13 +56,13 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+    pub(super) fn read(fields: &Fields, zone: &Zone) -> Result<Self, Problem> {
         let text = |name: &str| fields.text(name).to_owned();
         let subject_id = text("subject_id");
         if !subject_id.is_empty() && subject_id.parse::<i64>().is_err() {
             return Err(Problem::Invalid(format!("“{subject_id}” should be the id of a thing, a number.")));
         }
-        let days = DayRange::read(fields)?;
+        let days = DayRange::read(fields, zone);
         Ok(Self {
             operation: text("operation"),
             actor: text("actor"),
@@ -77,7 +78,7 @@ impl Filters {
 
     /// Whether the section *Thing and days* has a value, so it is shown open.
     pub(super) fn has_rare_filters(&self) -> bool {
-        !self.subject.is_empty() || !self.subject_id.is_empty() || self.days.is_set()
+        !self.subject.is_empty() || !self.subject_id.is_empty() || self.days.is_open()
     }
 
     pub(super) fn selection(&self) -> AuditFilter {

@@ -8,6 +8,7 @@ use super::row::{Row, row};
 use crate::answer::{Answer, page};
 use crate::layout::Layout;
 use crate::operator::TABS;
+use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
@@ -28,7 +29,7 @@ struct AuditPage {
 }
 
 pub(super) async fn show(visit: &Visit, log: Log) -> Answer {
-    let filters = Filters::read(&visit.query)?;
+    let filters = Filters::read(&visit.query, &visit.zone)?;
     let before = visit.query.number("before");
     let (entries, next) = visit
         .app()
@@ -36,12 +37,12 @@ pub(super) async fn show(visit: &Visit, log: Log) -> Answer {
         .await?;
     let layout = visit.layout("Audit log", log.section()).await?;
     let next = next.map(|next| filters.query(&next.to_string()));
-    let is_own = log.is_own();
+    let (is_own, mut budget) = (log.is_own(), TextBudget::default());
     page(&AuditPage {
         layout,
         path: log.path(),
         log,
-        rows: entries.into_iter().map(|entry| row(entry, is_own)).collect(),
+        rows: entries.into_iter().map(|entry| row(entry, is_own, &mut budget)).collect(),
         next,
         actors: filters.actors(),
         subjects: filters.subjects(),

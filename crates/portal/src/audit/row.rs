@@ -5,10 +5,15 @@ use postroad_store::AuditEntry;
 use serde_json::Value;
 
 use crate::sentence::Sentence;
-use crate::shown::{When, beginning};
+use crate::shown::When;
+use crate::text_budget::TextBudget;
 
-/// Longest value that is shown in full.
+/// Longest value that is shown in full; the export has the rest.
 const VALUE_BYTES_MAX: usize = 500;
+/// Longest name.
+const NAME_BYTES_MAX: usize = 300;
+/// Fields of one entry; an entry has fewer.
+const FIELDS_MAX: usize = 40;
 
 /// A field before and after a change.
 pub(super) struct Difference {
@@ -34,20 +39,23 @@ pub(super) struct Row {
 
 /// An entry as a row. `is_own` is false for the log of another account or of the installation; its account, people,
 /// account keys and pools then have no link.
-pub(super) fn row(named: NamedAuditEntry, is_own: bool) -> Row {
+pub(super) fn row(named: NamedAuditEntry, is_own: bool, budget: &mut TextBudget) -> Row {
     let NamedAuditEntry { entry, actor, subject } = named;
     let path = subject_path(&entry, &subject, is_own).filter(|_| subject.exists);
     let is_server = entry.subject == "server";
     Row {
         at: When(entry.at),
-        actor: actor_words(actor),
+        actor: budget.cut(&actor_words(actor), NAME_BYTES_MAX),
         address: entry.address.unwrap_or_default(),
         operation: entry.operation,
         kind: kind_words(&entry.subject),
-        name: subject.name,
+        name: budget.cut(&subject.name, NAME_BYTES_MAX),
         path,
-        server: subject.server.filter(|_| !is_server).map(|(id, name)| (name, format!("/servers/{id}"))),
-        differences: differences(entry.before.as_ref(), entry.after.as_ref()),
+        server: subject
+            .server
+            .filter(|_| !is_server)
+            .map(|(id, name)| (budget.cut(&name, NAME_BYTES_MAX), format!("/servers/{id}"))),
+        differences: differences(entry.before.as_ref(), entry.after.as_ref(), budget),
     }
 }
 
@@ -107,21 +115,22 @@ fn subject_path(entry: &AuditEntry, subject: &SubjectName, is_own: bool) -> Opti
 }
 
 /// Fields that differ.
-fn differences(before: Option<&Value>, after: Option<&Value>) -> Vec<Difference> {
+fn differences(before: Option<&Value>, after: Option<&Value>, budget: &mut TextBudget) -> Vec<Difference> {
     let object = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
     let (before, after) = (object(before), object(after));
     let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let text = |value: Option<&Value>| match value {
+    let mut text = |value: Option<&Value>| match value {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => beginning(text, VALUE_BYTES_MAX).to_owned(),
-        Some(other) => beginning(&other.to_string(), VALUE_BYTES_MAX).to_owned(),
+        Some(Value::String(text)) => budget.cut(text, VALUE_BYTES_MAX),
+        Some(other) => budget.cut(&other.to_string(), VALUE_BYTES_MAX),
     };
     let is_different = |name: &&String| before.get(*name) != after.get(*name);
     names
         .into_iter()
         .filter(is_different)
+        .take(FIELDS_MAX)
         .map(|name| Difference {
             name: name.clone(),
             before: Sentence(text(before.get(name))),
@@ -138,7 +147,7 @@ mod tests {
     fn only_what_differs_is_shown() {
         let before = serde_json::json!({ "name": "a", "mode": "live", "version": 1 });
         let after = serde_json::json!({ "name": "b", "mode": "live", "version": 2 });
-        let found = differences(Some(&before), Some(&after));
+        let found = differences(Some(&before), Some(&after), &mut TextBudget::default());
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["name", "version"]);
         assert_eq!((found[0].before.0.as_str(), found[0].after.0.as_str()), ("a", "b"));

@@ -1,14 +1,11 @@
 //! Adds a domain and shows its records.
 
-use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainRefusal;
 
 use super::change::read_key;
-use super::list::list;
 use crate::answer::Answer;
 use crate::path::Path;
-use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
@@ -23,9 +20,6 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
             let view = visit.app().find_domain(&caller, name).await?;
             Ok(see_other(&format!("/servers/{server}/domains/{}", view.domain.name)))
         }
-        Err(refusal) => {
-            let text = Problem::from(refusal).into_form_text()?;
-            list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text), name).await
-        }
+        Err(refusal) => Err(refusal.into()),
     }
 }

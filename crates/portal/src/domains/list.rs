@@ -1,14 +1,13 @@
 //! List of domains, with the form for a new one.
 
 use askama::Template;
-use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainView;
 use postroad_app::domains::check::RecordStatus;
 use postroad_model::DomainId;
 
 use super::filter::{Filters, StateChoice};
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::shown::When;
@@ -43,22 +42,9 @@ pub(super) struct ListPage {
     pub(super) filters: Filters,
     pub(super) states: Vec<StateChoice>,
     pub(super) next: Option<String>,
-    pub(super) problem: Option<String>,
-    /// Name as typed in the form for a new domain.
-    pub(super) name: String,
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
-    list(&visit, server, StatusCode::OK, None, "").await
-}
-
-pub(super) async fn list(
-    visit: &Visit,
-    server: i64,
-    status: StatusCode,
-    problem: Option<String>,
-    name: &str,
-) -> Answer {
     let caller = visit.caller(server, Operation::DomainsList).await?;
     let (_, layout) = visit.server_layout(server, "Domains", Section::Domains).await?;
     let after = visit.query.number("after").map(DomainId);
@@ -72,8 +58,8 @@ pub(super) async fn list(
     let owner = |view: &DomainView| view.domain.server_id.is_none().then_some("of the account");
     let rows = domains.iter().map(|view| row(view, &path, owner(view))).collect();
     let hint = "This server sends from it. A domain of the account serves all its servers.";
-    let (states, name, account) = (filters.states(), name.to_owned(), None);
-    page_with(status, &ListPage { layout, account, path, hint, rows, filters, states, next, problem, name })
+    let (states, account) = (filters.states(), None);
+    page(&ListPage { layout, account, path, hint, rows, filters, states, next })
 }
 
 /// A domain as a row; `path` is the path of the list that has its page.

@@ -1,6 +1,5 @@
 //! Domains of an account itself: all its servers send from them. For the people of the account, and for the operator.
 
-use axum::http::StatusCode;
 use axum::response::Response;
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, DomainView, NamedOwner};
@@ -11,7 +10,7 @@ use super::change::read_key;
 use super::filter::Filters;
 use super::list::{ListPage, PAGE_ROWS, row};
 use super::one::{NewLink, domain_page, link_rows};
-use crate::answer::{Answer, download, page, page_with};
+use crate::answer::{Answer, download, page};
 use crate::layout::Section;
 use crate::path::Path;
 use crate::problem::Problem;
@@ -68,19 +67,9 @@ fn redirect_to(list: &str, view: &DomainView, done: &str) -> Response {
     see_other(&format!("{list}/{}?done={done}", view.domain.name))
 }
 
+/// Shows the list. Domains of the account's servers are listed too, with links to their pages.
 pub(super) async fn list(Path(path): Path<ListPath>, visit: Visit) -> Answer {
     let account = viewed(&visit, path.account).await?;
-    list_with(&visit, account, StatusCode::OK, None, "").await
-}
-
-/// Shows the list. Domains of the account's servers are listed too, with links to their pages.
-async fn list_with(
-    visit: &Visit,
-    account: ViewedAccount,
-    status: StatusCode,
-    problem: Option<String>,
-    name: &str,
-) -> Answer {
     let after = visit.query.number("after").map(DomainId);
     let filters = Filters::read(&visit.query);
     let (domains, next) =
@@ -95,8 +84,8 @@ async fn list_with(
     };
     let rows = domains.iter().map(domain_row).collect();
     let hint = "All servers of the account send from it.";
-    let (states, name, account) = (filters.states(), name.to_owned(), Some(account));
-    page_with(status, &ListPage { layout, account, path, hint, rows, filters, states, next, problem, name })
+    let (states, account) = (filters.states(), Some(account));
+    page(&ListPage { layout, account, path, hint, rows, filters, states, next })
 }
 
 pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
@@ -112,10 +101,7 @@ pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
             &app.find_domain_as(&visit.by, owner, name, Operation::DomainsGet).await?,
             "",
         )),
-        Err(refusal) => {
-            let text = Problem::from(refusal).into_form_text()?;
-            list_with(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text), name).await
-        }
+        Err(refusal) => Err(refusal.into()),
     }
 }
 

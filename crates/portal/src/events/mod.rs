@@ -6,6 +6,7 @@ use askama::Template;
 use axum::Router;
 use postroad_app::EventSelection;
 use postroad_app::access::Operation;
+use postroad_app::analytics::Zone;
 use postroad_model::{EventId, EventKind, EventSet};
 use postroad_store::FeedEvent;
 use serde_json::Value;
@@ -16,13 +17,17 @@ use crate::fields::Fields;
 use crate::layout::{Layout, Section};
 use crate::page_routes::get;
 use crate::path::Path;
-use crate::problem::Problem;
 use crate::query::query;
 use crate::shown::When;
 use crate::state::PortalState;
+use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
+/// Bytes of an event's details in the list; an event by itself is shown in full.
+const DATA_BYTES_MAX: usize = 2_000;
+/// Bytes of a recipient or subject.
+const TEXT_BYTES_MAX: usize = 500;
 
 /// The filters of a query.
 struct Filters {
@@ -32,11 +37,11 @@ struct Filters {
 }
 
 impl Filters {
-    fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(Self {
+    fn read(fields: &Fields, zone: &Zone) -> Self {
+        Self {
             kinds: fields.all("kind").filter_map(EventKind::parse).collect(),
-            days: DayRange::read(fields)?,
-        })
+            days: DayRange::read(fields, zone),
+        }
     }
 
     fn is_set(&self) -> bool {
@@ -45,7 +50,7 @@ impl Filters {
 
     /// Whether the section *Days, and several kinds* has a value, so it is shown open.
     fn has_rare_filters(&self) -> bool {
-        self.kinds.len() > 1 || self.days.is_set()
+        self.kinds.len() > 1 || self.days.is_open()
     }
 
     fn selection(&self) -> EventSelection {
@@ -76,6 +81,8 @@ struct Row {
     message: Option<(i64, String, String)>,
     /// Details as JSON, one field in a line; empty if there are none.
     data: String,
+    /// Whether `data` is cut.
+    is_cut: bool,
 }
 
 #[derive(Template)]
@@ -89,6 +96,8 @@ struct EventsPage {
     next: Option<String>,
     /// Whether it is not the first page.
     is_later: bool,
+    /// Whether one event is shown in full.
+    is_single: bool,
 }
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
@@ -98,9 +107,17 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
 async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::EventsList).await?;
     let (_, layout) = visit.server_layout(server, "Events", Section::Events).await?;
-    let filters = Filters::read(&visit.query)?;
-    let before = visit.query.number("before").map(EventId);
-    let found = visit.app().list_recent_events(&caller, filters.selection(), before, PAGE_ROWS).await?;
+    let filters = Filters::read(&visit.query, &visit.zone);
+    let single = visit.query.number("event");
+    let before = single.map(|id| id.saturating_add(1)).or_else(|| visit.query.number("before")).map(EventId);
+    let limit = if single.is_some() { 1 } else { PAGE_ROWS };
+    let mut found = visit.app().list_recent_events(&caller, filters.selection(), before, limit).await?;
+    if let Some(id) = single {
+        found.events.retain(|event| event.id.0 == id);
+        found.before = None;
+    }
+    let bytes_max = if single.is_some() { usize::MAX } else { DATA_BYTES_MAX };
+    let mut budget = TextBudget::default();
     let kinds = EventKind::ALL
         .iter()
         .map(|kind| KindChoice { name: kind.as_str(), is_chosen: filters.kinds.contains(kind) });
@@ -108,24 +125,32 @@ async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         layout,
         server,
         kinds: kinds.collect(),
-        rows: found.events.into_iter().map(row).collect(),
+        rows: found.events.into_iter().map(|event| row(event, &mut budget, bytes_max)).collect(),
         next: found.before.map(|before| filters.query(&before.to_string())),
         is_later: before.is_some(),
+        is_single: single.is_some(),
         filters,
     })
 }
 
-fn row(event: FeedEvent) -> Row {
+fn row(event: FeedEvent, budget: &mut TextBudget, bytes_max: usize) -> Row {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let is_empty = data.as_object().is_none_or(serde_json::Map::is_empty);
+    let message = event.message.map(|message| {
+        let to = budget.cut(&message.rcpt_to, TEXT_BYTES_MAX);
+        (message.id.0, to, budget.cut(&message.subject, TEXT_BYTES_MAX))
+    });
+    let data = if is_empty { String::new() } else { format!("{data:#}") };
+    let (data, is_whole) = if bytes_max == usize::MAX { (data, true) } else { budget.take(&data, bytes_max) };
     Row {
         id: event.id.0,
         at: When(event.at),
         kind: event.kind.as_str(),
         tone: tone(event.kind),
         is_test: event.test,
-        message: event.message.map(|message| (message.id.0, message.rcpt_to, message.subject)),
-        data: if is_empty { String::new() } else { format!("{data:#}") },
+        message,
+        data,
+        is_cut: !is_whole,
     }
 }
 

@@ -6,7 +6,6 @@ use postroad_app::accounts::CredentialChangeRequest;
 use postroad_model::{Change, CredentialId, ServerId, Timestamp};
 
 use super::create::{read_last_day, read_networks};
-use super::list::list_after_edit;
 use super::shown_once;
 use crate::answer::Answer;
 use crate::fields::Fields;
@@ -36,14 +35,9 @@ pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) ->
 pub(super) async fn update(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let id = find_key(&visit, server, key).await?;
-    let changed = match read(&fields) {
-        Ok(request) => visit.app().update_credential(&visit.by, id, request).await.map_err(Problem::from),
-        Err(text) => Err(Problem::Invalid(text)),
-    };
-    match changed {
-        Ok(_) => Ok(see_other(&format!("/servers/{server}/keys?done=saved"))),
-        Err(problem) => list_after_edit(&visit, server, problem.into_form_text()?).await,
-    }
+    let request = read(&fields).map_err(Problem::Invalid)?;
+    visit.app().update_credential(&visit.by, id, request).await?;
+    Ok(see_other(&format!("/servers/{server}/keys?done=saved")))
 }
 
 fn read(fields: &Fields) -> Result<CredentialChangeRequest, String> {

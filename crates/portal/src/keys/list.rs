@@ -14,9 +14,13 @@ use crate::once::new_once;
 use crate::path::Path;
 use crate::query::query;
 use crate::shown::When;
+use crate::text_budget::bytes_in_page;
 use crate::visit::Visit;
 
-const PAGE_ROWS: usize = 100;
+const PAGE_ROWS: usize = 20;
+/// Bytes of the rows of one page; each has forms. A key can have a hundred networks.
+const ROWS_BYTES_MAX: usize = 60_000;
+const MARKUP_BYTES: usize = 2_500;
 
 struct Row {
     id: i64,
@@ -47,8 +51,6 @@ struct ListPage {
     revoked: String,
     /// Error of the form for a new key.
     problem: Option<String>,
-    /// Error of the form that changes a key.
-    edit_problem: Option<String>,
     /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
     /// Whether the server has no key yet.
@@ -60,21 +62,6 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 }
 
 pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
-    render_list(visit, server, status, problem, None).await
-}
-
-/// The list after a refused change of a key, with the reason.
-pub(super) async fn list_after_edit(visit: &Visit, server: i64, problem: String) -> Answer {
-    render_list(visit, server, StatusCode::UNPROCESSABLE_ENTITY, None, Some(problem)).await
-}
-
-async fn render_list(
-    visit: &Visit,
-    server: i64,
-    status: StatusCode,
-    problem: Option<String>,
-    edit_problem: Option<String>,
-) -> Answer {
     let (_, layout) = visit.server_layout(server, "Keys", Section::Keys).await?;
     let revoked = visit.query.text("revoked").to_owned();
     let filter = CredentialFilter {
@@ -83,17 +70,27 @@ async fn render_list(
         ..CredentialFilter::default()
     };
     let after = visit.query.number("after").map(CredentialId);
-    let (keys, has_more) = visit.app().list_credentials_as(&visit.by, filter, after, PAGE_ROWS).await?;
-    let next = keys.last().filter(|_| has_more);
-    let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
+    let (keys, mut has_more) = visit.app().list_credentials_as(&visit.by, filter, after, PAGE_ROWS).await?;
     let now = visit.app().now();
-    let rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
+    let mut rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
+    has_more |= keep_light(&mut rows);
+    let next = rows.last().filter(|_| has_more);
+    let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
     let once = new_once();
     let is_first = rows.is_empty() && revoked.is_empty();
-    page_with(
-        status,
-        &ListPage { layout, server, rows, next, revoked, problem, edit_problem, once, is_first },
-    )
+    page_with(status, &ListPage { layout, server, rows, next, revoked, problem, once, is_first })
+}
+
+/// Leaves out rows that make the page too long, but not the first. Returns whether there were any.
+fn keep_light(rows: &mut Vec<Row>) -> bool {
+    let mut bytes = 0;
+    let fitting = rows.iter().take_while(|row| {
+        bytes += MARKUP_BYTES + 2 * (bytes_in_page(&row.name) + row.networks.len());
+        bytes <= ROWS_BYTES_MAX
+    });
+    let (fitting, all) = (fitting.count().max(1), rows.len());
+    rows.truncate(fitting);
+    fitting < all
 }
 
 /// The day of the moment before `end`, such as `2027-01-31`: a key that ends at midnight works until the day before.

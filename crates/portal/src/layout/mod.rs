@@ -48,23 +48,36 @@ const OF_SERVER: &[(Section, &str, &str, &str)] = &[
     (Section::Settings, "/settings", "Settings", "e"),
 ];
 
-/// Pages about the account: section, path, name, key.
+/// Pages about the account: section, path, name, key. Their keys differ from those of a server's pages.
 const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
     (Section::Servers, "/servers", "Servers", "v"),
     (Section::Account, "/account", "Account", "c"),
     (Section::People, "/account/people", "People", "p"),
-    (Section::AccountDomains, "/account/domains", "Account domains", "d"),
+    (Section::AccountDomains, "/account/domains", "Account domains", "b"),
     (Section::Pools, "/account/pools", "IP pools", "i"),
-    (Section::AccountKeys, "/account/keys", "Account keys", "k"),
+    (Section::AccountKeys, "/account/keys", "Account keys", "h"),
     (Section::Audit, "/account/audit", "Audit log", "l"),
     (Section::You, "/account/you", "You", "y"),
 ];
 
 /// Pages for the operator alone.
-const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "r")];
+const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "x")];
 
 /// Inbox with mail that is caught instead of sent: of `postroad dev`, for the operator, or of a development server.
 const OF_INBOX: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
+
+/// Page of the menu that a path belongs to.
+pub(crate) fn section_of(path: &str) -> Section {
+    let of_server = path.strip_prefix("/servers/").and_then(|rest| rest.split_once('/'));
+    let (pages, folder) = match of_server {
+        Some((_, rest)) => (OF_SERVER, format!("/{}", rest.split('/').next().unwrap_or_default())),
+        None if path.starts_with("/servers/") => (OF_SERVER, String::new()),
+        None if path.starts_with("/operator") => return Section::Operator,
+        None => (OF_ACCOUNT, path.split('/').take(3).collect::<Vec<_>>().join("/")),
+    };
+    let found = pages.iter().find(|(_, known, ..)| *known == folder);
+    found.map_or(Section::Servers, |(section, ..)| *section)
+}
 
 /// A link of the menu.
 pub(crate) struct MenuLink {
@@ -256,6 +269,15 @@ mod tests {
                 names.extend(parts.filter_map(|part| part.split('"').next().map(ToOwned::to_owned)));
             }
         }
+    }
+
+    #[test]
+    fn every_page_of_the_menus_has_a_key_of_its_own() {
+        let all = [OF_SERVER, OF_ACCOUNT, OF_OPERATOR, OF_INBOX].concat();
+        let mut keys: Vec<&str> = all.iter().map(|(.., key)| *key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!((keys.len(), keys.contains(&"")), (all.len(), false), "{keys:?}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub(crate) mod newest_rows;
 mod one;
 mod pictures;
 mod preview;
+mod preview_links;
 mod preview_options;
 mod reschedule;
 mod search;

@@ -18,6 +18,7 @@ use crate::layout::{Layout, Section};
 use crate::message_content::MessageContent;
 use crate::path::Path;
 use crate::problem::Problem;
+use crate::query::query;
 use crate::sentence::Sentence;
 use crate::shown::{StatusBadge, When, bytes};
 use crate::visit::Visit;
@@ -60,6 +61,8 @@ struct MessagePage {
     bounce_for: Option<i64>,
     can_retry: bool,
     is_held: bool,
+    /// Query of the page with the recipient's suppression, if the message is held.
+    suppression: Option<String>,
     is_scheduled: bool,
     tab: &'static str,
     timeline: NewestRows<TimelineRow>,
@@ -130,6 +133,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         bounce_for: Some(message.bounce_for_id).filter(|id| *id != 0),
         can_retry: matches!(message.status, Status::Pending | Status::SoftFail),
         is_held: message.status == Status::Held,
+        suppression: suppression_of(&visit, server, message).await,
         is_scheduled: message.status == Status::Scheduled,
         tab,
         timeline: rows(timeline.items, skipped),
@@ -140,6 +144,16 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         content,
         preview: PreviewOptions::read(&visit),
     })
+}
+
+/// A held message cannot be released while its recipient is suppressed.
+async fn suppression_of(visit: &Visit, server: i64, message: &Message) -> Option<String> {
+    if message.status != Status::Held {
+        return None;
+    }
+    let caller = visit.caller(server, Operation::SuppressionsList).await.ok()?;
+    let found = visit.app().find_suppression(caller.server_id, &message.rcpt_to).await.ok()??;
+    Some(query(&[("address", &found.address)]))
 }
 
 fn minute(at: Timestamp) -> String {

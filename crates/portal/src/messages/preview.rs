@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use postroad_app::{AttachmentView, MessageView, without_loaders};
 
+use super::preview_links::inert_links;
 use super::preview_options::PreviewOptions;
 use super::{content, pictures};
 use crate::answer::Answer;
@@ -59,7 +60,8 @@ fn darkened(html: &str) -> String {
 
 /// An answer with HTML from outside, for a frame with `sandbox`.
 pub(crate) fn sandboxed(html: &str) -> Response {
-    let mut response = Response::new(Body::from(without_loaders(html)));
+    let html = without_loaders(html);
+    let mut response = Response::new(Body::from(inert_links(&html).unwrap_or(html)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

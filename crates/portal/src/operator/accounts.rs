@@ -101,13 +101,8 @@ pub(super) async fn create(form: Form) -> Answer {
 pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let reason = Some(fields.text("reason").to_owned());
-    match visit.app().set_account_suspension_as(&visit.by, AccountId(account), reason).await {
-        Ok(_) => Ok(see_other(&format!("{LIST}?done=saved"))),
-        Err(refusal) => {
-            let text = Problem::from(refusal).into_form_text()?;
-            list(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), "").await
-        }
-    }
+    visit.app().set_account_suspension_as(&visit.by, AccountId(account), reason).await?;
+    Ok(see_other(&format!("{LIST}?done=saved")))
 }
 
 pub(super) async fn resume(Path(account): Path<i64>, form: Form) -> Answer {

@@ -1,8 +1,5 @@
 //! Sets and lifts gates of the installation; opens and closes the API.
 
-use axum::http::StatusCode;
-
-use super::show::overview;
 use crate::answer::Answer;
 use crate::gates;
 use crate::problem::Problem;
@@ -11,22 +8,10 @@ use crate::visit::Form;
 
 pub(super) async fn suspend(form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let done = match gates::read(&fields) {
-        Ok(request) => {
-            let done = visit.app().set_gate_as(&visit.by, fields.text("scope"), request).await;
-            done.map_err(Problem::from)
-        }
-        Err(text) => Err(Problem::Invalid(text)),
-    };
-    match done {
-        Ok(()) => {
-            visit.state.queue.refresh().await?;
-            Ok(see_other("/operator?done=gated"))
-        }
-        Err(problem) => {
-            overview(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
-        }
-    }
+    let request = gates::read(&fields).map_err(Problem::Invalid)?;
+    visit.app().set_gate_as(&visit.by, fields.text("scope"), request).await?;
+    visit.state.queue.refresh().await?;
+    Ok(see_other("/operator?done=gated"))
 }
 
 pub(super) async fn resume(form: Form) -> Answer {

@@ -1,16 +1,14 @@
 //! Operator keys: for programs that manage all accounts, pools and the installation.
 
 use askama::Template;
-use axum::http::StatusCode;
 use postroad_model::AccountKeyId;
 
 use super::TABS;
 use crate::account_keys::{KeyRow, NewKeyResult, key_row, read_request};
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::once;
 use crate::path::Path;
-use crate::problem::Problem;
 use crate::query::page_after;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
@@ -26,17 +24,16 @@ struct KeysPage {
     list: &'static str,
     rows: Vec<KeyRow>,
     next: Option<String>,
-    problem: Option<String>,
     shown: NewKeyResult,
     /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    list(&visit, StatusCode::OK, None, NewKeyResult::Nothing).await
+    list(&visit, NewKeyResult::Nothing).await
 }
 
-async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, shown: NewKeyResult) -> Answer {
+async fn list(visit: &Visit, shown: NewKeyResult) -> Answer {
     let after = visit.query.number("after").map(AccountKeyId);
     let (keys, has_more) = visit.app().list_operator_keys(&visit.by, after, PAGE_ROWS).await?;
     let layout = visit.layout("Operator keys", Section::Operator).await?;
@@ -44,29 +41,15 @@ async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, shown:
     let now = visit.app().now();
     let rows = keys.into_iter().map(|key| key_row(key, now)).collect();
     let once = once::new_once();
-    page_with(status, &KeysPage { layout, list: LIST, rows, next, problem, shown, once })
+    page(&KeysPage { layout, list: LIST, rows, next, shown, once })
 }
 
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let created = match read_request(&fields) {
-        Ok(request) => {
-            let key = once::creation_key(&fields);
-            let created = visit.app().create_operator_key_once(&visit.by, request, key.as_ref()).await;
-            created.map_err(Problem::from)
-        }
-        Err(problem) => Err(problem),
-    };
-    match created {
-        Ok(created) => {
-            let (api_key, _) = created.value;
-            list(&visit, StatusCode::OK, None, api_key.map_or(NewKeyResult::Before, NewKeyResult::New)).await
-        }
-        Err(problem) => {
-            let text = Some(problem.into_form_text()?);
-            list(&visit, StatusCode::UNPROCESSABLE_ENTITY, text, NewKeyResult::Nothing).await
-        }
-    }
+    let (request, key) = (read_request(&fields)?, once::creation_key(&fields));
+    let created = visit.app().create_operator_key_once(&visit.by, request, key.as_ref()).await?;
+    let (api_key, _) = created.value;
+    list(&visit, api_key.map_or(NewKeyResult::Before, NewKeyResult::New)).await
 }
 
 pub(super) async fn revoke(Path(key): Path<i64>, form: Form) -> Answer {

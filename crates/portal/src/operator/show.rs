@@ -1,13 +1,12 @@
 //! The page: queue and delivery of the installation, gates, and estimates about receivers.
 
 use askama::Template;
-use axum::http::StatusCode;
 use postroad_delivery::queue_admin::PathTotals;
 use postroad_store::{Backlog, PacingNote};
 
 use super::TABS;
 use super::nodes::troubles_of;
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::gates::GateRow;
 use crate::layout::{Layout, Section};
 use crate::sentence::Sentence;
@@ -39,6 +38,7 @@ struct PathRow {
 struct BacklogRow {
     account_id: i64,
     account: String,
+    server_id: i64,
     server: String,
     waiting: String,
     first_due_at: Option<When>,
@@ -66,14 +66,9 @@ struct OperatorPage {
     paths: Vec<PathRow>,
     notes: Vec<NoteRow>,
     is_in_maintenance: bool,
-    problem: Option<String>,
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    overview(&visit, StatusCode::OK, None).await
-}
-
-pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
     // Checks the permission; the rest is read after it.
     let installation = visit.app().installation_status(&visit.by).await?;
     let gates = visit.app().list_all_gates(&visit.by).await?;
@@ -113,22 +108,18 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
     }
     let backlogs = visit.state.queue.backlogs(BACKLOGS_MAX).await?;
     let domains = overview.stored.by_domain.iter();
-    page_with(
-        status,
-        &OperatorPage {
-            layout,
-            figures,
-            this_node,
-            problems: problems.into_iter().map(Sentence).collect(),
-            domains: domains.map(|(domain, number)| (domain.to_string(), count(*number))).collect(),
-            backlogs: backlogs.into_iter().map(backlog_row).collect(),
-            gates: gates.into_iter().map(|gate| GateRow::of(gate, None)).collect(),
-            paths: paths(engine.paths),
-            is_in_maintenance: installation.is_in_maintenance,
-            notes: installation.pacing_notes.into_iter().map(note_row).collect(),
-            problem,
-        },
-    )
+    page(&OperatorPage {
+        layout,
+        figures,
+        this_node,
+        problems: problems.into_iter().map(Sentence).collect(),
+        domains: domains.map(|(domain, number)| (domain.to_string(), count(*number))).collect(),
+        backlogs: backlogs.into_iter().map(backlog_row).collect(),
+        gates: gates.into_iter().map(|gate| GateRow::of(gate, None)).collect(),
+        paths: paths(engine.paths),
+        is_in_maintenance: installation.is_in_maintenance,
+        notes: installation.pacing_notes.into_iter().map(note_row).collect(),
+    })
 }
 
 fn paths(mut found: Vec<PathTotals>) -> Vec<PathRow> {
@@ -150,6 +141,7 @@ fn backlog_row(backlog: Backlog) -> BacklogRow {
     BacklogRow {
         account_id: backlog.account_id.0,
         account: backlog.account_name,
+        server_id: backlog.server_id.0,
         server: backlog.server_name,
         waiting: format!("{}{}", count(backlog.waiting), if has_more { " or more" } else { "" }),
         first_due_at: backlog.first_due_at.map(When),

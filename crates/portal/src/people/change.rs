@@ -1,10 +1,9 @@
 //! Invites, changes and removes people.
 
-use axum::http::StatusCode;
 use postroad_app::users::{InvitationRequest, UserChangeRequest};
 use postroad_model::{AccountId, InvitationId, LimitedObject, UserId, UserRole};
 
-use super::list::{Outcome, list};
+use super::list::list;
 use super::own;
 use crate::answer::Answer;
 use crate::fields::Fields;
@@ -51,16 +50,11 @@ async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
         Ok(invited) => match invited.value.link {
             Some(link) => {
                 visit.warning = visit.app().ceiling_warning(account.id, LimitedObject::Users).await;
-                let outcome = Outcome { link: Some(link), ..Outcome::default() };
-                list(&visit, account, StatusCode::OK, outcome).await
+                list(&visit, account, Some(link)).await
             }
             None => Ok(see_other(&format!("{}/people?done=invited&ceiling=users", account.base))),
         },
-        Err(refusal) => {
-            let problem = Some(Problem::from(refusal).into_form_text()?);
-            let outcome = Outcome { problem, link: None, email: fields.text("email").to_owned() };
-            list(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, outcome).await
-        }
+        Err(refusal) => Err(refusal.into()),
     }
 }
 

@@ -1,13 +1,12 @@
 //! List of people and open invitations.
 
 use askama::Template;
-use axum::http::StatusCode;
 use postroad_app::users::{grantable_roles, may_change_user};
 use postroad_model::{EmailAddress, InvitationId, UserId, UserRole};
 use postroad_store::{Invitation, InvitationFilter, User, UserFilter};
 
 use super::own;
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::layout::Layout;
 use crate::path::Path;
 use crate::query::query;
@@ -15,7 +14,8 @@ use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 
-const PAGE_ROWS: usize = 100;
+/// People, and invitations, of one page: each has forms.
+const PAGE_ROWS: usize = 20;
 
 struct Row {
     id: i64,
@@ -45,16 +45,6 @@ struct Invited {
     expires_at: When,
 }
 
-/// Result of the last form, in addition to the page itself.
-#[derive(Default)]
-pub(super) struct Outcome {
-    pub(super) problem: Option<String>,
-    /// Link of a new invitation.
-    pub(super) link: Option<String>,
-    /// Address in the form.
-    pub(super) email: String,
-}
-
 #[derive(Template)]
 #[template(path = "people/list.html")]
 struct ListPage {
@@ -71,7 +61,8 @@ struct ListPage {
     roles: [UserRole; 4],
     /// Roles that the viewer can give.
     grantable: Vec<UserRole>,
-    outcome: Outcome,
+    /// Link of a new invitation.
+    link: Option<String>,
 }
 
 impl ListPage {
@@ -86,20 +77,15 @@ impl ListPage {
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    list(&visit, own(&visit), StatusCode::OK, Outcome::default()).await
+    list(&visit, own(&visit), None).await
 }
 
 pub(super) async fn of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
     let account = ViewedAccount::of_customer(&visit, account).await?;
-    list(&visit, account, StatusCode::OK, Outcome::default()).await
+    list(&visit, account, None).await
 }
 
-pub(super) async fn list(
-    visit: &Visit,
-    account: ViewedAccount,
-    status: StatusCode,
-    outcome: Outcome,
-) -> Answer {
+pub(super) async fn list(visit: &Visit, account: ViewedAccount, link: Option<String>) -> Answer {
     let layout = visit.layout("People", account.section).await?;
     let (address, role) = (visit.query.text("q").to_owned(), UserRole::parse(visit.query.text("role")));
     let filter = UserFilter {
@@ -126,28 +112,28 @@ pub(super) async fn list(
     let found =
         visit.app().list_invitations(&visit.by, Some(account.id), filter, after, PAGE_ROWS).await.ok();
     let next_invitations = match &found {
-        Some((found, true)) => found.last().map(|last| query(&[("invited_after", &last.id.to_string())])),
+        Some((found, true)) => found.last().map(|last| {
+            query(&[("q", &address), ("role", role_name), ("invited_after", &last.id.to_string())])
+        }),
         _ => None,
     };
     let invitations = found.map(|(found, _)| found.into_iter().map(invited).collect());
     let rows = people.into_iter().map(|user| row(visit, user)).collect();
     let roles = UserRole::ALL;
-    page_with(
-        status,
-        &ListPage {
-            layout,
-            account,
-            rows,
-            next,
-            address,
-            role,
-            invitations,
-            next_invitations,
-            roles,
-            grantable: grantable_roles(&visit.by.actor),
-            outcome,
-        },
-    )
+    let grantable = grantable_roles(&visit.by.actor);
+    page(&ListPage {
+        layout,
+        account,
+        rows,
+        next,
+        address,
+        role,
+        invitations,
+        next_invitations,
+        roles,
+        grantable,
+        link,
+    })
 }
 
 fn invited(one: Invitation) -> Invited {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use askama::Template;
-use postroad_app::ip_pools::{PoolFilter, PoolView};
+use postroad_app::ip_pools::{AddressView, PoolFilter, PoolView};
 use postroad_model::Timestamp;
 use postroad_store::{SourceCounts, SourceDay};
 
@@ -42,6 +42,8 @@ struct AddressPage {
     layout: Layout,
     pool: String,
     row: AddressRow,
+    /// Receiver groups and messages sent to them today, for a warm-up; without the counts of others.
+    today: Vec<(String, String)>,
     is_operator: bool,
     chart: Option<String>,
     /// The provider that the chart is about; `None` for all.
@@ -55,14 +57,15 @@ pub(super) async fn show(visit: Visit) -> Answer {
     let (days, _) = visit.app().pool_address_history(&visit.by, address, None, HISTORY_MAX).await?;
     let (pools, _) =
         visit.app().list_ip_pools(&visit.by, PoolFilter::default(), None, usize::MAX - 1).await?;
-    let (pool, row) = find(&pools, address.to_canonical()).ok_or(Problem::NotFound)?;
+    let (pool, view) = find(&pools, address.to_canonical()).ok_or(Problem::NotFound)?;
     let layout = visit.layout(&address.to_string(), Section::Pools).await?;
     let provider = visit.query.filled("provider").map(ToOwned::to_owned);
     let shown = of_provider(&days, provider.as_deref());
     page(&AddressPage {
         layout,
-        pool,
-        row,
+        pool: pool.pool.name.clone(),
+        row: address_row(&visit, view),
+        today: today(view),
         is_operator: visit.person.user.operator,
         chart: (!shown.is_empty()).then(|| chart(&shown)),
         provider,
@@ -71,12 +74,21 @@ pub(super) async fn show(visit: Visit) -> Answer {
     })
 }
 
-/// The address, with the name of its pool.
-fn find(pools: &[PoolView], address: IpAddr) -> Option<(String, AddressRow)> {
-    pools.iter().find_map(|pool| {
-        let view = pool.addresses.iter().find(|one| one.source.address == address)?;
-        Some((pool.pool.name.clone(), address_row(view)))
-    })
+/// The address, with its pool.
+fn find(pools: &[PoolView], address: IpAddr) -> Option<(&PoolView, &AddressView)> {
+    pools
+        .iter()
+        .find_map(|pool| Some((pool, pool.addresses.iter().find(|one| one.source.address == address)?)))
+}
+
+/// Messages of today by receiver group. The group of all others is always there: it is what a new address begins with.
+fn today(view: &AddressView) -> Vec<(String, String)> {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::from([("", 0)]);
+    for (provider, counts) in &view.source.today_by_provider {
+        *sums.entry(provider).or_default() += counts.sent;
+    }
+    let sent = |number| if view.shows_counts { count(number) } else { "–".to_owned() };
+    sums.into_iter().map(|(name, number)| (provider_words(name).to_owned(), sent(number))).collect()
 }
 
 fn chart(days: &[&SourceDay]) -> String {

@@ -2,18 +2,15 @@
 
 use std::net::IpAddr;
 
-use axum::http::StatusCode;
-use postroad_app::accounts::AccountRefusal;
 use postroad_app::ip_pools::{AddressChange, NewAddress, NewPoolRequest, WarmUpChange};
 use postroad_model::{AccountId, PoolId};
 
-use super::list::list;
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::redirect::see_other;
-use crate::visit::{Form, Visit};
+use crate::visit::Form;
 
 const LIST: &str = "/account/pools";
 
@@ -22,23 +19,21 @@ pub(super) async fn create(form: Form) -> Answer {
     let name = fields.text("name").to_owned();
     let account = fields.number("account").map(AccountId);
     let request = NewPoolRequest { name, shared: fields.is_ticked("shared"), account, key: None };
-    let created = visit.app().create_ip_pool(&visit.by, request).await;
-    after(&visit, created, "created").await
+    visit.app().create_ip_pool(&visit.by, request).await?;
+    to_list("created")
 }
 
 pub(super) async fn delete(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let id = fields.number("pool").map(PoolId).ok_or(Problem::NotFound)?;
-    let deleted = visit.app().delete_ip_pool(&visit.by, id).await;
-    after(&visit, deleted, "removed").await
+    visit.app().delete_ip_pool(&visit.by, id).await?;
+    to_list("removed")
 }
 
 pub(super) async fn add_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let Ok(address) = read_address(&fields) else {
-        let text = Some("The address should look like 192.0.2.1 or 2001:db8::1.".to_owned());
-        return list(&visit, StatusCode::UNPROCESSABLE_ENTITY, text).await;
-    };
+    let address = read_address(&fields)
+        .map_err(|_| Problem::Invalid("The address should look like 192.0.2.1 or 2001:db8::1.".to_owned()))?;
     let new = NewAddress {
         pool: fields.number("pool").map(PoolId).ok_or(Problem::NotFound)?,
         address,
@@ -47,8 +42,8 @@ pub(super) async fn add_address(form: Form) -> Answer {
         warm_up: fields.is_ticked("warm_up"),
         key: None,
     };
-    let added = visit.app().add_pool_address(&visit.by, new).await;
-    after(&visit, added, "created").await
+    visit.app().add_pool_address(&visit.by, new).await?;
+    to_list("created")
 }
 
 pub(super) async fn update_address(form: Form) -> Answer {
@@ -59,38 +54,28 @@ pub(super) async fn update_address(form: Form) -> Answer {
         helo: fields.filled("helo").map(ToOwned::to_owned),
         weight: weight(&fields)?,
     };
-    match visit.app().update_pool_address(&visit.by, address, change).await {
-        Ok(_) => {
-            let query = query(&[("address", &address.to_string()), ("done", "saved")]);
-            Ok(see_other(&format!("{LIST}/address{query}")))
-        }
-        Err(refusal) => Err(refusal.into()),
-    }
+    visit.app().update_pool_address(&visit.by, address, change).await?;
+    let query = query(&[("address", &address.to_string()), ("done", "saved")]);
+    Ok(see_other(&format!("{LIST}/address{query}")))
 }
 
 pub(super) async fn remove_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let removed = visit.app().remove_pool_address(&visit.by, read_address(&fields)?).await;
-    after(&visit, removed, "removed").await
+    visit.app().remove_pool_address(&visit.by, read_address(&fields)?).await?;
+    to_list("removed")
 }
 
 pub(super) async fn warm_up(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let wanted = WarmUpChange::ALL.into_iter().find(|(name, _)| *name == fields.text("act"));
     let (_, change) = wanted.ok_or_else(|| Problem::Invalid("Choose what to do.".to_owned()))?;
-    let changed = visit.app().change_warm_up(&visit.by, read_address(&fields)?, change).await;
-    after(&visit, changed, "saved").await
+    visit.app().change_warm_up(&visit.by, read_address(&fields)?, change).await?;
+    to_list("saved")
 }
 
-/// Returns to the list; with the error if the change was refused.
-async fn after<T>(visit: &Visit, done: Result<T, AccountRefusal>, notice: &str) -> Answer {
-    match done {
-        Ok(_) => Ok(see_other(&format!("{LIST}?done={notice}"))),
-        Err(refusal) => {
-            let text = Problem::from(refusal).into_form_text()?;
-            list(visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await
-        }
-    }
+/// Returns to the list.
+fn to_list(notice: &str) -> Answer {
+    Ok(see_other(&format!("{LIST}?done={notice}")))
 }
 
 fn read_address(fields: &Fields) -> Result<IpAddr, Problem> {

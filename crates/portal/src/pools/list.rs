@@ -1,11 +1,10 @@
 //! List of pools with their addresses.
 
 use askama::Template;
-use axum::http::StatusCode;
 use postroad_app::ip_pools::{AddressView, PoolFilter, PoolView, WarmUpState};
 use postroad_model::{AccountId, PoolId};
 
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::query::query;
 use crate::shown::count;
@@ -24,7 +23,10 @@ pub(super) struct AddressRow {
     pub(super) complained: String,
     pub(super) state: &'static str,
     pub(super) tone: &'static str,
-    pub(super) day: Option<u32>,
+    /// Day of the warm-up and length of its plan.
+    pub(super) day: Option<(u32, u32)>,
+    /// Messages that the address may send today to each receiver group; `None` for any number.
+    pub(super) quota: Option<u32>,
     pub(super) paused_reason: Option<String>,
     /// Possible actions on the warm-up: value and label.
     pub(super) choices: &'static [(&'static str, &'static str)],
@@ -54,14 +56,9 @@ struct ListPage {
     shared: String,
     /// Id of an account, or empty.
     account: String,
-    problem: Option<String>,
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    list(&visit, StatusCode::OK, None).await
-}
-
-pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
     let layout = visit.layout("IP pools", Section::Pools).await?;
     let after = visit.query.number("after").map(PoolId);
     let text = |name: &str| visit.query.text(name).to_owned();
@@ -76,8 +73,8 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
         let after = last.pool.id.to_string();
         query(&[("q", &q), ("shared", &shared), ("account", &account), ("after", &after)])
     });
-    let pools = found.iter().map(|view| pool_row(visit, view)).collect();
-    page_with(status, &ListPage { layout, pools, next, q, shared, account, problem })
+    let pools = found.iter().map(|view| pool_row(&visit, view)).collect();
+    page(&ListPage { layout, pools, next, q, shared, account })
 }
 
 fn pool_row(visit: &Visit, view: &PoolView) -> PoolRow {
@@ -90,12 +87,12 @@ fn pool_row(visit: &Visit, view: &PoolView) -> PoolRow {
         is_own,
         of_account: view.pool.account_id.filter(|_| user.operator && !is_own).map(|id| id.0),
         may_warm_up: user.operator || is_own,
-        addresses: view.addresses.iter().map(address_row).collect(),
+        addresses: view.addresses.iter().map(|address| address_row(visit, address)).collect(),
     }
 }
 
-pub(super) fn address_row(view: &AddressView) -> AddressRow {
-    let source = &view.source;
+pub(super) fn address_row(visit: &Visit, view: &AddressView) -> AddressRow {
+    let (source, plan) = (&view.source, &visit.state.warm_up);
     let (state, tone, choices): (_, _, &[(&str, &str)]) = match view.warm_up {
         WarmUpState::None => ("Warm", "good", &[("start", "Start warm-up")]),
         WarmUpState::Done => ("Warm-up done", "good", &[("start", "Start again")]),
@@ -113,7 +110,8 @@ pub(super) fn address_row(view: &AddressView) -> AddressRow {
         complained: shown(source.complained_today),
         state,
         tone,
-        day: view.warm_up_day,
+        day: view.warm_up_day.map(|day| (day, plan.days())),
+        quota: plan.quota(source, visit.app().now()),
         paused_reason: source.warmup_paused_reason.clone(),
         choices,
     }

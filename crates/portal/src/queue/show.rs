@@ -1,13 +1,12 @@
 //! The page: number and age of waiting messages, gates, and the messages by due time.
 
 use askama::Template;
-use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_delivery::queue_admin::Reader;
 use postroad_model::{MessageId, ServerId, Timestamp};
 use postroad_store::{QueueEntry, ServerQueue};
 
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::gates::GateRow;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
@@ -46,18 +45,13 @@ struct QueuePage {
     rows: Vec<Row>,
     next: Option<String>,
     is_later: bool,
-    problem: Option<String>,
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
-    list(&visit, server, StatusCode::OK, None).await
-}
-
-pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let caller = visit.caller(server, Operation::QueueList).await?;
     let (record, layout) = visit.server_layout(server, "Queue", Section::Queue).await?;
     let (app, now) = (visit.app(), visit.app().now());
-    let after = cursor(visit);
+    let after = cursor(&visit);
     let (entries, has_more) = app.list_queue_as(&caller, after, PAGE_ROWS).await?;
     let next = entries.last().filter(|_| has_more).map(|last| {
         query(&[("due", &last.due_at.as_micros().to_string()), ("after", &last.message_id.to_string())])
@@ -65,24 +59,20 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let totals = app.count_queue_as(&caller).await?;
     let gates = app.list_gates_as(&caller).await?;
     let own = ServerId(server);
-    page_with(
-        status,
-        &QueuePage {
-            layout,
-            server,
-            waiting: at_least(totals.total, totals),
-            due: at_least(totals.due, totals),
-            later: at_least(totals.total - totals.due, totals),
-            oldest: totals.oldest_due_at.map_or_else(|| "–".to_owned(), |at| elapsed(at, now)),
-            gates: gates.into_iter().map(|gate| GateRow::of(gate, Some(own))).collect(),
-            own_scope: postroad_model::GateScope::Server(own).as_text(),
-            suspended: record.suspended_reason,
-            rows: entries.into_iter().map(|entry| row(visit, entry, now)).collect(),
-            next,
-            is_later: after.is_some(),
-            problem,
-        },
-    )
+    page(&QueuePage {
+        layout,
+        server,
+        waiting: at_least(totals.total, totals),
+        due: at_least(totals.due, totals),
+        later: at_least(totals.total - totals.due, totals),
+        oldest: totals.oldest_due_at.map_or_else(|| "–".to_owned(), |at| elapsed(at, now)),
+        gates: gates.into_iter().map(|gate| GateRow::of(gate, Some(own))).collect(),
+        own_scope: postroad_model::GateScope::Server(own).as_text(),
+        suspended: record.suspended_reason,
+        rows: entries.into_iter().map(|entry| row(&visit, entry, now)).collect(),
+        next,
+        is_later: after.is_some(),
+    })
 }
 
 fn cursor(visit: &Visit) -> Option<(Timestamp, MessageId)> {

@@ -81,20 +81,21 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let days =
         visit.query.number("days").and_then(|days| DAYS.into_iter().find(|one| i64::from(*one) == days));
     let days = days.unwrap_or(DAYS_DEFAULT);
-    let filters = Filters { days: DayRange::read(&visit.query)? };
+    let mut filters = Filters { days: DayRange::read(&visit.query, &visit.zone) };
     let (mut report, mut is_unverified) = (None, false);
     if !domain.is_empty() {
         let to = filters.days.to().unwrap_or_else(|| visit.app().now());
         let default_from = || to.minus(Duration::from_hours(24 * u64::from(days)));
         let from = filters.days.from().unwrap_or_else(default_from);
         if from >= to {
-            return Err(Problem::Invalid("The last day should not be before the first.".to_owned()));
-        }
-        let period = ReportPeriod { from: Some(from), to: Some(to) };
-        match visit.app().domain_reports_as(&visit.by, (&caller).into(), &domain, period).await {
-            Ok(sums) => report = Some(report_of(&sums)),
-            Err(DomainRefusal::NotVerified) => is_unverified = true,
-            Err(refusal) => return Err(Problem::from(refusal)),
+            filters.days.problem = Some("The last day should not be before the first.".to_owned());
+        } else {
+            let period = ReportPeriod { from: Some(from), to: Some(to) };
+            match visit.app().domain_reports_as(&visit.by, (&caller).into(), &domain, period).await {
+                Ok(sums) => report = Some(report_of(&sums)),
+                Err(DomainRefusal::NotVerified) => is_unverified = true,
+                Err(refusal) => return Err(Problem::from(refusal)),
+            }
         }
     }
     let domains = found.iter().map(|view| view.domain.name.to_string()).collect();

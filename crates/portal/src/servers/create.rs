@@ -17,7 +17,7 @@ pub(super) async fn submit(form: Form) -> Answer {
     let pool = fields.number("pool").map(PoolId);
     let request = NewServerRequest { account: None, name: name.clone(), mode, pool, key: None };
     match visit.app().create_server_as(&visit.by, request).await {
-        Ok(created) => Ok(see_other(&format!("/servers/{}/keys?first=1&ceiling=servers", created.value.id))),
+        Ok(created) => Ok(see_other(&format!("/servers/{}/keys?ceiling=servers", created.value.id))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
             list(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), &name).await

@@ -33,7 +33,8 @@ struct Export {
 /// The list, read and sent piece by piece.
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::SuppressionsExport).await?;
-    let filters = Filters::read(&visit.query)?;
+    let filters = Filters::read(&visit.query, &visit.zone);
+    filters.days.check()?;
     let rest =
         if filters.is_set() { Rest::Selected { filters, after: None } } else { Rest::All { after: None } };
     let start = Some(Export { app: visit.app().clone(), server_id: caller.server_id, rest, is_first: true });

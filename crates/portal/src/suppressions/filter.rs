@@ -1,11 +1,11 @@
 //! Filters of the list: a reason and days.
 
+use postroad_app::analytics::Zone;
 use postroad_model::SuppressionReason;
 use postroad_store::{SuppressionCursor, SuppressionFilter};
 
 use crate::days::DayRange;
 use crate::fields::Fields;
-use crate::problem::Problem;
 use crate::query::query;
 
 /// The filters of a query.
@@ -16,9 +16,9 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+    pub(super) fn read(fields: &Fields, zone: &Zone) -> Self {
         let reason = SuppressionReason::parse(fields.text("reason"));
-        Ok(Self { reason, days: DayRange::read(fields)? })
+        Self { reason, days: DayRange::read(fields, zone) }
     }
 
     pub(super) fn is_set(&self) -> bool {

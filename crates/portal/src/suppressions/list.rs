@@ -55,7 +55,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let caller = visit.caller(server, Operation::SuppressionsList).await?;
     let (_, layout) = visit.server_layout(server, "Suppressions", Section::Suppressions).await?;
     let address = visit.query.text("address").to_owned();
-    let filters = Filters::read(&visit.query)?;
+    let filters = Filters::read(&visit.query, &visit.zone);
     let (mut next, mut problem) = (None, problem);
     let found = if address.is_empty() {
         let (found, has_more) = visit

@@ -149,6 +149,8 @@ struct EditorPage {
     model: String,
     /// Command that sends the template.
     api_call: String,
+    /// Sender of a test: an address of a verified domain, or empty.
+    test_from: String,
     person: String,
     /// Idempotency key of the form that sends a test.
     once: String,
@@ -254,9 +256,9 @@ pub(super) async fn page_of(
         Some(id) => Some(read_saved(visit, server, id).await?),
         None => None,
     };
-    let api_call = match &saved {
+    let (api_call, test_from) = match &saved {
         Some(saved) => api_call(visit, server, saved, &draft.sample_model).await?,
-        None => String::new(),
+        None => (String::new(), String::new()),
     };
     let person = visit.person.user.email.clone();
     let layouts = layouts(visit, server, id, &draft.layout).await?;
@@ -275,30 +277,37 @@ pub(super) async fn page_of(
             locale,
             model,
             api_call,
+            test_from,
             person,
             once: new_once(),
         },
     )
 }
 
-/// A command that works as it is, but for the key.
-async fn api_call(visit: &Visit, server: i64, saved: &Saved, sample_model: &str) -> Result<String, Problem> {
+/// A command that works as it is, but for the key; and its sender, if the server has a verified domain.
+async fn api_call(
+    visit: &Visit,
+    server: i64,
+    saved: &Saved,
+    sample_model: &str,
+) -> Result<(String, String), Problem> {
     let caller = visit.caller(server, Operation::DomainsList).await?;
     let verified = find_verified_domain(visit, &caller).await?;
-    let domain = verified.map_or_else(|| "your-domain.example".to_owned(), |domain| domain.to_string());
+    let test_from = verified.map(|domain| format!("hello@{domain}")).unwrap_or_default();
     let model: Value = serde_json::from_str(sample_model).unwrap_or_else(|_| json!({}));
     let template = match &saved.alias {
         Some(alias) => json!({ "alias": alias, "model": model }),
         None => json!({ "id": saved.id, "model": model }),
     };
-    let from = format!("hello@{domain}");
+    let from = if test_from.is_empty() { "hello@your-domain.example" } else { &test_from };
     let message = json!({ "to": [visit.person.user.email], "from": from, "template": template });
     // In a shell, a quote within quotes ends them, is written by itself, and begins them again.
     let message = message.to_string().replace('\'', "'\\''");
     let url = format!("{}/api/v1/send/message", visit.base_url);
-    Ok(format!(
+    let call = format!(
         "curl {url} \\\n  -H 'X-Server-API-Key: YOUR_API_KEY' \\\n  -H 'Content-Type: application/json' \\\n  -d '{message}'"
-    ))
+    );
+    Ok((call, test_from))
 }
 
 async fn layouts(

@@ -1,10 +1,10 @@
 //! Filters of the attempts: the result, and days.
 
+use postroad_app::analytics::Zone;
 use postroad_store::WebhookAttemptFilter;
 
 use crate::days::DayRange;
 use crate::fields::Fields;
-use crate::problem::Problem;
 use crate::query::query;
 
 /// The filters of a query.
@@ -15,8 +15,8 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(Self { result: fields.text("result").to_owned(), days: DayRange::read(fields)? })
+    pub(super) fn read(fields: &Fields, zone: &Zone) -> Self {
+        Self { result: fields.text("result").to_owned(), days: DayRange::read(fields, zone) }
     }
 
     pub(super) fn is_set(&self) -> bool {

@@ -16,9 +16,12 @@ use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::shown::{When, counted, duration};
+use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 25;
+/// Bytes of an answer, or of the text about an error, in the list; an attempt by itself is shown in full.
+const TEXT_BYTES_MAX: usize = 1_500;
 /// Bytes of the hash that identifies a secret: enough to tell secrets apart, too few to reveal one.
 const MARK_BYTES: usize = 9;
 
@@ -64,6 +67,8 @@ pub(super) struct AttemptRow {
     status: Option<u16>,
     error: Option<String>,
     answer: String,
+    /// Whether `error` and `answer` are cut.
+    is_cut: bool,
     took: String,
     next_attempt_at: Option<When>,
 }
@@ -105,6 +110,8 @@ struct WebhookPage {
     attempts: Vec<AttemptRow>,
     filters: Filters,
     next: Option<String>,
+    /// Whether one attempt is shown in full.
+    is_single: bool,
 }
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
@@ -125,12 +132,22 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
     let Outcome { secret, sample, problem } = outcome;
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Webhook", Section::Webhooks).await?;
-    let before = visit.query.number("before").map(WebhookAttemptId);
-    let filters = Filters::read(&visit.query)?;
+    let single = visit.query.number("attempt");
+    let before = single.map(|id| id.saturating_add(1)).or_else(|| visit.query.number("before"));
+    let before = before.map(WebhookAttemptId);
+    let filters = Filters::read(&visit.query, &visit.zone);
     let found = visit
         .app()
-        .search_webhook_attempts(&caller, webhook.id, filters.selection(), before, PAGE_ROWS)
+        .search_webhook_attempts(
+            &caller,
+            webhook.id,
+            filters.selection(),
+            before,
+            if single.is_some() { 1 } else { PAGE_ROWS },
+        )
         .await?;
+    let mut budget = TextBudget::default();
+    let bytes_max = if single.is_some() { usize::MAX } else { TEXT_BYTES_MAX };
     let next = found.before.map(|before| filters.query(&before.to_string()));
     let chosen = shown_events(webhook.events, webhook.format);
     let is_chosen =
@@ -153,18 +170,27 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
         failing_since: webhook.failing_since.map(When),
         url: webhook.url,
         secret,
-        sample: sample.map(attempt_row),
+        sample: sample.map(|attempt| attempt_row(attempt, &mut TextBudget::default(), usize::MAX)),
         replay_rest: ReplayRest::of(visit),
         choices: kinds().into_iter().map(|name| EventChoice { name, is_chosen: is_chosen(name) }).collect(),
-        attempts: found.attempts.into_iter().map(attempt_row).collect(),
+        attempts: found
+            .attempts
+            .into_iter()
+            .filter(|attempt| single.is_none_or(|id| attempt.id.0 == id))
+            .map(|attempt| attempt_row(attempt, &mut budget, bytes_max))
+            .collect(),
         filters,
-        next,
+        next: next.filter(|_| single.is_none()),
+        is_single: single.is_some(),
     };
     page_with(status, &shown)
 }
 
-fn attempt_row(attempt: WebhookAttempt) -> AttemptRow {
+fn attempt_row(attempt: WebhookAttempt, budget: &mut TextBudget, bytes_max: usize) -> AttemptRow {
     let WebhookAttempt { id, attempt, next_attempt_at, .. } = attempt;
+    // An answer has at most 4 KiB: one fits on any page.
+    let error = attempt.error.map(|error| budget.take(&error, bytes_max));
+    let (answer, is_whole) = budget.take(&attempt.answer, bytes_max);
     AttemptRow {
         id: id.0,
         at: When(attempt.at),
@@ -173,8 +199,9 @@ fn attempt_row(attempt: WebhookAttempt) -> AttemptRow {
         number: attempt.number,
         is_good: attempt.error_class.is_none(),
         status: attempt.status,
-        error: attempt.error,
-        answer: attempt.answer,
+        is_cut: !is_whole || error.as_ref().is_some_and(|(_, is_whole)| !is_whole),
+        error: error.map(|(text, _)| text),
+        answer,
         took: duration(attempt.duration_us),
         next_attempt_at: next_attempt_at.map(When),
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::roles::{call, join};
-use crate::site::{Site, hidden};
+use crate::site::{DevelopmentServer, Site, hidden};
 
 #[tokio::test]
 async fn operator_begins_and_ends_maintenance() {
@@ -189,4 +189,39 @@ async fn forms_warn_when_a_ceiling_is_near() {
         // Only the page that answers the form shows the warning.
         assert!(!site.get("/servers", &cookie).await.text().contains("the maximum"));
     }
+}
+
+#[tokio::test]
+async fn the_start_page_opens_the_server_that_was_looked_at_last() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let first = site.server_path(&cookie).await;
+    let second = DevelopmentServer::create(&site).await.id;
+    let reply = site.get(&format!("/servers/{second}/messages"), &cookie).await;
+    let set = reply.headers["set-cookie"].to_str().unwrap();
+    assert!(set.starts_with(&format!("server={second}; ")), "{set}");
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax") && set.contains("Path=/"), "{set}");
+    let start = async |server: &str| {
+        let reply = site.get("/", &format!("{cookie}; server={server}")).await;
+        reply.headers["location"].to_str().unwrap().to_owned()
+    };
+    assert_eq!(start(&second.to_string()).await, format!("/servers/{second}"));
+    let again = site.get(&format!("/servers/{second}"), &format!("{cookie}; server={second}")).await;
+    assert!(again.headers.get("set-cookie").is_none());
+    // A server of nobody, and texts of others, open the first one.
+    for wrong in ["987654321", "x", "-1", "../evil", ""] {
+        assert_eq!(start(wrong).await, first, "{wrong}");
+    }
+    let missing = site.get("/servers/987654321", &cookie).await;
+    assert!(missing.headers.get("set-cookie").is_none());
+    // In the browser.
+    let browser = site.browser().await;
+    browser.open(&site.path(&format!("/servers/{second}/queue"))).await;
+    browser.until_text("What waits").await;
+    browser.click("a.brand").await;
+    browser.until(&format!("nav.side a[href='/servers/{second}'][aria-current]")).await;
+    // A deleted one is not opened.
+    let deleted = site.submit(&format!("/servers/{second}/delete"), &cookie, "name=staging").await;
+    assert_eq!(deleted.status, 303, "{}", deleted.text());
+    assert_eq!(start(&second.to_string()).await, first);
 }

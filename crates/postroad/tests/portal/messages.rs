@@ -448,3 +448,34 @@ async fn scheduled_messages_that_match_are_cancelled(site: Site) {
     assert!(log.contains("send/cancel") && log.contains("send/reschedule"), "{log}");
     assert_eq!(browser.console().await, [""; 0]);
 }
+
+#[tokio::test]
+async fn links_in_a_preview_show_their_target_and_lead_nowhere() {
+    let site = Site::start();
+    let link = |target: &str| {
+        format!(
+            "<a href=\"https://shop.example/order\"{target} style=\"display: block; height: 900px\">Your order</a>"
+        )
+    };
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let cookie = site.cookie().await;
+    for target in ["", " target=\"_blank\"", " target=\"_top\""] {
+        let id = site.send(json!({ "html_body": link(target) })).await;
+        site.until(id, "Sent").await;
+        let path = format!("/servers/{server}/messages/{id}");
+        let preview = site.get(&format!("{path}/preview"), &cookie).await.text();
+        assert!(
+            preview.contains("title=\"https://shop.example/order\"") && !preview.contains("href=\"http"),
+            "{preview}"
+        );
+        browser.open(&site.path(&format!("{path}?view=preview"))).await;
+        browser.until("iframe.preview").await;
+        browser.click("iframe.preview").await;
+        // A blocked navigation would be on the console, and replace the mail.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(browser.console().await, [""; 0], "{target}");
+        assert!(browser.url().await.ends_with(&format!("{path}?view=preview")));
+    }
+    browser.screenshot(&pictures().join("preview-link.png")).await;
+}

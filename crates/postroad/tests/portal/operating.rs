@@ -62,6 +62,27 @@ async fn stop_and_resume(site: Site) {
 }
 
 #[tokio::test]
+async fn the_operators_page_updates_itself_and_leads_to_the_queue_of_a_server() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path("/operator")).await;
+    browser.until_text("Nothing is stopped or slowed").await;
+    let cookie = site.cookie().await;
+    let gate = site.submit("/operator/suspend", &cookie, "scope=everything&reason=moving").await;
+    assert_eq!(gate.status, 303, "{}", gate.text());
+    site.send(json!({ "to": ["ann@waiting.example"] })).await;
+    // Nobody loads the page again.
+    let link = format!("#delivery a[href='/servers/{server}/queue']");
+    browser.until(&link).await;
+    browser.until_text("waiting.example").await;
+    assert!(browser.page_text().await.contains("All mail of this installation"));
+    browser.screenshot(&pictures().join("operator-waiting.png")).await;
+    browser.click(&link).await;
+    browser.until_text("What waits, and why").await;
+}
+
+#[tokio::test]
 async fn a_stopped_pool_is_a_problem_of_its_servers() {
     let site = Site::start();
     let id = site.send(json!({})).await;
@@ -162,19 +183,26 @@ async fn operator_makes_a_pool_and_warms_an_address_up() {
     browser.fill(&format!("{add} input[name=helo]"), "mail1.example.com").await;
     browser.click(&format!("{add} button")).await;
     browser.until_text("should look like 192.0.2.1").await;
-    browser.click("details summary:has(+ form)").await;
+    // The form is open, with what was typed.
+    assert_eq!(
+        browser.attribute(&format!("{add} input[name=helo]"), "value").await.as_deref(),
+        Some("mail1.example.com")
+    );
     browser.fill(&format!("{add} input[name=address]"), "192.0.2.7").await;
     browser.fill(&format!("{add} input[name=helo]"), "mail1.example.com").await;
     browser.click(&format!("{add} button")).await;
     browser.until_text("Warming up").await;
-    browser.until_text("day 1").await;
+    browser.until_text("day 1 of 21").await;
+    browser.until_text("up to 150 messages today to each provider").await;
     browser.click("button[value=pause]").await;
     browser.until_text("paused by hand").await;
+    browser.until_text("sends nothing").await;
     browser.screenshot(&pictures().join("pools.png")).await;
     browser.click("button[value=resume]").await;
     browser.until("button[value=pause]").await;
     browser.click(".rows a").await;
     browser.until_text("Nothing was sent from this address yet").await;
+    assert!(browser.text("#quota tbody tr").await.split_whitespace().eq(["others", "0", "150"]));
     browser.fill("input[name=weight]", "5").await;
     browser.click("form[action$='/update'] button").await;
     browser.until_text("Saved").await;
@@ -186,9 +214,7 @@ async fn operator_makes_a_pool_and_warms_an_address_up() {
 async fn reports_of_receivers_are_shown_by_source() {
     let site = Site::start();
     site.send(json!({})).await;
-    let host = return_path_host(&site).await;
-    mail_report(&site, &format!("dmarc-reports@{host}"), dmarc_report().as_bytes()).await;
-    mail_report(&site, &format!("tls-reports@{host}"), tls_report().as_bytes()).await;
+    mail_reports(&site).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let page = site.path(&format!("/servers/{server}/reports?domain=example.test&days=7"));
@@ -200,6 +226,13 @@ async fn reports_of_receivers_are_shown_by_source() {
     assert!(text.contains("83.33 %") && text.contains("100.00 %"), "{text}");
     assert!(text.contains("The certificate of the MX host has expired"), "{text}");
     browser.screenshot(&pictures().join("reports-filled.png")).await;
+}
+
+/// Mails a DMARC report and a TLS report about `example.test`, which has sent a message.
+pub(crate) async fn mail_reports(site: &Site) {
+    let host = return_path_host(site).await;
+    mail_report(site, &format!("dmarc-reports@{host}"), dmarc_report().as_bytes()).await;
+    mail_report(site, &format!("tls-reports@{host}"), tls_report().as_bytes()).await;
 }
 
 async fn reload_until(browser: &Browser, text: &str) {

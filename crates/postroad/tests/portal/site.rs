@@ -191,7 +191,7 @@ pub(crate) struct Serving {
     /// The one-time link for the first person, at the address where it listens.
     pub(crate) set_up_link: String,
     pub(crate) client: Client,
-    _daemon: Daemon,
+    daemon: Daemon,
     _folder: TempDir,
 }
 
@@ -210,11 +210,16 @@ impl Serving {
         let url = format!("http://{}", daemon.ready()["http"].as_str().unwrap());
         let printed = daemon.ready()["set_up_url"].as_str().unwrap();
         let set_up_link = format!("{url}/{}", printed.splitn(4, '/').nth(3).unwrap());
-        Self { client: Client::new(&url), url, set_up_link, _daemon: daemon, _folder: folder }
+        Self { client: Client::new(&url), url, set_up_link, daemon, _folder: folder }
     }
 
     pub(crate) fn path(&self, path: &str) -> String {
         format!("{}{path}", self.url)
+    }
+
+    /// Port of the HTTPS listener, which the configuration has to name.
+    pub(crate) fn https_port(&self) -> u16 {
+        self.daemon.ready()["https"].as_str().unwrap().rsplit_once(':').unwrap().1.parse().unwrap()
     }
 }
 

@@ -29,7 +29,7 @@ async fn page_and_export_of_suppressions_are_filtered_by_reason_and_day() {
     assert_eq!(shows("since=2026-01-01").await, [true, true]);
     assert_eq!(shows("until=2026-01-01").await, [false, false]);
     assert_eq!(shows("reason=manual&since=2026-01-01&until=2090-01-01").await, [false, true]);
-    assert_eq!(site.get(&format!("{list}?since=yesterday"), &cookie).await.status, 422);
+    assert_eq!(site.get(&format!("{list}/export?since=yesterday"), &cookie).await.status, 422);
 }
 
 #[tokio::test]

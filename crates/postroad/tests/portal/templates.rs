@@ -130,3 +130,38 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
     browser.until_text("Version 2 to 3").await;
     assert_eq!(site.get(&format!("{path}/compare?from=1&to=9"), &cookie).await.status, 404);
 }
+
+#[tokio::test]
+async fn a_test_has_a_sender_and_unsaved_texts_are_not_left_unnoticed() {
+    let site = Site::start();
+    let key = site.ready("api_key");
+    let new =
+        json!({ "name": "Bill", "html_body": "<p>Old</p>\r\n<p>Two</p>", "subject": "x", "publish": true });
+    let id = call(&site, "x-server-api-key", &key, "templates/create", &new).await["id"].clone();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let page = site.path(&format!("/servers/{server}/templates/{id}"));
+    browser.open(&page).await;
+    assert_eq!(
+        browser.attribute("form[action$='/send_test'] input[name=from]", "value").await.as_deref(),
+        Some("hello@example.test")
+    );
+    let asks = async || {
+        let script = "const leaving = new Event('beforeunload', { cancelable: true }); dispatchEvent(leaving); \
+                      return leaving.defaultPrevented";
+        browser.run(script).await.as_bool().unwrap()
+    };
+    assert!(!asks().await);
+    browser.fill("textarea[name=html_body]", "<p>New</p>").await;
+    assert!(asks().await);
+    // The texts of a check are not saved either.
+    browser.click("button[formaction$='/check']").await;
+    browser.until_text("No mistakes").await;
+    assert!(asks().await);
+    // Saved from the page of the check.
+    browser.click("button[name=publish]").await;
+    browser.until_text("Version 2 published").await;
+    assert!(!asks().await);
+    browser.click("form[action$='/send_test'] button").await;
+    browser.until("#message").await;
+}

@@ -3,12 +3,12 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::Path;
 
-use postroad_testkit::{Browser, PYTHON_VARIABLE};
+use postroad_testkit::{Browser, eventually};
 use serde_json::{Value, json};
 
+use crate::operating::mail_reports;
 use crate::pages::{self, OPEN_PAGES, PAGES};
 use crate::site::{Serving, Site, pictures, server_of};
 
@@ -60,6 +60,80 @@ async fn every_page_is_legible_in_light_dark_and_on_a_phone() {
         tour.browser.until_text(says).await;
         tour.look(name).await;
     }
+    tour.end();
+}
+
+/// Pages that look otherwise when something is wrong, was just done, or has come in.
+#[tokio::test]
+async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
+    let site = Site::start();
+    let names = pages::fill(&site).await;
+    let cookie = site.cookie().await;
+    let server = format!("/servers/{}", names["server"]);
+    mail_reports(&site).await;
+    let mut tour = Tour::start(site.browser().await);
+    // The question before a job.
+    let browser = &tour.browser;
+    browser.open(&site.path(&format!("{server}/messages?tab=held"))).await;
+    browser.click("input[name=all]").await;
+    browser.click("button[value=release]").await;
+    browser.until_text("all that match?").await;
+    tour.look("messages-ask").await;
+    // A request to the inspector by itself.
+    site.submit(&format!("{server}/webhooks/inspector"), &cookie, "").await;
+    let page = site.get(&format!("{server}/webhooks/inspector"), &cookie).await.text();
+    let token = page.split("/inspect/").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    let body = json!({ "type": "message.delivered", "text": "hello" }).to_string();
+    assert_eq!(site.post(&format!("/inspect/{token}"), &[], &body).await.status, 200);
+    tour.open("inspected", &site.path(&format!("{server}/webhooks/inspector?request=1")), "Request 1").await;
+    // Reports come in a moment after they were accepted.
+    let reports = format!("{server}/reports?domain=example.test&days=7");
+    eventually(async || {
+        let page = site.get(&reports, &cookie).await.text();
+        if page.contains("certificate-expired") && page.contains("192.0.2.1") { Ok(()) } else { Err(page) }
+    })
+    .await;
+    tour.open("reports-with-data", &site.path(&reports), "Failed both").await;
+    // A gate, and the problem that it is.
+    let gate =
+        site.submit(&format!("{server}/queue/suspend"), &cookie, "reason=the+shop+is+being+moved").await;
+    assert_eq!(gate.status, 303, "{}", gate.text());
+    tour.open("queue-with-gate", &site.path(&format!("{server}/queue")), "the shop is being moved").await;
+    tour.open("home-with-problems", &site.path(&server), "Sending is stopped or slowed").await;
+    // A webhook with a new secret, and with the answer to a sample.
+    let webhook = site.path(&format!("{server}/webhooks/{}", names["webhook"]));
+    for (name, button, says) in [
+        ("webhook-secret", "form[action$='/rotate_secret'] button", "Copy the secret now"),
+        ("webhook-sample", "form[action$='/test'] button", "The sample"),
+    ] {
+        let browser = &tour.browser;
+        browser.open(&webhook).await;
+        browser.run("document.querySelectorAll('[data-confirm]').forEach((one) => { delete one.dataset.confirm; }); return 1").await;
+        browser.click(button).await;
+        browser.until_text(says).await;
+        tour.look(name).await;
+    }
+    // A template with mistakes.
+    let browser = &tour.browser;
+    browser.open(&site.path(&format!("{server}/templates/{}", names["template"]))).await;
+    browser.fill("textarea[name=html_body]", "<p>Hello {{ name }}</p>\n{% if name %}").await;
+    browser.click("button[name=publish]").await;
+    browser.until_text("Nothing was saved").await;
+    tour.look("template-mistakes").await;
+    // The dialog with the keyboard shortcuts, a refused form, and a problem without a form.
+    let browser = &tour.browser;
+    browser.open(&site.path(&format!("{server}/queue"))).await;
+    browser.press("?").await;
+    browser.until("dialog[open]").await;
+    tour.look("keyboard-shortcuts").await;
+    let browser = &tour.browser;
+    browser.open(&site.path(&format!("{server}/queue"))).await;
+    browser.fill("form[action$='/queue/suspend'] input[name=reason]", "typed").await;
+    browser.fill("form[action$='/queue/suspend'] input[name=hours]", "soon").await;
+    browser.click("form[action$='/queue/suspend'] button").await;
+    browser.until_text("should be a number").await;
+    tour.look("refused-form").await;
+    tour.open("wrong-day", &site.path(&format!("{server}/events?since=yesterday")), "should be a day").await;
     tour.end();
 }
 
@@ -245,14 +319,12 @@ async fn one_person_has_at_most_twenty_streams() {
     }
 }
 
-/// The script of axe-core, which the test's Python libraries bring along.
+/// The script of axe-core, from npm.
 fn axe() -> String {
-    let python = std::env::var(PYTHON_VARIABLE).expect("run with `cargo xtask test`");
-    let find = "import axe_core_python, pathlib; print(pathlib.Path(axe_core_python.__file__).parent / 'axe.min.js')";
-    let output = Command::new(python).args(["-c", find]).output().unwrap();
-    let file = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("node-for-tests").join("node_modules");
+    let file = folder.join("axe-core").join("axe.min.js");
     std::fs::read_to_string(&file)
-        .unwrap_or_else(|error| panic!("no axe-core in {}: {error}", file.display()))
+        .unwrap_or_else(|error| panic!("no {}: {error}. `cargo xtask test` installs it", file.display()))
 }
 
 /// Serious faults on the page: rule, and the first element.

@@ -40,7 +40,7 @@ async fn attempts_are_filtered_and_settings_changed(site: Site) {
     assert_eq!(has("result=taken").await, [false, true]);
     assert_eq!(has("since=2026-01-01").await, [true, true]);
     assert_eq!(has("result=taken&until=2026-01-01").await, [false, false]);
-    assert_eq!(site.get(&format!("{path}?since=x"), &cookie).await.status, 422);
+    assert_eq!(has("result=taken&since=x").await, [false, true]);
     // A replay between two times.
     let id = site.send(json!({})).await;
     site.until(id, "Sent").await;

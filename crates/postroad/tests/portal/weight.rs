@@ -1,9 +1,10 @@
-//! Weight of pages: large messages and a full inspector stay below 100 kB, style sheet and script included.
+//! Weight of pages: large messages, a full inspector and full lists stay below 100 kB, style sheet and script included.
 
-use postroad_testkit::eventually;
 use postroad_testkit::http::{Bytes, Method};
+use postroad_testkit::{CatcherAnswer, WebhookCatcher, eventually};
 use serde_json::json;
 
+use crate::roles::{call, join};
 use crate::site::Site;
 
 const BYTES_MAX: usize = 100_000;
@@ -63,6 +64,100 @@ async fn large_contents_stay_below_a_hundred_kilobytes() {
     let whole = site.get(&format!("{inspector}?request=50"), &cookie).await.text();
     assert!(whole.contains("&#38;") && whole.len() > 20_000, "{}", whole.len());
     assert_eq!(site.get(&format!("{inspector}?request=51"), &cookie).await.status, 404);
+}
+
+/// Texts that take the most room on a page, in every row of the longest lists.
+#[tokio::test]
+async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
+    const HOSTILE: &str = "<&\"'>";
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let server_id: i64 = server.rsplit('/').next().unwrap().parse().unwrap();
+    let (key, account_key) = (site.ready("api_key"), site.ready("account_api_key"));
+    let by_key = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
+    let by_account =
+        async |path: &str, body| call(&site, "x-account-api-key", &account_key, path, &body).await;
+    // Attempts of a webhook, with answers of 4 KiB.
+    let receiver = WebhookCatcher::start();
+    let answer = HOSTILE.repeat(2_000);
+    receiver.answer("/hook", CatcherAnswer::Full(500, Vec::new(), answer.clone().into_bytes()));
+    let webhook =
+        by_key("webhooks/create", json!({ "url": receiver.url("/hook"), "events": ["webhook.disabled"] }))
+            .await;
+    let webhook = webhook["id"].as_i64().unwrap();
+    for _ in 0..26 {
+        site.submit(&format!("{server}/webhooks/{webhook}/test"), &cookie, "event=message.opened").await;
+    }
+    // Events with long subjects and details, and the audit log of changes with long values.
+    let id = site
+        .send(json!({ "subject": HOSTILE.repeat(150), "html_body": "<p>hi</p>", "track": { "opens": true } }))
+        .await;
+    site.until(id, "Sent").await;
+    let caught = site.client.get("/dev/messages/wait?timeout=10").await.unwrap().text();
+    let (_, rest) = caught.split_once("/o/").expect("the mail has a pixel");
+    let pixel = format!("/o/{}", rest.split(['"', '\\', '\'', '>', ' ']).next().unwrap());
+    let agent = format!("Mozilla/5.0 {}", HOSTILE.repeat(90));
+    for _ in 0..60 {
+        let headers = [("user-agent", agent.as_str())];
+        site.client.request(Method::GET, &pixel, &headers, Bytes::new()).await.unwrap();
+    }
+    for number in 0..55 {
+        let name = format!("{number}{}", HOSTILE.repeat(18));
+        by_account("servers/update", json!({ "id": server_id, "name": name })).await;
+        let url = format!("{}?{number}{}", receiver.url("/hook"), "&'".repeat(700));
+        by_key("webhooks/update", json!({ "id": webhook, "url": url })).await;
+    }
+    // Keys with as many networks as they may have, invitations and people.
+    let networks: Vec<String> =
+        (0..100).map(|number| format!("2001:db8:aaaa:bbbb:cccc:dddd:eeee:{number:x}/128")).collect();
+    for _ in 0..25 {
+        let new =
+            json!({ "server": server_id, "name": HOSTILE.repeat(18), "scope": "full", "allow": networks });
+        by_account("credentials/create", new).await;
+    }
+    for number in 0..25 {
+        let email = format!("{number}-{}@{}.example", "a".repeat(50), "b".repeat(60));
+        by_account("users/invite", json!({ "email": email, "role": "member", "mail": false })).await;
+    }
+    for number in 0..20 {
+        let (person, _) = join(&site, &format!("person-{number}"), "member").await;
+        let fields = format!("name={}", "%3C%26%22%27%3E".repeat(18));
+        site.submit(&format!("/account/people/{person}"), &cookie, &fields).await;
+    }
+    let first = site.get(&server, &cookie).await.text();
+    let mut shared = 0;
+    for asset in first.split("/assets/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        let headers = [("accept-encoding", "gzip")];
+        let path = format!("/assets/{asset}");
+        shared += site.client.request(Method::GET, &path, &headers, Bytes::new()).await.unwrap().body.len();
+    }
+    let attempts = format!("{server}/webhooks/{webhook}");
+    let events = format!("{server}/events");
+    for page in [&attempts, &events, "/account/audit", &format!("{server}/keys"), "/account/people"] {
+        let reply = site.get(page, &cookie).await;
+        assert_eq!(reply.status, 200, "{page}");
+        assert!(reply.body.len() + shared < BYTES_MAX, "{page}: {} + {shared}", reply.body.len());
+        assert!(reply.text().contains("rel=\"next\""), "{page} is full: {}", reply.text());
+    }
+    let sample = site.submit(&format!("{attempts}/test"), &cookie, "event=message.opened").await;
+    assert!(sample.body.len() + shared < BYTES_MAX, "{}", sample.body.len());
+    // What was cut has a page of its own.
+    let whole = async |list: &str, name: &str| {
+        let page = site.get(list, &cookie).await.text();
+        let (_, rest) = page.split_once(&format!("{list}?{name}=")).expect("something is cut");
+        let id = rest.split(['"', '#']).next().unwrap();
+        site.get(&format!("{list}?{name}={id}"), &cookie).await.text()
+    };
+    let escaped = |text: &str| {
+        text.replace('&', "&#38;")
+            .replace('<', "&#60;")
+            .replace('>', "&#62;")
+            .replace('"', "&#34;")
+            .replace('\'', "&#39;")
+    };
+    assert!(whole(&attempts, "attempt").await.contains(&escaped(&answer[..4_000])));
+    assert!(whole(&events, "event").await.contains(&escaped(&"&'>".repeat(1))));
 }
 
 /// A recipient can open a message any number of times.

@@ -1,0 +1,85 @@
+//! Days in filters.
+
+use postroad_model::{Clock as _, SystemClock};
+use serde_json::json;
+
+use crate::site::{Site, server_of};
+
+#[tokio::test]
+async fn a_text_that_is_no_day_is_named_and_the_other_filters_stay() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    site.submit(
+        &format!("{server}/webhooks"),
+        &cookie,
+        "url=http%3A%2F%2F127.0.0.1%3A9%2Fhook&format=standard",
+    )
+    .await;
+    let list = site.get(&format!("{server}/webhooks"), &cookie).await.text();
+    let webhook = list
+        .split(&format!("href=\"{server}/webhooks/"))
+        .find_map(|rest| rest.split('"').next()?.parse::<i64>().ok());
+    let pages = [
+        (format!("{server}/events"), "kind=message.delivered", "<option selected>message.delivered"),
+        (format!("{server}/suppressions"), "reason=complaint", "<option value=\"complaint\" selected>"),
+        (
+            format!("{server}/webhooks/{}", webhook.unwrap()),
+            "result=taken",
+            "<option value=\"taken\" selected>",
+        ),
+        (format!("{server}/reports"), "days=90", "<option value=\"90\" selected>"),
+        (
+            "/account/audit".to_owned(),
+            "actor=user&operation=servers%2Fcreate",
+            "<option value=\"user\" selected>",
+        ),
+    ];
+    for (page, filter, chosen) in pages {
+        let reply = site.get(&format!("{page}?since=yesterday&until=2090-01-01&{filter}"), &cookie).await;
+        let text = reply.text();
+        assert_eq!(reply.status, 200, "{page}");
+        assert!(text.contains("“yesterday” should be a day such as 2027-01-31."), "{page}: {text}");
+        assert!(text.contains(chosen), "{page}: {chosen}: {text}");
+        assert!(text.contains("name=\"until\" value=\"2090-01-01\""), "{page}: {text}");
+        assert!(text.contains("name=\"since\" value=\"\""), "{page}: {text}");
+    }
+    let turned = site.get(&format!("{server}/reports?since=2026-02-02&until=2026-02-01"), &cookie).await;
+    assert!(turned.status == 200 && turned.text().contains("The last day should not be before the first"));
+}
+
+/// The browser of the tests is in New York.
+#[tokio::test]
+async fn days_are_those_of_the_readers_time_zone() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let id = site.send(json!({})).await;
+    site.until(id, "Sent").await;
+    let week = "Days of the time zone America/New_York.";
+    browser.open(&site.path(&format!("/servers/{server}"))).await;
+    browser.until_text(week).await;
+    browser.open(&site.path(&format!("/servers/{server}/analytics"))).await;
+    browser.until_text("time zone America/New_York").await;
+    browser.open(&site.path(&format!("/servers/{server}/events?since=2026-01-01"))).await;
+    browser.until_text("whole days, America/New_York").await;
+    // At the other end of the world it is another day: at any time of the day one of two zones is not on the day of UTC.
+    let cookie = site.cookie().await;
+    let today = SystemClock.now().to_rfc3339()[..10].to_owned();
+    let shows = async |zone: &str| {
+        let cookie = format!("{cookie}; zone={zone}");
+        let path = format!("/servers/{server}/events?since={today}&until={today}");
+        let page = site.get(&path, &cookie).await.text();
+        assert!(page.contains(&format!("whole days, {zone}")), "{page}");
+        page.contains("message.accepted</span>")
+    };
+    assert!(shows("UTC").await);
+    assert!(!shows("Etc/GMT+12").await || !shows("Etc/GMT-14").await);
+    // Without the script, and with a cookie of somebody else.
+    for cookie in
+        [cookie.clone(), format!("{cookie}; zone=Atlantis"), format!("{cookie}; zone=../../etc/passwd")]
+    {
+        let page = site.get(&format!("/servers/{server}"), &cookie).await.text();
+        assert!(page.contains("Days of the time zone UTC."), "{page}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Refused forms come back with what was typed, below the menu; other problems have the menu and a link back.
+
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::Reply;
+use serde_json::json;
+
+use crate::roles::call;
+use crate::site::{Site, form_token};
+
+/// Sends a form as a browser does from a page of the portal.
+async fn submit_from(site: &Site, page: &str, path: &str, cookie: &str, fields: &str) -> Reply {
+    let token = form_token(&site.get("/servers", cookie).await);
+    let referer = site.path(page);
+    let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin"), ("referer", referer.as_str())];
+    site.post(path, &headers, &format!("csrf={token}&{fields}")).await
+}
+
+#[tokio::test]
+async fn a_refused_form_comes_back_on_its_page_with_what_was_typed() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let key = site.ready("api_key");
+    let by_key = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
+    let content = json!({ "name": "Welcome", "alias": "welcome", "subject": "Hi", "plain_body": "Hi", "publish": true });
+    let template = by_key("templates/create", content).await["id"].as_i64().unwrap();
+    by_key("suppressions/add", json!({ "address": "gone@example.net", "reason": "manual" })).await;
+    let held = site.send(json!({ "to": ["gone@example.net"] })).await;
+    site.until(held, "Held").await;
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    site.send(json!({ "send_at": tomorrow })).await;
+    site.submit("/account/pools", &cookie, "name=first").await;
+    site.submit("/account/pools", &cookie, "name=second").await;
+    let pools = site.get("/account/pools", &cookie).await.text();
+    let pool = pools.rsplit("name=\"pool\" value=\"").next().unwrap().split('"').next().unwrap().to_owned();
+    let keys = site.get(&format!("{server}/keys"), &cookie).await.text();
+    let edit = keys.split(&format!("action=\"{server}/keys/")).nth(1).unwrap();
+    let key_id = edit.split(['"', '/']).next().unwrap();
+    let message = format!("{server}/messages/{held}");
+    // Page, path of the form, fields, what the page says, and what it has of the form.
+    let forms: Vec<(String, String, String, &str, &str)> = vec![
+        (
+            message.clone(),
+            format!("{message}/act"),
+            "act=release".into(),
+            "The recipient is suppressed",
+            ">Release<",
+        ),
+        (
+            format!("{server}/messages?tab=held&q=to%3Agone"),
+            format!("{server}/messages/bulk"),
+            "act=release&tab=held&q=to%3Agone".into(),
+            "No message is ticked",
+            "value=\"to:gone\"",
+        ),
+        (
+            format!("{server}/suppressions"),
+            format!("{server}/suppressions/remove"),
+            String::new(),
+            "No address is ticked",
+            "gone@example.net",
+        ),
+        (
+            format!("{server}/messages?tab=scheduled"),
+            format!("{server}/messages/reschedule"),
+            "tag=nobody&send_at=2100-01-01T00%3A00%3A00Z".into(),
+            "within the next 30 days",
+            "value=\"nobody\"",
+        ),
+        (
+            format!("{server}/templates/{template}"),
+            format!("{server}/templates/{template}/send_test"),
+            "from=me%40elsewhere.test&to=typed%40example.net".into(),
+            "elsewhere.test",
+            "value=\"typed@example.net\"",
+        ),
+        (
+            format!("{server}/domains/example.test"),
+            format!("{server}/domains/example.test/rotate_dkim"),
+            "private_key=-----BEGIN+NOTHING-----&selector=mine".into(),
+            "private key",
+            "-----BEGIN NOTHING-----</textarea>",
+        ),
+        (
+            format!("{server}/domains"),
+            format!("{server}/domains"),
+            "name=new.example&private_key=-----BEGIN+NOTHING-----&selector=mine".into(),
+            "private key",
+            "value=\"new.example\"",
+        ),
+        (
+            format!("{server}/settings"),
+            format!("{server}/delete"),
+            "name=wrong".into(),
+            "Type the name of the server",
+            "value=\"wrong\"",
+        ),
+        (
+            format!("{server}/keys"),
+            format!("{server}/keys/{key_id}"),
+            "version=1&name=typed+name&allow=nowhere".into(),
+            "not a network",
+            "value=\"typed name\"",
+        ),
+        (
+            format!("{server}/queue"),
+            format!("{server}/queue/suspend"),
+            "reason=typed+reason&hours=soon".into(),
+            "The number of hours",
+            "value=\"typed reason\"",
+        ),
+        (
+            "/operator".into(),
+            "/operator/suspend".into(),
+            "scope=everything&reason=typed+reason&hours=soon".into(),
+            "The number of hours",
+            "value=\"typed reason\"",
+        ),
+        (
+            "/account/keys".into(),
+            "/account/keys".into(),
+            "name=typed+key&scopes=wrong".into(),
+            "Scopes are full",
+            "value=\"typed key\"",
+        ),
+        (
+            "/operator/keys".into(),
+            "/operator/keys".into(),
+            "name=typed+key&scopes=wrong".into(),
+            "Scopes are full",
+            "value=\"typed key\"",
+        ),
+        (
+            "/account/pools".into(),
+            "/account/pools/address".into(),
+            format!("pool={pool}&address=192.0.2.300&helo=typed.example"),
+            "The address should look like",
+            "value=\"typed.example\"",
+        ),
+        (
+            "/account/people".into(),
+            "/account/people".into(),
+            "email=typed&role=admin".into(),
+            "role=\"alert\"",
+            "value=\"typed\"",
+        ),
+    ];
+    for (page, path, fields, says, shows) in &forms {
+        // The page is found without a Referer too, because it is above the form.
+        let bare = site.submit(path, &cookie, fields).await;
+        assert!(bare.text().contains("class=\"side\""), "{path}: {}", bare.text());
+        let reply = submit_from(&site, page, path, &cookie, fields).await;
+        let text = reply.text();
+        assert_eq!(reply.status, 422, "{path}: {text}");
+        assert!(text.contains("class=\"side\"") && text.contains(says), "{path}: {says}: {text}");
+        assert_eq!(text.matches("role=\"alert\"").count(), 1, "{path}: {text}");
+        assert!(text.contains(shows), "{path}: {shows}: {text}");
+    }
+    // Of several forms with one address, the one that was sent is filled.
+    let text =
+        submit_from(&site, "/account/pools", "/account/pools/address", &cookie, &forms[13].2).await.text();
+    assert_eq!(text.matches("value=\"typed.example\"").count(), 1, "{text}");
+    // Links of the page lead to it, not to the address of the form.
+    let text = submit_from(&site, &message, &format!("{message}/act"), &cookie, "act=release").await.text();
+    assert!(text.contains(&format!("href=\"{message}?view=events\"")), "{text}");
+    // The message names its suppression.
+    let link = format!("{server}/suppressions?address=gone%40example.net");
+    assert!(site.get(&message, &cookie).await.text().contains(&link));
+    assert!(site.get(&link, &cookie).await.text().contains("Remove"));
+}
+
+#[tokio::test]
+async fn a_problem_has_the_menu_and_a_link_back_to_our_own_page_alone() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let path = format!("{server}/messages/999999999999");
+    let ask = async |referer: &str, more: Option<(&str, &str)>| {
+        let mut headers = vec![("cookie", cookie.as_str()), ("referer", referer)];
+        headers.extend(more);
+        let method = postroad_testkit::http::Method::GET;
+        let reply = site.client.request(method, &path, &headers, Vec::new().into()).await.unwrap();
+        assert_eq!(reply.status, 404, "{referer}");
+        reply.text()
+    };
+    let own = site.path("/servers?done=saved&q=%22%3E");
+    let text = ask(&own, None).await;
+    assert!(text.contains("class=\"side\"") && text.contains("There is nothing here"), "{text}");
+    assert!(text.contains("href=\"/servers?q=%22%3E\">Go back</a>"), "{text}");
+    assert!(!text.contains("class=\"notice\""), "{text}");
+    let foreign =
+        ["https://evil.example/servers", "//evil.example/", "javascript:alert(1)", ""].map(ToOwned::to_owned);
+    for foreign in foreign
+        .into_iter()
+        .chain([format!("{}//evil.example/", site.url), format!("{}.evil.example/x", site.url)])
+    {
+        let text = ask(&foreign, None).await;
+        assert!(!text.contains("Go back") && !text.contains("evil"), "{foreign}: {text}");
+    }
+    // A frame or a script gets no menu.
+    assert!(!ask(&own, Some(("sec-fetch-dest", "iframe"))).await.contains("class=\"side\""));
+    // Nor does somebody who is not signed in, and no token is valid for a form of another session.
+    let stale = site
+        .post("/servers", &[("cookie", &cookie), ("sec-fetch-site", "same-origin")], "csrf=x&name=a")
+        .await;
+    assert!(stale.status == 403 && stale.text().contains("class=\"side\""), "{}", stale.text());
+    let nobody = site.post("/servers", &[("sec-fetch-site", "same-origin")], "csrf=x&name=a").await;
+    assert_eq!(nobody.status, 303);
+}
