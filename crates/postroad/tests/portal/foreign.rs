@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use postroad_testkit::Reply;
 use serde_json::json;
 
-use crate::roles::{ask, call, fill, filled};
+use crate::roles::{ask, call, fill_with_development, filled};
 use crate::routes::{For, Person, ROUTES};
 use crate::site::{Site, form_token};
 
@@ -42,7 +42,7 @@ fn comparable(reply: &Reply, path: &str) -> (u16, String, String) {
 
 async fn things_of_another_account_answer_as_absent_ones(site: Site) {
     let operator = site.cookie().await;
-    let names = fill(&site, &operator).await;
+    let names = fill_with_development(&site, &operator).await;
     let absent: HashMap<&'static str, String> = names
         .iter()
         .map(|(name, value)| {

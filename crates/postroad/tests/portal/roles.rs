@@ -21,7 +21,7 @@ async fn each_person_reads_and_does_what_the_role_allows_on_postgres() {
 
 async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
     let operator = site.cookie().await;
-    let names = fill(&site, &operator).await;
+    let names = fill_with_development(&site, &operator).await;
     // Without a session, every route that is not for anybody leads to the sign-in form.
     for (kind, route, fields, whose) in ROUTES {
         let reply = ask(&site, *kind, &filled(&names, route), &filled(&names, fields), "", "").await;
@@ -185,8 +185,6 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
     let spare = by_account("servers/create", json!({ "name": "spare" })).await["id"].clone();
     let wanted = json!({ "server": server.parse::<i64>().unwrap(), "name": "other", "scope": "send" });
     let other_key = by_account("credentials/create", wanted).await["id"].clone();
-    let development = DevelopmentServer::create(site).await;
-    let held = development.send(site, json!({})).await;
     let (person, _) = join(site, "target", "read-only").await;
     let (colleague, _) = join(site, "colleague", "read-only").await;
     let token = form_token(&site.get("/servers", operator).await);
@@ -200,8 +198,6 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
         ("server", server),
         ("account", account.to_string()),
         ("message", message.to_string()),
-        ("development", development.id.to_string()),
-        ("held", held.to_string()),
         ("number", "1".to_owned()),
         ("caught", "1".to_owned()),
         ("job", job),
@@ -217,6 +213,15 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
         ("missing", "999999".to_owned()),
         ("token", "AAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
     ])
+}
+
+/// The same, and a development server with a message that it holds.
+pub(crate) async fn fill_with_development(site: &Site, operator: &str) -> HashMap<&'static str, String> {
+    let mut names = fill(site, operator).await;
+    let development = DevelopmentServer::create(site).await;
+    names.insert("held", development.send(site, json!({})).await.to_string());
+    names.insert("development", development.id.to_string());
+    names
 }
 
 pub(crate) async fn call(site: &Site, header: &str, key: &str, path: &str, body: &Value) -> Value {
