@@ -121,8 +121,9 @@ async fn a_key_is_changed_and_a_server_deleted_and_restored() {
     browser.run("document.querySelector('td [name=expires_at]').value = '2001-01-31'; return 1").await;
     browser.click("td details button").await;
     browser.until(".problem").await;
-    browser.click("td details summary").await;
-    browser.fill("td input[name=name]", "deploy").await;
+    // The form is open, with what was typed.
+    let typed = "return document.querySelector('td [name=name]').value";
+    assert_eq!(browser.run(typed).await, json!("deploy"));
     browser.fill("td input[name=allow]", "192.0.2.0/24").await;
     browser.run("document.querySelector('td [name=expires_at]').value = '2090-01-31'; return 1").await;
     browser.screenshot(&pictures().join("key-edit.png")).await;
@@ -156,10 +157,11 @@ async fn a_domain_signs_with_a_key_of_its_owner() {
     browser.click("form.stack > button").await;
     browser.until(".problem").await;
     let key = serde_json::to_string(include_str!("../it/domains/own_key.pem")).unwrap();
-    browser.fill("input[name=name]", "old.example").await;
-    browser.click("form.stack details summary").await;
+    // The form is open, with what was typed.
+    let typed =
+        "return ['name', 'selector'].map(name => document.querySelector(`form.stack [name=${name}]`).value)";
+    assert_eq!(browser.run(typed).await, json!(["old.example", "mine"]));
     browser.run(&format!("document.querySelector('[name=private_key]').value = {key}; return 1")).await;
-    browser.fill("input[name=selector]", "mine").await;
     browser.click("form.stack > button").await;
     browser.until_text("mine._domainkey.old.example").await;
     assert!(!site.get("/account/audit", &site.cookie().await).await.text().contains("PRIVATE KEY"));
