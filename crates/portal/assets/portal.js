@@ -174,7 +174,9 @@
     poll();
   };
 
-  const PAGES_WITH_KEYS = "nav.side a[data-key], header.top a[data-key]";
+  // The menu of the page comes before the person's, which may have the same key.
+  const linksWithKeys = () =>
+    ["nav.side", "header.top"].flatMap((menu) => [...document.querySelectorAll(`${menu} a[data-key]`)]);
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
 
   // Dialog with all keys, made of the menus of the page.
@@ -188,7 +190,7 @@
     title.textContent = "Keyboard shortcuts";
     const rows = new Map([["?", "These shortcuts"]]);
     if (document.querySelector("[data-search]")) rows.set("/", "Search");
-    for (const link of document.querySelectorAll(PAGES_WITH_KEYS)) {
+    for (const link of linksWithKeys()) {
       if (!rows.has(`g ${link.dataset.key}`)) rows.set(`g ${link.dataset.key}`, link.textContent);
     }
     const list = document.createElement("dl");
@@ -227,7 +229,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (isGoing) {
       isGoing = false;
-      const link = [...document.querySelectorAll(PAGES_WITH_KEYS)].find((one) => one.dataset.key === event.key);
+      const link = linksWithKeys().find((one) => one.dataset.key === event.key);
       if (link) { event.preventDefault(); link.click(); }
       return;
     }

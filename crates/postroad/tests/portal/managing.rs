@@ -30,7 +30,8 @@ async fn operator_keys_work_until_they_are_revoked() {
     browser.fill("form.stack input[name=scopes]", "everything").await;
     browser.click("form.stack button").await;
     browser.until_text("Scopes are full, read, or groups").await;
-    browser.fill("form.stack input[name=name]", "provisioning").await;
+    // The form has what was typed.
+    browser.fill("form.stack input[name=scopes]", "full").await;
     browser.click("form.stack button").await;
     browser.until(".secret").await;
     let key = browser.text(".secret").await;

@@ -82,9 +82,12 @@ fn forms(page: &str) -> Vec<(String, Option<String>)> {
         let action = form.split('>').next().and_then(|tag| tag.split("action=\"").nth(1));
         let Some(action) = action.and_then(|rest| rest.split('"').next()) else { continue };
         for button in form.split("<button").skip(1) {
-            let act = button.split('>').next().and_then(|tag| tag.split("name=\"act\" value=\"").nth(1));
-            let act = act.and_then(|rest| rest.split('"').next()).map(str::to_owned);
-            found.push((action.to_owned(), act));
+            let attribute = |start: &str| {
+                let rest = button.split('>').next().and_then(|tag| tag.split(start).nth(1));
+                rest.and_then(|rest| rest.split('"').next()).map(str::to_owned)
+            };
+            let action = attribute("formaction=\"").unwrap_or_else(|| action.to_owned());
+            found.push((action, attribute("name=\"act\" value=\"")));
         }
     }
     found
