@@ -84,12 +84,14 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
         }
         svg.push_str("</g>");
         if at % every == 0 {
+            // The last one may be wider than its bar.
+            let half_width = bar.label.chars().count() as f64 * DIGIT_WIDTH / 2.0;
             let _ = write!(
                 svg,
                 "<text{} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 // Narrow screens have room for half of them.
                 if (at / every).is_multiple_of(2) { "" } else { " class=\"minor\"" },
-                x + slot / 2.0,
+                (x + slot / 2.0).min(WIDTH - half_width),
                 HEIGHT - 8.0,
                 bar.label
             );

@@ -105,7 +105,7 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
     for number in 0..55 {
         let name = format!("{number}{}", HOSTILE.repeat(18));
         by_account("servers/update", json!({ "id": server_id, "name": name })).await;
-        let url = format!("{}?{number}{}", receiver.url("/hook"), "&'".repeat(700));
+        let url = format!("{}?{number}{}", receiver.url("/hook"), "&'".repeat(480));
         by_key("webhooks/update", json!({ "id": webhook, "url": url })).await;
     }
     // Keys with as many networks as they may have, invitations and people.
