@@ -11,6 +11,8 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 28.0;
+/// Width of a digit on narrow screens, where texts are largest.
+const DIGIT_WIDTH: f64 = 9.0;
 /// Maximum number of labels below the line.
 const LABELS_MAX: usize = 6;
 /// Share of the chart's height at which the limit is drawn, unless a high rate needs the room.
@@ -49,12 +51,14 @@ pub(crate) fn rate_chart(points: &[RatePoint], limit: f64, description: &str) ->
     let mut is_drawing = false;
     for (at, point) in points.iter().enumerate() {
         if at % every == 0 {
+            // The last one reaches beyond its point.
+            let half_width = point.label.chars().count() as f64 * DIGIT_WIDTH / 2.0;
             let _ = write!(
                 svg,
                 "<text{} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 // Narrow screens have room for half of them.
                 if (at / every).is_multiple_of(2) { "" } else { " class=\"minor\"" },
-                x(at),
+                x(at).min(WIDTH - half_width),
                 HEIGHT - 8.0,
                 point.label
             );

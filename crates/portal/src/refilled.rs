@@ -114,7 +114,7 @@ fn with_option_values(form: &str) -> String {
         let text = part[head.len()..].trim_start_matches('>').split('<').next().unwrap_or_default().trim();
         filled.push_str("<option");
         if !head.contains("value=") {
-            filled.push_str(&format!(" value=\"{text}\""));
+            filled.extend([" value=\"", text, "\""]);
         }
         filled.push_str(part);
     }

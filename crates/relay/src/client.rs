@@ -76,7 +76,7 @@ impl Client {
             Identification::Login => {}
             Identification::Address => self.submitter = Some(self.app.log_in_by_address(self.peer).await?),
             Identification::None => {
-                self.submitter = Some(self.app.log_in_without_credentials(self.peer).await?)
+                self.submitter = Some(self.app.log_in_without_credentials(self.peer).await?);
             }
         }
         let submitter = self.submitter.as_ref().ok_or(LoginFailure::AddressUnknown)?;

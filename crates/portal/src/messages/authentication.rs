@@ -96,11 +96,11 @@ fn signed(found: &Authentication, keys: &[String]) -> String {
     if own.is_empty() {
         return format!("This message was signed with {}, not with a key of {domain}.", keys.join(", "));
     }
-    let mut text = format!("This message was signed for d={domain} with {}.", named(&own));
-    if own != *selectors && !selectors.is_empty() {
-        text.push_str(&format!(" Mail of {domain} is signed with {} now.", named(selectors)));
+    let text = format!("This message was signed for d={domain} with {}.", named(&own));
+    if own == *selectors || selectors.is_empty() {
+        return text;
     }
-    text
+    format!("{text} Mail of {domain} is signed with {} now.", named(selectors))
 }
 
 fn named(selectors: &[String]) -> String {

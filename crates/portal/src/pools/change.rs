@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use axum::response::Response;
 use postroad_app::ip_pools::{AddressChange, NewAddress, NewPoolRequest, WarmUpChange};
 use postroad_model::{AccountId, PoolId};
 
@@ -20,14 +21,14 @@ pub(super) async fn create(form: Form) -> Answer {
     let account = fields.number("account").map(AccountId);
     let request = NewPoolRequest { name, shared: fields.is_ticked("shared"), account, key: None };
     visit.app().create_ip_pool(&visit.by, request).await?;
-    to_list("created")
+    Ok(to_list("created"))
 }
 
 pub(super) async fn delete(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let id = fields.number("pool").map(PoolId).ok_or(Problem::NotFound)?;
     visit.app().delete_ip_pool(&visit.by, id).await?;
-    to_list("removed")
+    Ok(to_list("removed"))
 }
 
 pub(super) async fn add_address(form: Form) -> Answer {
@@ -43,7 +44,7 @@ pub(super) async fn add_address(form: Form) -> Answer {
         key: None,
     };
     visit.app().add_pool_address(&visit.by, new).await?;
-    to_list("created")
+    Ok(to_list("created"))
 }
 
 pub(super) async fn update_address(form: Form) -> Answer {
@@ -62,7 +63,7 @@ pub(super) async fn update_address(form: Form) -> Answer {
 pub(super) async fn remove_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     visit.app().remove_pool_address(&visit.by, read_address(&fields)?).await?;
-    to_list("removed")
+    Ok(to_list("removed"))
 }
 
 pub(super) async fn warm_up(form: Form) -> Answer {
@@ -70,12 +71,12 @@ pub(super) async fn warm_up(form: Form) -> Answer {
     let wanted = WarmUpChange::ALL.into_iter().find(|(name, _)| *name == fields.text("act"));
     let (_, change) = wanted.ok_or_else(|| Problem::Invalid("Choose what to do.".to_owned()))?;
     visit.app().change_warm_up(&visit.by, read_address(&fields)?, change).await?;
-    to_list("saved")
+    Ok(to_list("saved"))
 }
 
 /// Returns to the list.
-fn to_list(notice: &str) -> Answer {
-    Ok(see_other(&format!("{LIST}?done={notice}")))
+fn to_list(notice: &str) -> Response {
+    see_other(&format!("{LIST}?done={notice}"))
 }
 
 fn read_address(fields: &Fields) -> Result<IpAddr, Problem> {

@@ -116,9 +116,11 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
             json!({ "server": server_id, "name": HOSTILE.repeat(18), "scope": "full", "allow": networks });
         by_account("credentials/create", new).await;
     }
+    let account = by_account("account/get", json!({})).await["id"].clone();
     for number in 0..25 {
         let email = format!("{number}-{}@{}.example", "a".repeat(50), "b".repeat(60));
-        by_account("users/invite", json!({ "email": email, "role": "member", "mail": false })).await;
+        let new = json!({ "account": account, "email": email, "role": "member", "mail": false });
+        call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "users/invite", &new).await;
     }
     for number in 0..20 {
         let (person, _) = join(&site, &format!("person-{number}"), "member").await;
@@ -157,7 +159,7 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
             .replace('\'', "&#39;")
     };
     assert!(whole(&attempts, "attempt").await.contains(&escaped(&answer[..4_000])));
-    assert!(whole(&events, "event").await.contains(&escaped(&"&'>".repeat(1))));
+    assert!(whole(&events, "event").await.contains(&escaped("&'>")));
 }
 
 /// A recipient can open a message any number of times.

@@ -67,7 +67,7 @@ async fn both_versions_of_the_proxy_protocol_name_the_client() {
     let service = Service::start_with(behind_proxy(), 0).await;
     service
         .create_key(|key| {
-            key.address = vec!["2001:db8::/32".parse().unwrap(), "192.0.2.1/32".parse().unwrap()]
+            key.address = vec!["2001:db8::/32".parse().unwrap(), "192.0.2.1/32".parse().unwrap()];
         })
         .await;
     let v2 =

@@ -125,7 +125,7 @@ fn twice_or_lost(world: &World) -> f64 {
 /// Seconds from the end of a block until the first message is taken; infinite if none is.
 fn first_accepted_after(world: &World, end: Duration) -> f64 {
     let times = world.receivers[0].accepted.iter().map(|(_, at)| at.since(START));
-    times.filter(|at| *at >= end).min().map_or(f64::INFINITY, |at| (at - end).as_secs_f64())
+    times.filter(|at| *at >= end).min().map_or(f64::INFINITY, |at| at.saturating_sub(end).as_secs_f64())
 }
 
 /// A rate that the receiver does not publish, for `length` minutes.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_testkit::SmtpPeer;
 use postroad_testkit::eventually;
-use postroad_testkit::hidden_receiver::{Greylist, HiddenLimits, RateLimit, RefusedAt, Window};
+use postroad_testkit::hidden_receiver::{Greylist, HiddenLimits};
 use postroad_testkit::postgres::Database;
 use postroad_testkit::smtp_peer::Script;
 use serde_json::json;
@@ -43,11 +43,7 @@ fn learned_about(world: &World, name: &str) -> String {
     path.and_then(|path| path["learned"].as_str()).unwrap_or_default().to_owned()
 }
 
-both_engines!(
-    a_restart_forgets_no_limit,
-    a_restart_forgets_no_rate,
-    greylisting_is_learned_from_a_message_that_waited_over_a_restart
-);
+both_engines!(a_restart_forgets_no_limit, greylisting_is_learned_from_a_message_that_waited_over_a_restart);
 
 async fn a_restart_forgets_no_limit(engine: Engine) {
     let outside = Outside::new();
@@ -66,45 +62,6 @@ async fn a_restart_forgets_no_limit(engine: Engine) {
     let (after, learned) = tokio::join!(sending, looking);
     assert_eq!(after, before, "no connection beyond the limit was tried again");
     assert_eq!(learned, "it seems to take at most 2 connections (it said: too many)");
-}
-
-async fn a_restart_forgets_no_rate(engine: Engine) {
-    let outside = Outside::new();
-    let rate = RateLimit {
-        per_minute: 120.0,
-        window: Window::Bucket { reserve_secs: 4 },
-        at: RefusedAt::MailFrom,
-        reply: "451 4.7.1 Too many messages, try again slower".to_owned(),
-    };
-    let limits = HiddenLimits { rate: Some(rate), ..HiddenLimits::default() };
-    let site = outside.site("paced.example", Script::new().within(limits));
-    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "3s")]);
-    let recipients: Vec<String> = (0..50).map(|number| format!("user-{number}@paced.example")).collect();
-    let answer = world.accepted(&good_but(json!({ "to": recipients }))).await;
-    until_received(&site, recipients.len()).await;
-    let known = "messages a minute (it said: 451 4.7.1";
-    eventually(async || {
-        let learned = learned_about(&world, "paced");
-        if learned.contains(known) { Ok(()) } else { Err(learned) }
-    })
-    .await;
-    // A message that the site refused says what was concluded.
-    let mut refused = Vec::new();
-    for message in answer["data"]["messages"].as_object().expect("messages").values() {
-        let deliveries = world.until_status(message["id"].as_i64().expect("an id"), "Sent").await;
-        refused.extend(deliveries.into_iter().filter(|delivery| delivery["status"] == "SoftFail"));
-    }
-    let says_it = |details: &str| details.contains("; mail to ") && details.contains(" is slowed to about ");
-    let details: Vec<&str> = refused.iter().filter_map(|delivery| delivery["details"].as_str()).collect();
-    assert!(!details.is_empty() && details.iter().all(|details| says_it(details)), "{details:#?}");
-
-    world.daemon.terminate();
-    world.restart();
-    let id = world.accepted_id(&to("late@paced.example")).await;
-    world.until_status(id, "Sent").await;
-    let learned = learned_about(&world, "paced");
-    // Words of a reply are not kept, only its codes.
-    assert!(learned.contains("messages a minute (it said: 451 4.7.1)"), "{learned}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
