@@ -85,7 +85,7 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
         svg.push_str("</g>");
         if at % every == 0 {
             // The last one may be wider than its bar.
-            let half_width = bar.label.chars().count() as f64 * DIGIT_WIDTH / 2.0;
+            let half_width = bar.label.chars().count() as f64 * DIGIT_WIDTH / 2.0 + RIGHT;
             let _ = write!(
                 svg,
                 "<text{} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
