@@ -106,7 +106,7 @@ impl Fetcher {
             FetchRank::First => &self.first,
             FetchRank::AfterFailure => &self.later,
         };
-        // The lowest address stands for the host, because the order changes.
+        // Answers come in any order: the lowest address identifies the host.
         let destination = *addresses.iter().min().ok_or(FetchError::NotPublic)?;
         let taking = permits.take(Some(server), &destination);
         let permit = tokio::time::timeout(PERMIT_WAIT_MAX, taking).await.ok().flatten();

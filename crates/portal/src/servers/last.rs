@@ -33,7 +33,7 @@ pub(crate) async fn remember(request: Request, next: Next) -> Response {
     response
 }
 
-/// The server in the cookie. Anybody can write a cookie: whoever uses it checks the permission.
+/// The server in the cookie. A browser can send any number here, so callers must check the permission.
 pub(super) fn server_of(headers: &axum::http::HeaderMap) -> Option<ServerId> {
     session::cookie(headers, COOKIE)?.parse().ok().map(ServerId)
 }

@@ -170,7 +170,7 @@ async fn each_scope_calls_what_the_table_says(world: World) {
             }
             // The kind and scopes of a key are checked first; these requests would change nothing anyway.
             let answer = ask(&world, (header, &key), &endpoint.name, "[]".to_owned()).await;
-            // Whoever may make the call is told that an absent object was not found.
+            // A key that may make the call gets "not found" for an absent object.
             let denied = permit(&actor, operation, Subject::Absent) != Err(Denial::NotFound);
             let what = format!("{actor:?} {}: {answer}", endpoint.name);
             assert_eq!(answer["data"]["code"] == "AccessDenied", denied, "{what}");
