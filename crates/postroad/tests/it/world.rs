@@ -10,7 +10,9 @@ use postroad_model::{Clock, MessageId, SystemClock};
 use postroad_store::{Event, Role, Store};
 use postroad_testkit::http::{Client, Reply};
 use postroad_testkit::postgres::Database;
-use postroad_testkit::{Daemon, OwnedRows, daemon, eventually, owned_rows_of_postgres, owned_rows_of_sqlite};
+use postroad_testkit::{
+    Daemon, FirstStart, OwnedRows, daemon, eventually, owned_rows_of_postgres, owned_rows_of_sqlite,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -108,15 +110,26 @@ impl World {
         Self::start_with(engine, &[])
     }
 
+    /// On copies of what a first start left.
     pub(crate) fn start_with(engine: Engine, envs: &[(&str, &str)]) -> Self {
-        let database = (engine == Engine::Postgres).then(Database::create);
+        let folder = TempDir::new().expect("the temporary folder is writable");
+        let database = first_start(engine).copy_to(&folder.path().join("data"));
         let url = database.as_ref().map(|database| database.url().to_owned());
-        Self::start_on(url.as_deref(), database, envs)
+        Self::start_in(folder, url.as_deref(), database, envs)
     }
 
-    /// On the database of `url` (SQLite if there is none).
+    /// The first start in a new data folder, on the database of `url` (SQLite if there is none).
     pub(crate) fn start_on(url: Option<&str>, database: Option<Database>, envs: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
+        Self::start_in(folder, url, database, envs)
+    }
+
+    fn start_in(
+        folder: TempDir,
+        url: Option<&str>,
+        database: Option<Database>,
+        envs: &[(&str, &str)],
+    ) -> Self {
         let mut envs: Vec<(String, String)> =
             envs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         if let Some(url) = url {
@@ -370,6 +383,16 @@ impl World {
 
     pub(crate) async fn call_as(&self, key: &str, path: &str, body: &Value) -> Value {
         envelope(&self.client.post_json(path, Some(key), body).await.expect("the server answers"))
+    }
+}
+
+fn first_start(engine: Engine) -> &'static FirstStart {
+    static SQLITE: LazyLock<FirstStart> = LazyLock::new(|| FirstStart::of(program(), &DEV, None));
+    static POSTGRES: LazyLock<FirstStart> =
+        LazyLock::new(|| FirstStart::of(program(), &DEV, Some(Database::create())));
+    match engine {
+        Engine::Sqlite => &SQLITE,
+        Engine::Postgres => &POSTGRES,
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use postroad_testkit::http::Method;
-use postroad_testkit::{Browser, Client, Daemon, Database, Reply, eventually};
+use postroad_testkit::{Browser, Client, Daemon, Database, FirstStart, Reply, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -12,6 +13,9 @@ use crate::roles::call;
 
 const DEV: [&str; 10] =
     ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0", "--bounce-port", "0"];
+
+/// On SQLite.
+static FIRST_START: LazyLock<FirstStart> = LazyLock::new(|| FirstStart::of(program(), &DEV, None));
 
 pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_postroad"))
@@ -39,8 +43,9 @@ impl Site {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let data_dir = folder.path().join("data");
         let mut envs = envs.to_vec();
-        if let Some(database) = &database {
-            envs.push(("POSTROAD_DATABASE", database.url()));
+        match &database {
+            Some(database) => envs.push(("POSTROAD_DATABASE", database.url())),
+            None => drop(FIRST_START.copy_to(&data_dir)),
         }
         let data_dir = data_dir.to_str().unwrap();
         let daemon = Daemon::start(program(), DEV.iter().copied().chain(["--data-dir", data_dir]), &envs);

@@ -32,6 +32,15 @@ impl Database {
         Self { url: with_database(server_url, &name), server_url: server_url.to_owned(), name }
     }
 
+    /// A new database with everything that this one holds, to which nobody may be connected.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let name = format!("test_{}", uuid::Uuid::new_v4().simple());
+        execute(&self.server_url, &format!("CREATE DATABASE {name} TEMPLATE {}", self.name))
+            .unwrap_or_else(|error| panic!("cannot copy the database {}: {error:?}", self.name));
+        Self { url: with_database(&self.server_url, &name), server_url: self.server_url.clone(), name }
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }
