@@ -1,4 +1,5 @@
-//! Servers, pools, sources and gates for the delivery engine, read at once; of the servers only those that changed.
+//! Servers, pools, sources and gates for the delivery engine. Each read returns all of them, except servers that have
+//! not changed since the previous read.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, PoolId, SendRate, ServerId, Timestamp};
@@ -22,7 +23,7 @@ pub struct DeliverySetup {
     pub gates: Vec<Gate>,
     /// Nodes that share the work, including this one.
     pub live_nodes: u32,
-    /// For the next read.
+    /// Argument `since` of the next read.
     pub mark: SetupMark,
 }
 
@@ -33,7 +34,7 @@ pub struct SetupMark(i64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerDelivery {
     pub id: ServerId,
-    /// Suspension of the server or its account; deleted ones do not send either.
+    /// Why the server must not send: it or its account is suspended or deleted.
     pub suspended_reason: Option<String>,
     pub pool_id: Option<PoolId>,
     pub send_rate: Option<SendRate>,
@@ -44,13 +45,14 @@ pub struct ServerDelivery {
 
 #[boxed_futures]
 impl Store {
-    /// Current pools, sources, gates and number of nodes, with the servers that changed since `since`; all without one.
+    /// Current pools, sources, gates and number of nodes, and the servers that changed since `since`; all servers if it
+    /// is `None`.
     pub async fn delivery_setup(&self, since: Option<SetupMark>) -> Result<DeliverySetup> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(read(sql, since, now))).await
     }
 
-    /// Some of the servers whose mail leaves from a pool.
+    /// Servers that send from a pool, at most `limit`.
     pub async fn list_servers_of_pool(&self, id: PoolId, limit: usize) -> Result<Vec<ServerId>> {
         let text = "SELECT id FROM servers WHERE pool_id = $1
                         OR (pool_id IS NULL AND $1 = (SELECT id FROM pools WHERE shared = 1))
@@ -102,8 +104,8 @@ async fn list_servers(sql: &Sql<'_>, since: Option<SetupMark>) -> Result<Vec<Ser
     Ok(servers)
 }
 
-/// Each half uses the index on its `changed_xact`. `list_servers` sorts and removes duplicates: SQLite would read all
-/// servers in the order of their ids to do it.
+/// Each half uses the index on its `changed_xact`. `list_servers` sorts and removes duplicates, because for that SQLite
+/// would read all servers in the order of their ids.
 pub(crate) const CHANGED_SERVERS: &str =
     concat!(servers!(), "WHERE s.changed_xact >= $1 UNION ALL ", servers!(), "WHERE a.changed_xact >= $1");
 

@@ -37,13 +37,14 @@ impl Admission {
         Self { admitted, cause, counts }
     }
 
-    /// Marks the `messages` that do not fit as held, in their order.
+    /// Adds a hold cause for each of the `messages` that does not fit; the first ones fit.
     pub(crate) fn hold_beyond(&self, messages: &[MessageId], causes: &mut HoldCauses) {
         if let Some(cause) = &self.cause {
             causes.extend(messages[self.admitted..].iter().map(|id| (*id, cause.clone())));
         }
     }
 
+    /// Each limit of the account, with its usage after the admitted messages.
     pub(crate) fn uses(&self, now: Timestamp) -> impl Iterator<Item = LimitUse> {
         let admitted = self.admitted as i64;
         let used = move |count: &WindowCount| {
@@ -68,7 +69,8 @@ impl Admission {
     }
 }
 
-/// Event about the number of objects that an account has and may have.
+/// Event for an account whose `count` of objects approaches or reaches a ceiling. `kind` is the threshold that
+/// `crossed_thresholds` returned.
 pub(crate) fn ceiling_event(kind: EventKind, ceiling: &str, limit: u32, count: i64) -> NewEvent {
     let kind = match kind {
         EventKind::SendLimitApproaching => EventKind::CeilingApproaching,

@@ -1,4 +1,4 @@
-//! Counts of an account's messages, for operations that both engines share.
+//! Counts an account's messages per hour, day and month, for operations that both engines share.
 
 use postroad_model::{AccountId, Timestamp};
 
@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::setup::notices;
 use crate::sql::{Row, Sql};
 
-/// Reads the account and its limits an hour, a day and a month from the four columns from `at`.
+/// Reads four columns that begin at `at`: the account id and its hourly, daily and monthly limits.
 pub(crate) fn read(row: &Row, at: usize) -> Result<Option<AccountLimits>, StoreError> {
     let limit = |at| Ok::<_, StoreError>(row.int_opt(at)?.and_then(|limit| u32::try_from(limit).ok()));
     let limits = [limit(at + 1)?, limit(at + 2)?, limit(at + 3)?];
@@ -59,7 +59,8 @@ pub(crate) async fn subtract(
     Ok(())
 }
 
-/// Adds to the count of a window; returns the new count. The first addition removes windows before the previous one.
+/// Adds to the count of a window; returns the new count. The first addition to a window
+/// deletes the windows before the previous one.
 async fn add(
     sql: &Sql<'_>,
     account_id: AccountId,

@@ -8,7 +8,7 @@ use postroad_model::ServerId;
 
 use super::fresh::{Fresh, FreshSink};
 
-/// Receiver of fresh messages; none while delivery is not running.
+/// Holds delivery's sink for fresh messages; empty while delivery is not running.
 #[derive(Debug, Default)]
 pub(crate) struct HandOver {
     sink: RwLock<Option<Arc<dyn FreshSink>>>,

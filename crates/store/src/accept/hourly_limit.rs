@@ -30,7 +30,7 @@ pub(crate) fn crossed_thresholds(limit: u32, before: i64, after: i64) -> impl It
     approaching.into_iter().chain(exceeded)
 }
 
-/// Adds the server whose limit it is to an event.
+/// Adds the server to an event about its limit.
 pub(crate) fn with_server(event: &NewEvent, id: ServerId, name: Option<&str>) -> NewEvent {
     let mut data = Map::from_iter([("server".to_owned(), json!({ "id": id.0, "name": name }))]);
     if let Ok(Value::Object(own)) = serde_json::from_str(&event.data) {

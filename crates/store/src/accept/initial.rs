@@ -14,14 +14,14 @@ use super::send::{InitialState, NewRecipient, NewSend};
 use crate::events::NewEvent;
 use crate::events::held::sentence as held_sentence;
 
-/// Duration of a hold by the store.
+/// A hold that the store decides on expires after this time.
 pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
 /// `queue.scheduled` of a message that does not count: it is exempt, or was counted before.
 pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
-/// Explanation of a hold by the mode of the server.
+/// Explanation of a hold in development mode.
 pub const HELD_IN_DEVELOPMENT: &str =
     "The server is in development mode, so the message is held until it is released";
 
@@ -97,7 +97,7 @@ pub(crate) fn counted<'a>(
     send.recipients.iter().filter(counts)
 }
 
-/// Marks `messages`, in their order, as held if they do not fit under `limit` after `before` earlier ones.
+/// Adds a hold cause for each of the `messages` beyond `limit`, of which `before` earlier messages are used.
 pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], causes: &mut HoldCauses) {
     let room = (i64::from(limit) - before).clamp(0, messages.len() as i64) as usize;
     for id in &messages[room..] {
@@ -115,7 +115,7 @@ pub(crate) struct InitialRow<'a> {
     /// `queue.scheduled` of the queue entry.
     pub(crate) scheduled: i64,
     pub(crate) hold_expiry: Option<Timestamp>,
-    /// The first delivery record of a message, if it starts with one.
+    /// Delivery record written at acceptance; only held and test messages have one.
     pub(crate) delivery: Option<FirstDelivery<'a>>,
 }
 

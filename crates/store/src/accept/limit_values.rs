@@ -30,7 +30,7 @@ pub struct LimitUse {
     pub resets_in: Duration,
 }
 
-/// The current period of a limit.
+/// One hour, day or month, with the limit that applies to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) period: LimitPeriod,
@@ -61,7 +61,7 @@ impl AccountLimits {
         limits.iter().any(Option::is_some).then_some(Self { account_id, limits })
     }
 
-    /// The windows at a time, in locking order.
+    /// The windows that contain `at`, in the order in which their rows are locked.
     pub(crate) fn windows(&self, at: Timestamp) -> impl Iterator<Item = Window> {
         let limits = LimitPeriod::ALL.into_iter().zip(self.limits);
         limits.filter_map(move |(period, limit)| {

@@ -30,8 +30,8 @@ impl Store {
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
         let server_id = send.info.server_id;
         let accepted = match &*self.engine {
-            // In its own task, so that a caller that disconnects between the two writes leaves no orphaned file.
-            Engine::Sqlite { .. } if send.is_large() => self.accept_apart(vec![send]).await,
+            // In its own task, so that a caller that disconnects before the commit leaves no orphaned body file.
+            Engine::Sqlite { .. } if send.is_large() => self.accept_in_task(vec![send]).await,
             Engine::Sqlite { engine, ids } => engine.accept(vec![send], Arc::clone(ids)).await,
             Engine::Postgres(engine) => engine.accept(send).await,
         };
@@ -47,7 +47,7 @@ impl Store {
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else {
             return Err(StoreError::Internal("the batch has no sends".into()));
         };
-        let accepted = self.accept_apart(sends).await;
+        let accepted = self.accept_in_task(sends).await;
         if accepted.is_ok() {
             self.notifier.notify([server_id]);
         }
@@ -55,7 +55,7 @@ impl Store {
     }
 
     /// Accepts sends in a task of its own, so that a caller that disconnects leaves nothing half done.
-    async fn accept_apart(&self, sends: Vec<NewSend>) -> Result<Accepted> {
+    async fn accept_in_task(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let engine = Arc::clone(&self.engine);
         let accepting = tokio::spawn(async move {
             match &*engine {

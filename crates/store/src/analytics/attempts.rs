@@ -56,8 +56,8 @@ async fn delivered_from(
     server_id: ServerId,
     events: &[CountedEvent],
 ) -> Result<HashMap<MessageId, EventData>, StoreError> {
-    let needs_it = |event: &&CountedEvent| comes_after_delivery(event.kind) && !event.data.is_attempt();
-    let mut messages: Vec<i64> = events.iter().filter(needs_it).map(|event| event.message_id.0).collect();
+    let is_later = |event: &&CountedEvent| comes_after_delivery(event.kind) && !event.data.is_attempt();
+    let mut messages: Vec<i64> = events.iter().filter(is_later).map(|event| event.message_id.0).collect();
     messages.sort_unstable();
     messages.dedup();
     if messages.is_empty() {

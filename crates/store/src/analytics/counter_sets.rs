@@ -1,5 +1,5 @@
-//! Numbers of dimension sets, which are combinations of values of dimensions. Each server has its own numbers, assigned by
-//! the node that moves the server's mark.
+//! Numbers of dimension sets: combinations of dimension values. Each server has its own numbers, assigned by the node
+//! that moves the server's mark (the position in `counter_marks` up to which events are counted).
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,9 +12,9 @@ use super::tally::Tally;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
-/// Changes of the server's sets by a batch.
+/// Changes of a server's sets by one batch of events.
 pub(crate) struct SetChanges {
-    /// Numbers of the tally's sets, in their order.
+    /// The number of each set of the tally, in the tally's order.
     pub(crate) numbers: Vec<i64>,
     pub(crate) new: Vec<(i64, Breakdown, Dimensions)>,
     /// Known sets that were last counted on an earlier day.
@@ -36,8 +36,8 @@ pub(crate) async fn prepare(
     };
     let known = find_known(sql, server_id, &tally.sets).await?;
     let mut free = if known.len() < tally.sets.len() { first_free(sql, server_id).await? } else { 0 };
-    for (place, (breakdown, set)) in tally.sets.iter().enumerate() {
-        if let Some((number, last_day)) = known.get(&place) {
+    for (index, (breakdown, set)) in tally.sets.iter().enumerate() {
+        if let Some((number, last_day)) = known.get(&index) {
             changes.numbers.push(*number);
             if *last_day < tally.last_day {
                 changes.touched.push(*number);
@@ -116,9 +116,9 @@ impl Texts {
 
     fn sqlite() -> Self {
         let names = each_column(|_, column| format!(", {}", column.name));
-        let values = each_column(|place, _| format!(", value ->> {}", place + 1));
+        let values = each_column(|index, _| format!(", value ->> {}", index + 1));
         let equal =
-            each_column(|place, column| format!(" AND d.{} = wanted.value ->> {}", column.name, place + 1));
+            each_column(|index, column| format!(" AND d.{} = wanted.value ->> {}", column.name, index + 1));
         let number = Dimensions::COLUMNS.len() + 1;
         Self {
             find: format!(
@@ -137,12 +137,12 @@ impl Texts {
 
     fn postgres() -> Self {
         let names = each_column(|_, column| format!(", {}", column.name));
-        let cast = |is_text: bool, row: &str, place: usize| {
-            if is_text { format!("{row} ->> {place}") } else { format!("({row} ->> {place})::bigint") }
+        let cast = |is_text: bool, row: &str, index: usize| {
+            if is_text { format!("{row} ->> {index}") } else { format!("({row} ->> {index})::bigint") }
         };
-        let values = each_column(|place, column| format!(", {}", cast(column.is_text, "value", place + 1)));
-        let equal = each_column(|place, column| {
-            format!(" AND d.{} = {}", column.name, cast(column.is_text, "wanted.value", place + 1))
+        let values = each_column(|index, column| format!(", {}", cast(column.is_text, "value", index + 1)));
+        let equal = each_column(|index, column| {
+            format!(" AND d.{} = {}", column.name, cast(column.is_text, "wanted.value", index + 1))
         });
         let number = Dimensions::COLUMNS.len() + 1;
         Self {

@@ -1,4 +1,4 @@
-//! Adds a batch of events to the counters, together with the position that counting has reached.
+//! Adds a batch of events to the counters, and moves the server's mark: the position up to which events are counted.
 //!
 //! The affected rows are first read and added up, without a lock; then everything is written at once. Nobody changes
 //! these rows in between: adding to counters moves the server's mark, and if the mark has moved, nothing is written.
@@ -18,7 +18,7 @@ use super::{counter_sets, counters_postgres};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 
-/// New contents of rows.
+/// New contents of the rows that a batch changes.
 pub(crate) struct Additions {
     sets: SetChanges,
     counters: Vec<(CounterKey, [Vec<u8>; 3])>,
@@ -173,6 +173,7 @@ async fn write_counters(sql: &Sql<'_>, server_id: ServerId, additions: &Addition
     Ok(())
 }
 
+/// Takes the three encoded columns of a counter, which begin at `first`.
 pub(crate) fn encoded(row: &mut Row, first: usize) -> Result<[Vec<u8>; 3], StoreError> {
     Ok([row.take_blob(first)?, row.take_blob(first + 1)?, row.take_blob(first + 2)?])
 }

@@ -184,7 +184,7 @@ dimensions! {
 
 /// Writes a text for each column of the dimensions, in their order.
 pub(crate) fn each_column(write: impl Fn(usize, &DimensionColumn) -> String) -> String {
-    Dimensions::COLUMNS.iter().enumerate().map(|(place, column)| write(place, column)).collect()
+    Dimensions::COLUMNS.iter().enumerate().map(|(index, column)| write(index, column)).collect()
 }
 
 #[cfg(test)]

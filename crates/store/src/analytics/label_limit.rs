@@ -11,8 +11,8 @@ use super::tally::CountedEvent;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
-/// Replaces labels beyond the limit by their common name. Only the node that moves the server's mark succeeds in
-/// counting, so nobody else can take the last free labels.
+/// Replaces labels beyond the limit by `OTHER_LABELS`. Two nodes cannot both take the last free labels: only the node
+/// that moves the server's mark (`counter_marks`) commits its counts.
 pub(crate) async fn merge_beyond_limit(
     sql: &Sql<'_>,
     server_id: ServerId,

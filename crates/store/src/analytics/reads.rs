@@ -43,8 +43,8 @@ impl Store {
         .await
     }
 
-    /// The counters of these dimension sets in the spans that start at these times, each found by its key. The cost is
-    /// the number of sets times spans, whatever else is stored.
+    /// The counters of these dimension sets in the spans that start at these times, each found by its key. The cost
+    /// grows with sets times spans, not with the number of stored counters.
     pub async fn find_counters(
         &self,
         server_id: ServerId,
@@ -70,8 +70,8 @@ impl Store {
         self.read(move |sql| Box::pin(list_dimensions(sql, server_id, breakdown, since_day, sets_max))).await
     }
 
-    /// Counts by recipient domain for whole days (UTC, seconds of their start). `None` if that would read more than
-    /// `rows_max` rows: one for each domain and block of days.
+    /// Counts by recipient domain of the days (UTC) that begin in `range` (seconds since 1970). `None` if that would
+    /// read more than `rows_max` rows: one for each domain and block of days.
     pub async fn list_recipient_domains(
         &self,
         server_id: ServerId,
@@ -97,7 +97,7 @@ pub(crate) async fn list_counters(
     limit: usize,
 ) -> Result<Vec<CounterRow>, StoreError> {
     let text = if sql.is_sqlite() {
-        // A cross join keeps the order: range by range.
+        // SQLite does not reorder a cross join, so it reads range by range.
         "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent FROM json_each($4) AS range
          CROSS JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.shape = $3
              AND c.at >= range.value ->> 0 AND c.at < range.value ->> 1
@@ -127,7 +127,7 @@ pub(crate) async fn find_counters(
     numbers: &[i64],
     spans: &[i64],
 ) -> Result<Vec<CounterRow>, StoreError> {
-    // Both engines might otherwise scan all counters of the breakdown.
+    // CROSS JOIN and OFFSET 0 keep the engines from scanning all counters of the breakdown.
     let text = if sql.is_sqlite() {
         "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent
          FROM json_each($4) AS span CROSS JOIN json_each($5) AS wanted

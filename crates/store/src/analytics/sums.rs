@@ -4,7 +4,7 @@ use super::counts::Counts;
 use super::histogram::Histogram;
 use crate::error::StoreError;
 
-/// Everything counted of one span of time and one set of dimensions.
+/// One row of `counters`, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sums {
     pub counts: Counts,

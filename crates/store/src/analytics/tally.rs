@@ -146,8 +146,8 @@ pub(crate) struct Hold {
 }
 
 impl CountedEvent {
-    /// Whether earlier holds of the message affect how it counts. That is possible only if its `seq` leaves room for
-    /// them.
+    /// Whether earlier holds of the message may affect how this event counts. If `seq` is as low as without holds, there
+    /// are none.
     pub(crate) fn needs_holds(&self) -> bool {
         match self.kind {
             EventKind::Held => self.seq > 2,
@@ -165,6 +165,7 @@ impl CountedEvent {
 pub(crate) struct Key {
     pub(crate) grain: Grain,
     pub(crate) set: Option<usize>,
+    /// Start of the time span, in seconds since 1970.
     pub(crate) at: i64,
 }
 
@@ -184,7 +185,9 @@ pub(crate) struct Tally {
 /// Indexes of a batch's sets in `Tally::sets`.
 #[derive(Default)]
 struct SetIndexes {
+    /// By all dimensions of a message: one set for each breakdown.
     of_full: HashMap<Dimensions, [usize; Breakdown::NUMBERED.len()]>,
+    /// By breakdown and the dimensions that it distinguishes.
     of_part: HashMap<(Breakdown, Dimensions), usize>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) async fn list_uncounted_servers(sql: &Sql<'_>) -> Result<Vec<ServerId
         "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
          WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id AND e.id > COALESCE(c.event_id, 0))"
     } else {
-        // `EXISTS` may be executed as a join with all events.
+        // PostgreSQL may execute `EXISTS` as a join with all events.
         "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
          WHERE (SELECT e.id FROM events e WHERE e.server_id = s.id
                 AND (e.xact, e.id) > (COALESCE(c.xact, 0), COALESCE(c.event_id, 0))

@@ -13,7 +13,7 @@ pub(super) fn hex(hash: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
-/// Decodes hexadecimal digits; empty if the text has others.
+/// Decodes hexadecimal digits; empty if the text is not hexadecimal.
 pub(super) fn from_hex(text: &str) -> Vec<u8> {
     let byte = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
     (0..text.len()).step_by(2).map(byte).collect::<Option<_>>().unwrap_or_default()

@@ -10,7 +10,7 @@ use crate::{Result, Store};
 
 /// Entries checked in one read.
 const VERIFY_PAGE: i64 = 1_000;
-/// Entries looked at for one page: with a filter that few of them pass, a page ends before it is full.
+/// Maximum number of entries examined for one page. If few of them pass the filter, the page is not full.
 const SCANNED_MAX: i64 = 5_000;
 
 /// Filter of an account's entries; `None` in a field matches all.
@@ -37,7 +37,7 @@ pub enum HiddenActors {
     OperatorKeysAndPeople,
 }
 
-/// Some entries, and where the next page begins if there may be more.
+/// Some entries. `next` is the argument `before` or `after` of the next call, if there may be more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditPage {
     pub entries: Vec<AuditEntry>,
@@ -66,7 +66,8 @@ impl AuditVerdict {
 
 #[boxed_futures]
 impl Store {
-    /// Newest first, before the entry `before`. A page may have fewer entries than `limit`, also none, while more follow.
+    /// Entries before the entry `before`, newest first. A page may have fewer entries than `limit`, even none, although
+    /// more follow.
     pub async fn list_audit(
         &self,
         account_id: AccountId,
@@ -77,7 +78,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, account_id, filter, before, limit))).await
     }
 
-    /// Oldest first, after the entry `after`. As with `list_audit`, a page may have fewer entries than `limit`.
+    /// Entries after the entry `after`, oldest first. As with `list_audit`, a page may have fewer entries than `limit`.
     pub async fn export_audit(
         &self,
         account_id: AccountId,
@@ -163,7 +164,8 @@ async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<
     rows.iter().map(|row| Ok((read(row)?, row.text_opt(9)?, row.text_opt(10)?, row.blob(11)?))).collect()
 }
 
-/// Id of the actor. A person who accepts an invitation is created by it, and has no id before.
+/// Id of the actor. The entry of a person who accepts an invitation has the actor 0, because accepting creates the
+/// person; the id is that of the subject.
 macro_rules! acting {
     () => {
         "(CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END)"
@@ -176,7 +178,7 @@ macro_rules! columns {
     };
 }
 
-/// The conditions of a filter.
+/// The conditions of a filter, for the parameters `$2` to `$9`.
 macro_rules! passes {
     () => {
         concat!(
@@ -205,8 +207,8 @@ const ALL_ENTRIES: &str = concat!(
     "ORDER BY at DESC, seq DESC LIMIT $13"
 );
 
-/// SQL statements of a list that finds entries by one index: one reads a page, one finds the last entry that it looked
-/// at.
+/// SQL statements that find entries by one index: `page` reads a page, `last_scanned` finds the last entry examined for
+/// it.
 struct ByIndex {
     page: &'static str,
     last_scanned: &'static str,
@@ -240,7 +242,7 @@ macro_rules! by_index {
     };
 }
 
-/// The index for a filter: that of the condition that most likely finds the fewest entries.
+/// The index for the condition of the filter that probably matches the fewest entries; `None` without conditions.
 fn index_for(filter: &AuditFilter) -> Option<ByIndex> {
     Some(match filter {
         AuditFilter { subject_id: Some(id), .. } => by_index!(["subject_id"], "$4", *id),
@@ -252,7 +254,7 @@ fn index_for(filter: &AuditFilter) -> Option<ByIndex> {
     })
 }
 
-/// Ordered by time, because every index ends with it. The order by `seq` differs if the clock was set back.
+/// Lists entries by time, because every index ends with the time. The order by `seq` differs if the clock was set back.
 async fn list(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -271,7 +273,7 @@ async fn list(
     let index = index_for(&filter);
     let (page, scanned) = match &index {
         Some(index) => (index.page, SCANNED_MAX.max(limit as i64 + 1)),
-        // Every entry passes.
+        // Without conditions every entry of the time range passes.
         None => (ALL_ENTRIES, limit as i64 + 1),
     };
     let mut params = filter_params(account_id, filter);

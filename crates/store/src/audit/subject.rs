@@ -1,4 +1,4 @@
-//! Objects of changes, and their rows as JSON without secrets.
+//! Subjects of audit entries, and their rows as JSON without secrets.
 
 use std::net::IpAddr;
 
@@ -66,6 +66,8 @@ pub(super) struct Snapshot {
     pub(super) fields: Value,
 }
 
+// Names of the columns that `AuditSubject::find` selects after the account's id and the subject's id, in its order.
+
 const ACCOUNT_FIELDS: &[&str] = &[
     "name",
     "suspended_reason",
@@ -124,7 +126,7 @@ const INVITATION_FIELDS: &[&str] = &["email", "role", "operator", "expires_at"];
 const SETTING_FIELDS: &[&str] = &["value"];
 const GATE_FIELDS: &[&str] = &["scope", "key", "action", "per_minute", "reason", "ends_at"];
 
-/// Columns that hold 0 or 1.
+/// Fields whose columns hold 0 or 1.
 const FLAGS: [&str; 8] =
     ["hold", "test", "track_opens", "track_clicks", "shared", "operator", "two_factor", "enabled"];
 

@@ -16,7 +16,7 @@ use queue::QueuePosition;
 const AT_ONCE: i64 = 500;
 /// Outbox rows checked together. Usually none of them needs a correction.
 const OUTBOX_PAGE: i64 = 5_000;
-/// Ids of a busy second may be ahead of the clock, and clocks of nodes differ slightly.
+/// How far the newest id may be ahead of a correct clock: ids of a busy second run ahead, and clocks of nodes differ.
 const LEAD_MAX: Duration = Duration::from_mins(1);
 
 #[boxed_futures]
@@ -26,8 +26,8 @@ impl Store {
         self.ids().is_ok_and(|ids| second_of_id(ids.last()).since(self.clock.now()) > LEAD_MAX)
     }
 
-    /// Makes messages due that would wait longer than `pause_max` after their last attempt, or whose attempt or
-    /// acceptance lies in the future. Skips claimed ones. Returns how many it changed.
+    /// Brings forward messages that would wait longer than `pause_max` after their last attempt, or whose last attempt or
+    /// acceptance lies in the future. Skips claimed messages. Returns how many it changed.
     pub async fn bring_due_times_back(&self, pause_max: Duration) -> Result<usize> {
         let (mut changed, mut after): (usize, Option<QueuePosition>) = (0, None);
         loop {
@@ -47,8 +47,8 @@ impl Store {
         }
     }
 
-    /// Makes webhook events due that would wait longer than their pause. `pauses` are those after the first attempt, the
-    /// second, … Returns how many it changed.
+    /// Brings forward webhook events that would wait longer than the pause after their last attempt. `pauses` are the
+    /// pauses after the first attempt, the second, … Returns how many it changed.
     pub async fn make_webhooks_due(&self, pauses: Vec<Duration>) -> Result<u64> {
         let mut changed = 0;
         let mut after = Some(outbox::START);

@@ -67,7 +67,7 @@ pub(crate) async fn find_page(
     Ok((page, sql.query_opt(text, &params).await?.is_some()))
 }
 
-/// Moves `due_at` of a page's events back to at most `now` plus the pause after their last attempt. `pauses` are those
+/// Lowers `due_at` of a page's events to at most `now` plus the pause after their last attempt. `pauses` are the pauses
 /// after attempt 1, 2, … Returns the number of changed events.
 pub(crate) async fn bring_forward(
     sql: &Sql<'_>,

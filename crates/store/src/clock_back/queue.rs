@@ -16,7 +16,7 @@ use crate::sql::Sql;
 /// Due time and message: where the next page of the queue begins.
 pub(crate) type QueuePosition = (Timestamp, MessageId);
 
-/// A free queue entry that is due later than its own schedule allows.
+/// A queue entry that is due later than its own schedule allows.
 pub(crate) struct Late {
     pub(crate) key: Key,
     /// When it should be due.
@@ -101,7 +101,7 @@ fn corrected(
     }
 }
 
-/// Corrects a page of the queue, where claims are stored in the rows. Returns the number of late entries, and where the
+/// Corrects a page of the queue on PostgreSQL, where rows contain their claims. Returns the number of late entries, and where the
 /// next page begins.
 pub(crate) async fn pull_queue(
     sql: &Sql<'_>,
