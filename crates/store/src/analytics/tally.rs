@@ -146,8 +146,8 @@ pub(crate) struct Hold {
 }
 
 impl CountedEvent {
-    /// Whether earlier holds of the message may affect how this event counts. If `seq` is as low as without holds, there
-    /// are none.
+    /// Whether earlier holds of the message may affect how this event counts. There are none if `seq` is as low as
+    /// without holds.
     pub(crate) fn needs_holds(&self) -> bool {
         match self.kind {
             EventKind::Held => self.seq > 2,

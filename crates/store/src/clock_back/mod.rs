@@ -26,8 +26,8 @@ impl Store {
         self.ids().is_ok_and(|ids| second_of_id(ids.last()).since(self.clock.now()) > LEAD_MAX)
     }
 
-    /// Brings forward messages that would wait longer than `pause_max` after their last attempt, or whose last attempt or
-    /// acceptance lies in the future. Skips claimed messages. Returns how many it changed.
+    /// Brings forward messages that would wait longer than `pause_max` after their last attempt, or whose last attempt
+    /// or acceptance lies in the future. Skips claimed messages. Returns how many it changed.
     pub async fn bring_due_times_back(&self, pause_max: Duration) -> Result<usize> {
         let (mut changed, mut after): (usize, Option<QueuePosition>) = (0, None);
         loop {

@@ -18,12 +18,12 @@ use crate::sql::{Sql, to_json};
 /// A claimed check is repeated after this time, which is longer than any check takes.
 const CHECK_TIME_MAX: Duration = Duration::from_mins(3);
 
-/// Due domains that are read, to choose from them by account.
+/// Maximum number of due domains among which `take_turns` chooses.
 const DUE_READ_MAX: i64 = 200;
-/// Concurrent checks of one account: name servers that never answer must not delay other accounts' checks.
+/// Maximum number of concurrent checks of one account: name servers that never answer must not delay other accounts' checks.
 const PER_ACCOUNT_MAX: usize = 5;
 
-/// Claims domains whose check is due, from each account in turn. `running` counts the running checks.
+/// Claims domains whose check is due, from each account in turn. `running` counts the running checks by account.
 pub(super) async fn claim_due(
     sql: &Sql<'_>,
     limit: usize,
@@ -123,7 +123,7 @@ pub(super) async fn record(
     let (after, news) = after_check(before, check.is_good, now);
     let return_path = name_after_check(domain.return_path, check.has_return_path, now);
     let track_host = name_after_check(domain.track_host, check.has_track_host, now);
-    // A change made during the check (a new key) keeps its own check time.
+    // A change during the check, such as a new key, has set its own check time; the earlier one applies.
     let is_changed = domain.updated_at > check.begun_at;
     let next_check_at =
         if is_changed { check.next_check_at.min(domain.next_check_at) } else { check.next_check_at };

@@ -34,8 +34,8 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Adds a key next to the signing ones; it starts to sign when its record is found. Replaces a key that is still
-/// waiting.
+/// Adds a key next to the signing ones; it starts to sign when its record is found. Replaces a pending key of
+/// the same algorithm.
 pub(super) async fn rotate(
     sql: &Sql<'_>,
     domain_id: DomainId,
@@ -87,7 +87,7 @@ pub(super) async fn list(
     rows.into_iter().map(read).collect()
 }
 
-/// Activates the waiting keys of a domain that the operator has verified, unless other keys already sign.
+/// Activates the pending keys of a domain that the operator has verified, unless a key of the same algorithm signs.
 pub(super) async fn activate_waiting(
     sql: &Sql<'_>,
     domain: &Domain,
@@ -104,6 +104,7 @@ pub(super) async fn activate_waiting(
     Ok(())
 }
 
+/// Applies a change to a key of a locked domain.
 pub(super) async fn step(
     sql: &Sql<'_>,
     id: DomainKeyId,

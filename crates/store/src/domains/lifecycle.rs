@@ -1,5 +1,5 @@
-//! Changes that a check makes to a domain and its keys. Pure functions: the SQL next to it reads the old state and writes the new
-//! one.
+//! Changes that a check makes to a domain and its keys, as pure functions. `checks` reads the old state and writes the
+//! new one.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ pub(super) const FAILING_MAX: Duration = Duration::from_hours(72);
 /// The record of a replaced key is still needed for this long: mail that it signed may be in transit.
 const RETIRING_FOR: Duration = Duration::from_hours(7 * 24);
 
-/// A name in use is no longer used after this many failed checks in a row, over at least `NAME_FAILING_MIN`. One or two
-/// wrong DNS answers change nothing. But a name that is really gone must not be used for days, because receivers refuse
-/// senders that do not exist.
+/// A customer's own name (bounce domain, tracking host) is no longer used after this many failed checks in a row, over
+/// at least `NAME_FAILING_MIN`. One or two wrong DNS answers change nothing. But a name that is really gone must not be
+/// used for days, because receivers refuse senders that do not exist.
 const NAME_FAILS_MAX: u32 = 3;
 const NAME_FAILING_MIN: Duration = Duration::from_mins(30);
 
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(name_after_check(fails, Some(false), minutes(40)), NameUse::default());
         let late = name_after_check(good, Some(false), minutes(10));
         let late = name_after_check(late, Some(false), minutes(500));
-        assert!(late.is_used(), "two checks are not several");
+        assert!(late.is_used(), "two failed checks are not enough");
         let unused = name_after_check(NameUse::default(), Some(false), minutes(1));
         assert_eq!(unused, NameUse::default());
     }

@@ -13,7 +13,7 @@ use crate::sql::Sql;
 /// long time.
 const WAITING_MAX: usize = 10;
 
-/// Writes the events stored with the domain, then `news`; without ids `news` is stored as well.
+/// Writes the events stored with the domain, then `news`. Without ids it stores `news` with the domain instead.
 pub(super) async fn write(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,

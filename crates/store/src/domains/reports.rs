@@ -101,7 +101,7 @@ impl Store {
         .await
     }
 
-    /// The newest first.
+    /// Reports about one domain, newest first.
     pub async fn list_domain_reports(&self, domain: DomainName, limit: usize) -> Result<Vec<DomainReport>> {
         self.read(move |sql| Box::pin(list(sql, domain, limit as i64))).await
     }
@@ -112,7 +112,9 @@ impl Store {
 const PER_DOMAIN_MAX: i64 = 10_000;
 /// Reports deleted at once at the limit, so that not every further report has to delete one.
 const MADE_ROOM: i64 = 100;
+/// Reports are deleted this long after they were received.
 const KEPT_FOR: Duration = Duration::from_hours(400 * 24);
+/// Maximum number of expired reports deleted in one transaction.
 const REMOVED_AT_ONCE: i64 = 500;
 
 async fn list_known(sql: &Sql<'_>, names: Vec<DomainName>) -> Result<Vec<DomainName>> {

@@ -161,7 +161,7 @@ macro_rules! listed {
     };
 }
 
-/// In the order of their ids, after `after`.
+/// Domains with ids after `after`, in the order of their ids.
 pub(super) async fn list(
     sql: &Sql<'_>,
     filter: DomainFilter,
@@ -248,8 +248,8 @@ pub(super) async fn find_sending(
 }
 
 /// Sets the verification by the operator; `None` removes it, and the DNS decides again. A domain that becomes verified
-/// gets an event, and its waiting keys begin to sign. `links_until`: how long links of a domain that is no longer
-/// verified keep working.
+/// gets an event, and the operator's verification makes its pending keys sign. If the domain is no longer verified, links
+/// in its mail work until `links_until`.
 pub(super) async fn set_verified(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,

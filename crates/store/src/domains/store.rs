@@ -45,7 +45,7 @@ impl Store {
         self.read(move |sql| Box::pin(statements::find_named(sql, name, limit as i64))).await
     }
 
-    /// In the order of their ids, after `after`.
+    /// Domains with ids after `after`, in the order of their ids.
     pub async fn list_domains(
         &self,
         filter: DomainFilter,
@@ -183,7 +183,7 @@ impl Store {
         Ok(domains)
     }
 
-    /// Links with the previous host work until `links_until`.
+    /// Sets a domain's tracking. Links with the previous host work until `links_until`.
     pub async fn set_domain_tracking(
         &self,
         id: DomainId,

@@ -20,7 +20,7 @@ pub(super) fn is_host_served(since: Timestamp, now: Timestamp) -> bool {
     since.plus(HOSTS_READ_WITHIN) <= now || since > now
 }
 
-/// Links with the previous host work until `links_until`.
+/// Sets a domain's tracking. Links with the previous host work until `links_until`.
 pub(super) async fn set(
     sql: &Sql<'_>,
     id: DomainId,

@@ -15,14 +15,14 @@ use crate::{CountingRules, Result, Store};
 /// Idempotency keys scanned in one step.
 const KEYS_AT_ONCE: i64 = 2_000;
 
-/// Other places that may contain an address. Matches are changed row by row, so that accepts do not wait for the
-/// search.
+/// A column of texts that may contain an address. Rows that match are changed one by one, so that accepts do not wait
+/// for the search.
 struct Mentions {
-    /// Statement that takes the address (ASCII letters in lower case) as `$1`, and returns keys of two parts, and the
-    /// text.
+    /// Statement that finds rows by the address (ASCII letters in lower case), which is `$1`. Returns the two parts of
+    /// each row's key, and the text.
     sqlite: &'static str,
     postgres: &'static str,
-    /// Whether rows belong to a server, which is `$2`.
+    /// Whether rows belong to a server, which is then `$2`.
     is_by_server: bool,
     /// Statement that takes the parts of the key, preceded by the server if rows belong to one.
     change: &'static str,
@@ -81,7 +81,7 @@ const MENTIONS: [Mentions; 4] = [
 #[boxed_futures]
 impl Store {
     /// Erases an address outside of messages; call it after erasing the messages to the address. Can be repeated.
-    /// Counts the server's events, as `count_events` does.
+    /// Counts the server's remaining events first, as `count_events` does, so that their tags are erased too.
     pub async fn erase_address(
         &self,
         server_id: ServerId,
@@ -135,8 +135,8 @@ impl Store {
         .await
     }
 
-    /// Customers put addresses into keys, and stored answers list recipients. Scanned in steps, because a busy server has
-    /// many keys.
+    /// Erases the address from idempotency keys, into which customers put addresses, and from stored answers, which list
+    /// recipients. Scans in steps, because a busy server has many keys.
     async fn erase_keys(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
         let mut after = String::new();
         loop {
@@ -179,7 +179,7 @@ impl Store {
     }
 }
 
-/// The suppression stays in force by the hash.
+/// Replaces the address of a suppression by its hash, which still matches the recipient.
 async fn hash_suppression(sql: &Sql<'_>, server_id: ServerId, address: String) -> Result<(), StoreError> {
     let hash = erased_key(server_id, &address);
     let params = [server_id.0.into(), address.as_str().into(), hash.into()];
@@ -207,10 +207,10 @@ fn replace_whole(text: &str, address: &str, new: &str) -> Option<String> {
 /// Positions at which a text contains an address in any letter case, and not as a part of a longer one.
 fn find_whole(text: &str, address: &str) -> Vec<usize> {
     let lower = text.to_ascii_lowercase();
-    let places = lower.match_indices(address).map(|(at, _)| at);
+    let positions = lower.match_indices(address).map(|(at, _)| at);
     let is_whole =
         |at: &usize| !ends_in_local_part(&text[..*at]) && !begins_in_domain(&text[*at + address.len()..]);
-    places.filter(is_whole).collect()
+    positions.filter(is_whole).collect()
 }
 
 /// Whether a text ends within the local part of an address. Characters that are also used around addresses end it.
