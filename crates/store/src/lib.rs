@@ -190,6 +190,7 @@ pub struct Store {
     hand_over: Arc<HandOver>,
     /// Incremented by every change that the delivery engine should see at once.
     changes: Arc<watch::Sender<u64>>,
+    /// Incremented whenever a message is queued again.
     queue_changes: Arc<watch::Sender<u64>>,
     audit_turns: Arc<audit::AuditTurns>,
     /// Notified after every commit that appended events.
@@ -299,6 +300,7 @@ impl Store {
         self.changes.send_modify(|count| *count += 1);
     }
 
+    /// Runs a job in a transaction that may write. Records the change in the audit log if the store is `audited`.
     async fn write<T: Send + 'static>(
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
@@ -317,8 +319,8 @@ impl Store {
         self.write_unaudited(audited).await
     }
 
-    /// Like `write`, for changes that are not of a single row: the job also returns a description of the change, or
-    /// none.
+    /// Like `write`, for subjects that are not a single row: the job also returns a description of its change for the
+    /// audit log, or `None` if it changed nothing.
     async fn write_described<T: Send + 'static>(
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<(T, Option<Described>)>> + Send + 'static,
@@ -434,6 +436,7 @@ impl Store {
         matches!(*self.engine, Engine::Sqlite { .. })
     }
 
+    /// Runs a job that only reads.
     async fn read<T: Send + 'static>(
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,

@@ -248,8 +248,8 @@ pub(super) async fn find_sending(
 }
 
 /// Sets the verification by the operator; `None` removes it, and the DNS decides again. A domain that becomes verified
-/// gets an event, and the operator's verification makes its pending keys sign. If the domain is no longer verified, links
-/// in its mail work until `links_until`.
+/// gets an event, and the operator's verification makes its pending keys sign. If the domain is no longer verified,
+/// links in its mail work until `links_until`.
 pub(super) async fn set_verified(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,

@@ -135,8 +135,8 @@ impl Store {
         .await
     }
 
-    /// Erases the address from idempotency keys, into which customers put addresses, and from stored answers, which list
-    /// recipients. Scans in steps, because a busy server has many keys.
+    /// Erases the address from idempotency keys, into which customers put addresses, and from stored answers, which
+    /// list recipients. Scans in steps, because a busy server has many keys.
     async fn erase_keys(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
         let mut after = String::new();
         loop {

@@ -167,8 +167,8 @@ async fn find_related(
     Ok(Some(Related { send_id: SendId(send_id), has_personal_tag, copies, returned }))
 }
 
-/// Copies on one side of the send's id. Stops after a step that read ids of the accepting node but no copy. Ids contain
-/// second, then node: a step that read only ids of other nodes proves nothing.
+/// Copies on one side of the send's id. Stops after a step that read ids of the accepting node but no copy. Ids begin
+/// with the second, then the node, so after a step with only ids of other nodes there may still be copies.
 async fn find_copies(
     sql: &Sql<'_>,
     server_id: ServerId,

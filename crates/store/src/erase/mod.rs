@@ -1,7 +1,7 @@
 //! Erasure of personal data, of a message or an address. Ids, statuses, codes and counters stay.
 //!
 //! On SQLite `Store::scrub` then overwrites remains of the address in unused parts of the file. PostgreSQL keeps old
-//! row versions until a vacuum reuses their space.
+//! row versions until other rows reuse their space, or until `VACUUM FULL`.
 
 mod address;
 mod event_data;

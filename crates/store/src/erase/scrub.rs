@@ -21,8 +21,8 @@ impl Store {
         self.is_sqlite()
     }
 
-    /// Copies SQLite's log into the database file and truncates it, because the log contains old pages. Fails if it is
-    /// in use all the time. Does nothing on PostgreSQL.
+    /// Copies SQLite's log into the database file and truncates it, because the log contains old pages. Fails if
+    /// other connections use the log all the time. Does nothing on PostgreSQL.
     pub async fn truncate_log(&self) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.truncate_log().await,

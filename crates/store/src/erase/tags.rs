@@ -11,8 +11,8 @@ use crate::sql::Row;
 use crate::{CountProgress, CountingRules, Result, Store, StoreError};
 
 impl Store {
-    /// Counts all events that exist now. A concurrent counting that read a tag before it was erased then finds its
-    /// events counted by somebody else, and writes nothing.
+    /// Counts all events that exist now. A concurrent `count_events` that read a tag before it was erased then finds
+    /// that its events are already counted, and writes nothing.
     pub(super) async fn finish_counting(&self, server_id: ServerId, rules: &CountingRules) -> Result<()> {
         loop {
             match self.count_events(server_id, rules).await {
@@ -62,7 +62,7 @@ impl Store {
     }
 }
 
-/// Differs at each erasure: a tag that is used again afterwards has counters of its own.
+/// Name that replaces an erased tag. It differs at each erasure, because the tag may be used and erased again.
 fn erased_tag(server_id: ServerId, tag: &str, now: Timestamp) -> String {
     let text = format!("postroad tag {} {} {tag}", server_id.0, now.as_micros());
     let hash = BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()));

@@ -45,7 +45,7 @@ pub(crate) struct EventRow<'a> {
 
 #[boxed_futures]
 impl Store {
-    /// In the order of `seq`.
+    /// The events of a message, in the order of `seq`.
     pub async fn list_events(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Event>> {
         self.read(move |sql| Box::pin(list_of_message(sql, server_id, id))).await
     }

@@ -31,7 +31,7 @@ pub struct FeedPage {
 
 #[boxed_futures]
 impl Store {
-    /// Events in the order of their commits. No later event ever comes before `next`.
+    /// Events in the order of their commits. An event that is committed later never comes before `next`.
     pub async fn feed(&self, query: FeedQuery) -> Result<FeedPage> {
         self.read(move |sql| Box::pin(feed(sql, query))).await
     }

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 
 use crate::Store;
 
+/// Number of channels that servers share; one bit each in the mask of `notify_shards`.
 const SHARDS: usize = 64;
 
 #[derive(Debug)]

@@ -11,7 +11,8 @@ use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Result, Store};
 
-/// Ids can be ahead of the clock, or handed out some time after the event.
+/// How far the time in an id may differ from the event's time: ids can be ahead of the clock, or created after the
+/// event.
 const ID_SLACK: Duration = Duration::from_hours(1);
 
 /// Selects events of a server.

@@ -45,14 +45,16 @@ impl JobKind {
 pub enum JobPart {
     /// Changes messages.
     Messages,
-    /// After the last message of an erasure: erases the address elsewhere, and its remains in the files. Slow.
+    /// The end of an erasure, after its messages: erases the address in other tables and in unused parts of the files.
+    /// Slow.
     Remains,
 }
 
 impl JobPart {
     /// Position of an erasure whose messages are done.
     pub const REMAINS_AT: MessageId = MessageId(0);
-    /// Positions from this one down to 1, which no message has, count the rounds left for messages that were being sent.
+    /// Positions from this one down to 1 are not ids of messages: they count the remaining rounds in which the job tries
+    /// messages again that were being sent.
     pub const ROUNDS_LEFT_MAX: MessageId = MessageId(60);
 }
 
@@ -124,7 +126,7 @@ pub struct MessageJob {
 pub struct JobStep {
     pub done: u64,
     pub problems: Vec<JobProblem>,
-    /// Replaces the problems of messages that are tried again, instead of adding to them.
+    /// Whether the step tried messages again; `problems` then replaces their earlier problems.
     pub is_repetition: bool,
     /// Position at which the job continues.
     pub position: MessageId,

@@ -14,6 +14,7 @@ use crate::{Described, Result, Store};
 const CLAIMED_FOR: Duration = Duration::from_secs(30);
 /// Maximum number of running jobs listed at once.
 const LISTED_MAX: i64 = 1_000;
+/// Maximum number of ended jobs removed in one transaction.
 const REMOVED_AT_ONCE: i64 = 500;
 
 macro_rules! columns {
@@ -79,7 +80,7 @@ impl Store {
         self.fetch_opt(text, vec![server_id.0.into(), id.into()], MessageJob::read).await
     }
 
-    /// Running jobs with this kind of work that no node has claimed, oldest first.
+    /// Running jobs that are in this part and that no node has claimed, oldest first.
     pub async fn list_open_jobs(&self, part: JobPart) -> Result<Vec<(ServerId, i64)>> {
         let text = match part {
             JobPart::Messages => {
@@ -109,7 +110,8 @@ impl Store {
         Ok(job.filter(|job| job.claimed_until == until))
     }
 
-    /// Records a step and releases the job, after its pause. `false` if another node has taken it over.
+    /// Records a step and releases the job, which can be claimed after the step's pause. `false` if another node has
+    /// taken the job over.
     pub async fn advance_job(&self, job: MessageJob, step: JobStep) -> Result<bool> {
         let now = self.clock.now();
         let claimed_until = job.claimed_until;

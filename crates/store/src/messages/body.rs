@@ -1,4 +1,4 @@
-//! Stored message bodies: zstd, compressed once on the submitting task.
+//! Stored message bodies, compressed with zstd. The task that submits a message compresses its body, once.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,11 +15,12 @@ use crate::{Engine, Result, Store};
 const LEVEL: i32 = 1;
 /// SQLite: compressed bodies up to this size are stored in the database, larger ones in files.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
-/// Above this size the length of the output buffer is estimated. Otherwise zstd allocates as much as the message itself, and
-/// both together exceed the memory limit of a request.
+/// From this size on, the length of the output buffer is estimated. Otherwise zstd allocates as much as the message
+/// itself, and both together exceed the memory limit of a request.
 const ESTIMATED_BYTES_MIN: usize = 512 << 10;
+/// Length of each sample from which the compressed length is estimated.
 const SAMPLE_BYTES: usize = 16 << 10;
-/// Unused buffer space beyond this is freed for smaller bodies: a batch holds hundreds of them.
+/// For bodies below `ESTIMATED_BYTES_MIN`, unused buffer space beyond this is freed: a batch holds hundreds of bodies.
 const UNUSED_BYTES_MAX: usize = 4 << 10;
 
 thread_local! {
@@ -98,7 +99,7 @@ pub(crate) fn decompress(compressed: &[u8], size: u64) -> Result<Vec<u8>, StoreE
 
 #[boxed_futures]
 impl Store {
-    /// The body of a send that was found and still has unfinished messages; `size` is from its row.
+    /// The body of a send with unfinished messages, whose body is never removed; `size` is from the send's row.
     pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
         let found = self.find_body(server_id, send_id, size).await?;
         found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
