@@ -58,14 +58,14 @@ pub struct NodeRecord {
 
 #[boxed_futures]
 impl Store {
-    /// Replaces this node's description. Removes descriptions of nodes whose number has another owner.
+    /// Replaces this node's description. Removes descriptions of identities that own no node number any more.
     pub async fn describe_node(&self, description: &NodeDescription) -> Result<()> {
         let identity = self.identity.as_deref().ok_or(StoreError::NotFound)?;
         let (key, value) = (format!("node.{identity}"), to_json(description));
         self.write(move |sql| Box::pin(describe(sql, key, value))).await
     }
 
-    /// All nodes that have a number, in its order.
+    /// All nodes that have a number, in the order of their numbers.
     pub async fn list_nodes(&self) -> Result<Vec<NodeRecord>> {
         let (identity, now) = (self.identity.clone(), self.clock.now());
         self.read(move |sql| Box::pin(list(sql, identity, now))).await

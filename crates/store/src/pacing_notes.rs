@@ -23,7 +23,7 @@ pub struct PacingNote {
     pub connections: Option<u32>,
     /// Duration of its greylisting, in seconds.
     pub greylist_secs: Option<u32>,
-    /// The receiver's reply that showed it.
+    /// The receiver's reply that led to this note.
     pub reason: String,
     pub learned_at: Timestamp,
 }
@@ -52,7 +52,7 @@ impl Store {
     }
 }
 
-/// Keeps the newer note.
+/// Saves notes, unless a newer note about the same receiver is stored.
 pub(crate) async fn save(sql: &Sql<'_>, notes: &[PacingNote]) -> Result<(), StoreError> {
     for note in notes {
         sql.execute(

@@ -53,8 +53,8 @@ pub enum JobPart {
 impl JobPart {
     /// Position of an erasure whose messages are done.
     pub const REMAINS_AT: MessageId = MessageId(0);
-    /// Positions from this one down to 1 are not ids of messages: they count the remaining rounds in which the job tries
-    /// messages again that were being sent.
+    /// Positions from this one down to 1 are not ids of messages: they count the remaining rounds in which the job
+    /// tries messages again that were being sent.
     pub const ROUNDS_LEFT_MAX: MessageId = MessageId(60);
 }
 

@@ -166,12 +166,12 @@ impl<'a> DeliveryRow<'a> {
 
 #[boxed_futures]
 impl Store {
-    /// In time order.
+    /// All deliveries of a message, in time order.
     pub async fn list_deliveries(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Delivery>> {
         self.read(move |sql| Box::pin(list(sql, server_id, id, i64::MAX))).await
     }
 
-    /// The newest deliveries, in time order.
+    /// The newest deliveries of a message, at most `limit`, in time order.
     pub async fn list_newest_deliveries(
         &self,
         server_id: ServerId,
@@ -181,7 +181,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, server_id, id, limit as i64))).await
     }
 
-    /// The newest SMTP conversations of a message's deliveries, in time order.
+    /// The newest SMTP transcripts of a message's deliveries, at most `limit`, in time order.
     pub async fn list_newest_transcripts(
         &self,
         server_id: ServerId,
@@ -207,7 +207,7 @@ pub(crate) async fn add(sql: &Sql<'_>, row: DeliveryRow<'_>) -> Result<()> {
     }
 }
 
-/// The newest ones, in time order, which is the order of ids.
+/// The newest deliveries of a message, at most `limit`, in time order, which is the order of ids.
 pub(crate) async fn list(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -253,7 +253,7 @@ pub(crate) async fn list(
         .collect()
 }
 
-/// The newest ones, in time order.
+/// The newest transcripts of a message, at most `limit`, in time order.
 pub(crate) async fn list_transcripts(
     sql: &Sql<'_>,
     server_id: ServerId,

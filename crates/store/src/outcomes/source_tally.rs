@@ -11,7 +11,7 @@ use crate::pools::source_days::day_of;
 /// Key of a count: source, receiver group, day.
 pub(crate) type SourceDayKey = (SourceId, Arc<str>, i64);
 
-/// Sent and bounced counts, in the locking order of rows.
+/// Sent and bounced counts, in the order in which their rows are locked.
 #[derive(Debug, Default)]
 pub(crate) struct SourceTally(BTreeMap<SourceDayKey, (i64, i64)>);
 

@@ -30,7 +30,7 @@ pub struct Pool {
 
 #[boxed_futures]
 impl Store {
-    /// `Conflict` if the name is taken, or if there already is a shared pool and this is to be one.
+    /// `Conflict` if the name is taken, or if `shared` is set and there already is a shared pool.
     pub async fn create_pool(&self, name: String, shared: bool) -> Result<Pool> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(create(sql, name, shared, None, now))).await
@@ -57,7 +57,7 @@ impl Store {
     }
 }
 
-/// `Conflict` if the name is taken, or if there already is a shared pool and this is to be one.
+/// `Conflict` if the name is taken, or if `shared` is set and there already is a shared pool.
 pub(crate) async fn create(
     sql: &Sql<'_>,
     name: String,

@@ -21,7 +21,7 @@ pub struct NewSource {
     pub warmup_started_at: Option<Timestamp>,
 }
 
-/// `None` keeps a value.
+/// New values of a source; `None` keeps the stored value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceChange {
     pub helo: Option<DomainName>,
@@ -65,7 +65,7 @@ impl Source {
     }
 }
 
-/// Whose source addresses are listed.
+/// Servers whose source addresses are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourcesFor {
     All,
@@ -140,7 +140,7 @@ pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) ->
     sources.into_iter().find(|source| source.id == id).ok_or(StoreError::NotFound)
 }
 
-/// SQL condition: the change sets at least one value to a different one. Otherwise the version stays.
+/// SQL condition: at least one new value differs from the stored one. Otherwise the version stays.
 macro_rules! is_changed {
     () => {
         "(helo, weight) IS DISTINCT FROM (coalesce($2, helo), coalesce($3, weight))"

@@ -25,7 +25,7 @@ pub struct WarmupPause {
 
 #[boxed_futures]
 impl Store {
-    /// Restarts a warm-up; with `started_at` `None` the address counts as warm.
+    /// Starts or restarts a warm-up; `None` declares the address warm.
     pub async fn set_source_warmup(&self, id: SourceId, started_at: Option<Timestamp>) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_warmup(sql, id, started_at, now))).await
@@ -57,7 +57,7 @@ impl Store {
     }
 }
 
-/// Restarts a warm-up; with `started_at` `None` the address counts as warm.
+/// Starts or restarts a warm-up; `None` declares the address warm.
 pub(crate) async fn set_warmup(
     sql: &Sql<'_>,
     id: SourceId,

@@ -1,5 +1,5 @@
-//! Gathers accepts into batches: while one batch is being written, the next one gathers. One batch at a time of each
-//! kind.
+//! Gathers accepts into batches: while one batch is being written, the next one gathers. Of each kind, one batch is
+//! written at a time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 
 const QUEUE_LENGTH: usize = 4_096;
 
+/// How long a send waits for room in the queue before it is refused.
 const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 type Answer = Result<Accepted, StoreError>;
@@ -32,6 +33,7 @@ pub(super) struct Batcher {
     queue: mpsc::Sender<Waiting>,
 }
 
+/// A send that waits for its batch.
 struct Waiting {
     send: NewSend,
     answer: oneshot::Sender<Answer>,
@@ -59,7 +61,7 @@ impl Batcher {
 pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> Answer {
     let _turn = database.batch_turn.lock().await;
     let sink = database.hand_over.sink();
-    // Shares a row of created ids with sends that have a key. Only the last statement locks the row, so briefly.
+    // Notes its ids in the same row as sends with a key. Only the last statement locks that row, so the lock is short.
     let kind = BatchKind::AcceptWithKey;
     let outcomes = accept::accept(database, kind, &sends, Keys::First, sink.as_ref()).await?;
     let mut accepted = Err(StoreError::Internal("the batch has no sends".into()));

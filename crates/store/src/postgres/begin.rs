@@ -78,7 +78,7 @@ pub(super) async fn begin(
     };
     let to_read: Vec<&Begin> = entries.iter().filter(is_read).collect();
     let mut messages = if to_read.is_empty() { HashMap::new() } else { read(client, &to_read, now).await? };
-    // If there are several for the same claim, the first one gets it.
+    // If several entries name the same claim, the first one gets it.
     let answer = |entry: &Begin| {
         let entry_key = key(entry);
         match marked.remove(&entry_key) {

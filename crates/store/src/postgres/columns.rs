@@ -99,7 +99,7 @@ pub(super) struct RowContext<'a> {
     pub(super) ids: &'a IdGenerator,
     pub(super) causes: &'a HoldCauses,
     pub(super) node: &'a Node,
-    /// Receiver of pending messages, which are claimed for this node; `None` if this node does not deliver.
+    /// Takes pending messages, which are then claimed for this node; `None` if this node does not deliver.
     pub(super) sink: Option<&'a Sink>,
     /// Whether all bodies were sent before, not only the large ones.
     pub(super) bodies_were_sent: bool,
