@@ -13,8 +13,8 @@ use crate::{Engine, JobWithIds, Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Settles claimed messages, all in one transaction. Returns `false` for each message to which its outcome no longer
-    /// applies: nothing is written for it, and it is no longer claimed.
+    /// Settles claimed messages, all in one transaction. Returns `false` for each message to which its outcome no
+    /// longer applies: nothing is written for it, and it is no longer claimed.
     pub async fn finish(&self, outcomes: Vec<impl Into<Arc<Outcome>>>) -> Result<Vec<bool>> {
         let outcomes: Vec<Arc<Outcome>> = outcomes.into_iter().map(Into::into).collect();
         let servers: Vec<ServerId> = outcomes.iter().map(|outcome| outcome.server_id).collect();

@@ -24,11 +24,12 @@ const CANCEL_MAX: Duration = Duration::from_secs(3);
 /// `lock_timeout` ends waits for an idempotency key that another node is writing, and for rows locked by a dead
 /// connection of ours that the database has not noticed yet.
 ///
-/// The other two timeouts are for cases that our own limits cannot end; a large body on a slow link may take long.
+/// The other two timeouts end what our own limits cannot end. They are long, because a large body on a slow link takes
+/// long.
 ///
-/// Statements are planned each time, except in transactions of `kept_plans`. A kept plan made while the queue was empty would read
-/// the whole queue for every batch once it has grown, until the table is analysed. That costs more than planning once
-/// per batch.
+/// Statements are planned each time, except in transactions of `kept_plans`. A kept plan made while the queue was empty
+/// would read the whole queue for every batch once it has grown, until the table is analysed. That costs more than
+/// planning once per batch.
 ///
 /// Frequent queries use an index and its order, as on SQLite. A planner that does not know how large a table has become
 /// would read all of it, or fetch and sort. JIT compilation never pays off.
@@ -78,7 +79,7 @@ pub(super) fn pool(
 }
 
 /// Cancels the statement of a connection that is discarded. PostgreSQL does not notice a closed connection while it
-/// works: otherwise the statement would keep running with its locks, up to `statement_timeout`.
+/// works: without this, the statement would keep running with its locks, up to `statement_timeout`.
 #[derive(Clone)]
 pub(super) struct Canceller(Option<MakeRustlsConnect>);
 

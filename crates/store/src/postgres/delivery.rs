@@ -14,10 +14,12 @@ use crate::outcomes::Outcome;
 use crate::queue::waiting::Entry;
 use crate::queue::{Begin, Begun, ClaimSkips, Claimed};
 
-/// Entries claimed by other nodes, or by this one under an earlier lease.
+/// Entries that `take_over` claims.
 #[derive(Clone, Copy)]
 enum TakeOver<'a> {
+    /// These, if they are free or their claim belongs to an expired lease.
     These(&'a [Key]),
+    /// At most this many that dead nodes began to send long ago.
     Abandoned(usize),
 }
 

@@ -10,14 +10,15 @@ use deadpool_postgres::Transaction;
 
 use crate::error::StoreError;
 
-/// Added to the constant at each move, so that it exceeds any cursor that readers of the old cluster can have, even if that
-/// cluster continued after the dump. It is more transactions than a cluster makes in a year, with room for millions of
-/// moves.
-const BEYOND: i64 = 1 << 40;
+/// Gap left at each move to another cluster, so that new numbers exceed any cursor that readers of the old cluster can
+/// have, even if that cluster continued after the dump. It is more transactions than a cluster makes in a year, with
+/// room for millions of moves.
+const GAP: i64 = 1 << 40;
 
-/// Reads `counter_marks` as well: the events at their positions may have been removed. A visible row comes from a
-/// transaction below `next`, unless it came with a dump.
-const LOOK: &str = "WITH now AS (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next,
+/// Reads the next transaction number, the constant, and the highest stored number. A visible row comes from a
+/// transaction below `next`, unless it came with a dump. `counter_marks` is read as well, because the events at its
+/// positions may have been removed.
+const READ: &str = "WITH now AS (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next,
                           settled_xact() - pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS added),
               stored AS (SELECT greatest(
                   (SELECT max(xact) FROM counter_marks),
@@ -27,14 +28,15 @@ const LOOK: &str = "WITH now AS (SELECT pg_snapshot_xmax(pg_current_snapshot()):
                         ORDER BY e.xact DESC, e.id DESC LIMIT 1) last), 0) AS highest)
      SELECT now.next, now.added, stored.highest FROM now, stored";
 
-/// Runs under the migration lock: if several nodes open a restored database, only one raises the constant.
+/// Raises the constant if stored numbers are not below this cluster's next one. Runs under the migration lock: if
+/// several nodes open a restored database, only one raises the constant.
 pub(super) async fn continue_order(transaction: &Transaction<'_>) -> Result<(), StoreError> {
-    let row = transaction.query_one(LOOK, &[]).await?;
+    let row = transaction.query_one(READ, &[]).await?;
     let (next, added, highest): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
     if highest < next + added {
         return Ok(());
     }
-    let added = highest + BEYOND - next;
+    let added = highest + GAP - next;
     let text = format!(
         "CREATE OR REPLACE FUNCTION event_xact() RETURNS BIGINT LANGUAGE sql STABLE
              AS 'SELECT pg_current_xact_id()::text::bigint + {added}::bigint';

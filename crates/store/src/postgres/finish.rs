@@ -61,7 +61,7 @@ table! { Removals of RemovalRow, "DELETE FROM queue WHERE ctid = ANY (ARRAY(
     server_id: i64, message_id: i64,
 }
 
-// Also releases entries that could not take their outcome, without other changes.
+// Also releases entries to which the outcome no longer applies, without other changes.
 table! { Requeues of RequeueRow, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_at, queue.due_at),
         attempts = attempts + row.attempt,
         source_id = CASE WHEN row.due_at IS NULL THEN queue.source_id ELSE row.source_id END,

@@ -15,9 +15,9 @@ use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::suppressions::record::{erased_key, recipient_key};
 
-/// Finds suppressions as the first address at or after the wanted one, if it is equal. Only the right index has this order.
-/// Other indexes contain server and address with another column in between, and look equally cheap to a planner that
-/// believes the table to be empty.
+/// Finds suppressions as the first address at or after the wanted one, if it is equal. Only the right index has this
+/// order. Other indexes contain server and address with another column in between, and look equally cheap to a planner
+/// that believes the table to be empty.
 const FIND: &str = "SELECT known.server_id, known.address, reason, details, created_at
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, address)
     CROSS JOIN LATERAL (SELECT * FROM suppressions AS known

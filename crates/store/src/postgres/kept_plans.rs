@@ -16,7 +16,7 @@ use crate::error::StoreError;
 /// Begins a transaction in which plans are kept.
 pub(super) const BEGIN_WITH_KEPT_PLANS: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
 
-/// Runs one statement in a transaction of its own, all of it sent at once.
+/// Runs one statement in its own transaction. BEGIN, the statement and COMMIT are sent at once.
 pub(crate) async fn query(
     client: &ClientWrapper,
     text: &'static str,

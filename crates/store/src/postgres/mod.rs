@@ -1,5 +1,5 @@
-//! The shared engine: any number of nodes on one PostgreSQL. Accepts are gathered into batches, each one
-//! transaction sent in one pipeline; node numbers are leased.
+//! The engine for several nodes that share one PostgreSQL. Accepts are gathered into batches, each one transaction sent
+//! in one pipeline; node numbers are leased.
 //!
 //! If the database is dead or unreachable, callers get "unavailable" after at most a few seconds, broken connections
 //! are discarded, and the pool reconnects by itself.
@@ -93,6 +93,7 @@ pub(crate) struct Engine {
     accepts: batcher::Batcher,
     /// A separate batcher: a key that another node is using delays only its own batch.
     accepts_with_key: batcher::Batcher,
+    /// Renews the lease; `None` for command-line tools.
     heartbeat: Option<tokio::task::JoinHandle<()>>,
 }
 
@@ -251,7 +252,7 @@ impl Engine {
         partitions::drop_before(&self.database.pool, which, before, cuts).await
     }
 
-    /// Runs single statements, each its own transaction.
+    /// Runs single statements, each in its own transaction.
     async fn exchange<T>(
         &self,
         work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, StoreError>,
@@ -298,7 +299,7 @@ impl Database {
         Ok(BusyConnection::new(self.pool.get().await?, self.canceller.clone()))
     }
 
-    /// Discards a connection after an error, because it may be in an unknown state.
+    /// Discards a connection that failed with `Unavailable`, because it may be in an unknown state.
     fn discard_if_failed<T>(&self, client: Object, result: &Result<T, StoreError>) {
         if matches!(result, Err(StoreError::Unavailable(_))) {
             self.canceller.discard(client);

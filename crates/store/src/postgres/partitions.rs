@@ -19,7 +19,7 @@ pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 const TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "deliveries", "delivery_transcripts", "events", "webhook_attempts"];
 
-/// Weeks created ahead, so that only the very first message waits for the creation of a partition.
+/// Number of weeks created ahead, so that only the very first message waits for the creation of a partition.
 const AHEAD: i64 = 2;
 /// Pause after a failure to create weeks ahead.
 const AHEAD_PAUSE: Duration = Duration::from_mins(10);
@@ -53,7 +53,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// A failure is early enough: partitions are created two weeks ahead.
+    /// Creates the weeks after `week`. A failure is not urgent: they are not needed before `week` ends.
     async fn make_ahead(&self, pool: &Pool, week: i64) {
         if let Err(error) = make_ahead(pool, week).await {
             tracing::warn!(%error, week, "creating partitions ahead failed; retrying in 10 min");
@@ -69,8 +69,8 @@ async fn make_ahead(pool: &Pool, week: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Creates a partition as a separate table and then attaches it. Unlike `CREATE TABLE … PARTITION OF`, that does not wait
-/// for users of the table (a dump may take hours) and does not block others.
+/// Creates the partitions of a week, each as a separate table that is then attached. Unlike `CREATE TABLE … PARTITION
+/// OF`, that does not wait for users of the table (a dump may take hours) and does not block others.
 async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
     let (from, to) = (week * WEEK_IDS, (week + 1) * WEEK_IDS);
     let mut client = pool.get().await?;
@@ -93,8 +93,8 @@ async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Creates the partition of an old message again if its deliveries were removed before the message: another node may
-/// have done that, so only the database knows.
+/// Creates the partition for deliveries of an old message again if it was dropped before the message was removed. Asks
+/// the database, because another node may have dropped it.
 pub(super) async fn ensure_deliveries(pool: &Pool, message_id: i64) -> Result<(), StoreError> {
     let week = message_id / WEEK_IDS;
     let name = format!("deliveries_w{week}");
@@ -118,7 +118,7 @@ fn table_of(which: OldRows) -> &'static str {
     }
 }
 
-/// Drops weeks that end before this id. Waits for users of the table only briefly; the next turn tries again.
+/// Drops weeks that end before this id. Waits for users of the table only briefly; the next call tries again.
 pub(super) async fn drop_before(
     pool: &Pool,
     which: OldRows,

@@ -102,8 +102,8 @@ async fn prepare<'a>(
     Ok(prepared)
 }
 
-/// Joins all statements into one, because the answer to each separate statement costs a tenth of a small batch. Only some
-/// dozens of different texts result, one per kind of batch.
+/// Joins all statements into one, because the answer to each separate statement costs a tenth of a small batch. The
+/// result has only some dozens of different texts, one per kind of batch.
 fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) {
     let (mut text, mut all) = (String::new(), Vec::new());
     let last = statements.len() - 1;
@@ -156,7 +156,7 @@ impl BusyConnection {
     }
 
     pub(super) fn client(&self) -> &ClientWrapper {
-        self.client.as_ref().expect("it is there until it is done")
+        self.client.as_ref().expect("the client is present until `done`")
     }
 
     /// The work succeeded; the connection is reusable.

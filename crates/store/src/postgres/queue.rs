@@ -38,8 +38,8 @@ const CLAIM: &str = claim!(
         ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)"
 );
 
-/// Claims due entries, except those of some servers, of which there may be millions. Reads each other server's oldest entry,
-/// and takes entries from the servers whose oldest is due first.
+/// Claims due entries, except those of skipped servers, which may have millions. Reads the oldest entry of each other
+/// server, and takes entries from the servers whose oldest entry is due first.
 const CLAIM_OF_OTHERS: &str = claim!(
     "senders (server_id) AS (
         SELECT (SELECT q.server_id FROM queue q WHERE q.claimed_node IS NULL AND q.scheduled = 0
@@ -62,8 +62,8 @@ const CLAIM_OF_OTHERS: &str = claim!(
         WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2) LIMIT $4)"
 );
 
-/// Claims given entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may have
-/// been sent.
+/// Claims given entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may
+/// have been sent.
 const ADOPT: &str = "WITH wanted AS MATERIALIZED (
         SELECT queue.server_id, queue.message_id
         FROM queue JOIN unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
@@ -113,8 +113,9 @@ const REAP: &str = "WITH over AS MATERIALIZED (
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
-/// Claims messages that dead nodes had begun. A dead node gets a quarter of an hour to return and read its journal, even if
-/// it had returned before. `begun_at` becomes 0: if this node dies before it records the outcome, the next node does.
+/// Claims messages that dead nodes had begun. A dead node gets a quarter of an hour to return and read its journal, even
+/// if it had returned before. A time in the future is from before the database's clock went back. `begun_at` becomes 0:
+/// if this node dies before it records the outcome, the next node does.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
