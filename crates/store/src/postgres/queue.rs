@@ -113,9 +113,9 @@ const REAP: &str = "WITH over AS MATERIALIZED (
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
-/// Claims messages that dead nodes had begun. A dead node gets a quarter of an hour to return and read its journal, even
-/// if it had returned before. A time in the future is from before the database's clock went back. `begun_at` becomes 0:
-/// if this node dies before it records the outcome, the next node does.
+/// Claims messages that dead nodes had begun. A dead node gets a quarter of an hour to return and read its journal,
+/// even if it had returned before. A time in the future is from before the database's clock went back. `begun_at`
+/// becomes 0: if this node dies before it records the outcome, the next node does.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue

@@ -35,7 +35,7 @@ pub enum WaitingFor {
     Anything,
     /// Held messages.
     Release,
-    /// Queued messages whose time has come.
+    /// Queued messages that are not scheduled.
     Delivery,
     /// Scheduled messages.
     SendTime,
@@ -61,8 +61,8 @@ impl Store {
         self.retry_for(server_id, id, WaitingFor::Anything, by_operator, exempt).await
     }
 
-    /// `retry` for other callers, if the message waits for `only`. They cannot release messages that are held by a ceiling
-    /// on the server's mode.
+    /// `retry` for callers other than the operator, if the message waits for `only`. They cannot release messages that a
+    /// ceiling on the server's mode holds.
     pub async fn retry_if(
         &self,
         server_id: ServerId,
@@ -124,6 +124,7 @@ impl Store {
         Ok(cancelled)
     }
 
+    /// Notifies delivery and readers of events after a change of a queue entry.
     pub(super) fn note_entry(&self, server_id: ServerId, entry: Entry) {
         if matches!(entry, Entry::Queued(_)) {
             self.queue_changes.send_modify(|count| *count += 1);

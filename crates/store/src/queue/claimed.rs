@@ -20,7 +20,7 @@ pub struct Claimed {
 /// Entries that a claim leaves out.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSkips {
-    /// Domains that get no more; SQLite ignores them.
+    /// Domains for which the caller takes no more entries; SQLite ignores them.
     pub domains: Vec<DomainName>,
     pub servers: Vec<ServerId>,
 }

@@ -20,14 +20,14 @@ impl Store {
         self.hand_over.attach(Some(sink));
     }
 
-    /// From now on, nothing is claimed when it is accepted. Messages accepted a moment ago may still arrive.
+    /// From now on, no message is claimed when it is accepted. The sink may still get messages accepted a moment ago.
     pub fn stop_delivering(&self) {
         self.hand_over.attach(None);
     }
 
-    /// Claims unclaimed entries that are due by `due_by`, oldest first. Scheduled messages that are due become pending first,
-    /// in turns of their servers, or are held if their server's hourly limit is reached. Entries that `skip` names are left
-    /// out, so that a server or a destination that takes no more does not block the others.
+    /// Claims unclaimed entries that are due by `due_by`, oldest first. Before that, scheduled messages that are due
+    /// become pending, their servers taking turns, or are held if a limit is reached. Entries that `skip` names are
+    /// left out, so that a server or a destination that takes no more does not block the others.
     pub async fn claim(&self, due_by: Timestamp, limit: usize, skip: ClaimSkips) -> Result<Vec<Claimed>> {
         let mut round = 0;
         loop {
@@ -38,7 +38,7 @@ impl Store {
                 Engine::Sqlite { engine, .. } => engine.claim(due_by, limit, skip.servers.clone()).await?,
                 Engine::Postgres(engine) => engine.claim(due_by, limit, &skip).await?,
             };
-            // All messages that became due may have been held or left out. The next ones may not be.
+            // Perhaps all messages that became due were held or left out; the next ones may be claimable.
             if !claimed.is_empty() || !has_more || round == PROMOTIONS_MAX {
                 return Ok(claimed);
             }
@@ -80,7 +80,8 @@ impl Store {
         }
     }
 
-    /// Messages that this node had begun when it ended. On SQLite only its journal knows.
+    /// Messages that this node's previous process had begun when it ended. Empty on SQLite, where only the journal knows
+    /// them.
     pub async fn list_previous_begun(&self) -> Result<Vec<(ServerId, MessageId)>> {
         match &*self.engine {
             Engine::Sqlite { .. } => Ok(Vec::new()),
@@ -88,8 +89,8 @@ impl Store {
         }
     }
 
-    /// Claims exactly these messages, if they are queued and no living node has them. Used to settle entries of a journal, or
-    /// outcomes of messages claimed under a lost lease. Messages missing in the result could not be claimed.
+    /// Claims those of these messages that are queued and that no living node has claimed. Used to settle entries of a
+    /// journal, or outcomes of messages claimed under a lost lease.
     pub async fn adopt(&self, keys: Vec<(ServerId, MessageId)>) -> Result<Vec<Claimed>> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.adopt(keys).await,

@@ -22,7 +22,7 @@ impl Store {
     }
 }
 
-/// Expired entries; on PostgreSQL without those that are being sent. On SQLite only memory knows which ones these are.
+/// Expired entries; on PostgreSQL without those that are being sent. On SQLite only memory knows which are being sent.
 pub(crate) async fn list_expired(
     sql: &Sql<'_>,
     now: Timestamp,

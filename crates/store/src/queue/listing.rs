@@ -7,6 +7,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
+/// Maximum number of domains in `QueueStats::by_domain`.
 const LARGEST_DOMAINS: i64 = 20;
 /// Maximum number of entries of one server that are counted; beyond it, a page says "more than".
 const COUNTED_MAX: i64 = 10_000;
@@ -84,7 +85,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// By due time, beginning after the entry `after`.
+    /// Queue entries by due time, beginning after the entry `after`.
     pub async fn list_queue(
         &self,
         filter: QueueFilter,
@@ -130,7 +131,7 @@ impl Store {
     }
 }
 
-/// By due time, beginning after `after`. On SQLite the caller fills in `claimed`.
+/// Queue entries by due time, beginning after `after`. On SQLite the caller fills in `claimed`.
 pub(crate) async fn list(
     sql: &Sql<'_>,
     filter: QueueFilter,

@@ -72,6 +72,7 @@ pub(super) async fn release(
     Ok((Retried::Released, Entry::Queued(due_at)))
 }
 
+/// The server of a held message, with the limits that apply to a release.
 struct ReleasingServer {
     name: String,
     hourly_limit: Option<u32>,

@@ -20,7 +20,7 @@ use crate::{Engine, JobWithIds, Result, Store};
 const PROMOTED_AT_ONCE: usize = 100;
 /// Maximum number of servers that share a transaction.
 const SERVERS_AT_ONCE: usize = 20;
-/// Longest time for making scheduled messages pending in one turn, while due messages wait to be claimed.
+/// Maximum time for which one call makes scheduled messages pending, while due messages wait to be claimed.
 const PROMOTING_MAX: Duration = Duration::from_millis(250);
 
 #[boxed_futures]
@@ -31,8 +31,8 @@ impl Store {
         self.fetch_opt(text, Vec::new(), |row| row.time(0)).await
     }
 
-    /// Makes about `limit` scheduled messages pending; returns whether there may be more. A failure is only logged, because
-    /// it must not stop the claims; the next turn tries again.
+    /// Makes about `limit` scheduled messages pending; returns whether there may be more. A failure is only logged,
+    /// because it must not stop the claims; the next call tries again.
     pub(super) async fn promote_due(&self, limit: usize) -> bool {
         match Box::pin(self.promote_in_turns(limit)).await {
             Ok(has_more) => has_more,
@@ -43,8 +43,8 @@ impl Store {
         }
     }
 
-    /// Servers take turns, so that nobody waits for the mail that another one has scheduled for the same minute. In small
-    /// transactions: a held message costs several statements.
+    /// Servers take turns, so that none waits for the mail that another one has scheduled for the same minute. The
+    /// transactions are small, because a held message costs several statements.
     async fn promote_in_turns(&self, limit: usize) -> Result<bool> {
         let now = self.clock.now();
         // Called every second and usually without effect, so it should not cost a write.
@@ -140,8 +140,8 @@ async fn list_due_servers(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<ServerId>
     rows.iter().map(|row| row.int(0).map(ServerId)).collect()
 }
 
-/// Makes due messages of these servers pending, the earliest first, at most `share` of each server. Holds messages of servers
-/// in development, and those beyond the limits of their server and account. Returns the new state of each entry.
+/// Makes due messages of these servers pending, the earliest first, at most `share` of each server. Holds messages of
+/// servers in development, and those beyond the limits of their server and account. Returns the new state of each entry.
 pub(crate) async fn promote(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -190,7 +190,7 @@ pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     Ok(((), Entry::Queued(send_at)))
 }
 
-/// Makes a message scheduled again that does not count again: the hourly limit counted it when it first became due.
+/// Makes a message scheduled again. It does not count again: the hourly limit counted it when it first became due.
 pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"
@@ -206,8 +206,8 @@ pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     Ok(())
 }
 
-/// Due time of a message that becomes pending now: within the current hour, in which limits counted it. If the message is
-/// rescheduled, it is subtracted from the hour of its due time.
+/// Due time of a message that becomes pending now: within the current hour, in which limits counted it. If the message
+/// is rescheduled, it is subtracted from the hour of its due time.
 fn counted_due(due_at: Timestamp, now: Timestamp) -> Timestamp {
     if due_at < hour_start(now) { now } else { due_at }
 }

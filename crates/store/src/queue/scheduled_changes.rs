@@ -33,10 +33,12 @@ pub enum ScheduleChanged {
     ExpiresBefore(Timestamp),
 }
 
-/// A new time that a message was given.
+/// A change of a message's send time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reschedule {
+    /// When it was rescheduled.
     pub at: Timestamp,
+    /// The new send time.
     pub send_at: Timestamp,
 }
 
@@ -74,7 +76,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, server_id, of, change, now, after, limit as i64))).await
     }
 
-    /// The new times that a message was given, in order.
+    /// The changes of a message's send time, oldest first.
     pub async fn list_reschedules(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Reschedule>> {
         self.read(move |sql| Box::pin(list_reschedules(sql, (server_id, id)))).await
     }
@@ -201,7 +203,7 @@ impl ScheduledOf {
     }
 }
 
-/// Whether it has a time, was not tried yet, and does not have the new time already.
+/// Whether the change applies: the message has a send time, was not tried yet, and does not have the new time already.
 fn is_changeable(row: &Row, change: ScheduleChange, now: Timestamp) -> Result<bool, StoreError> {
     Ok(match row.name(4, Status::parse)? {
         Status::Scheduled => change != ScheduleChange::MoveTo(row.time(3)?),
@@ -270,7 +272,8 @@ async fn apply(
     }
 }
 
-/// A message that was already due has counted against limits. That is undone; it counts when it is due again.
+/// Reschedules a message. One that was already due has counted against limits: it is subtracted, and counts when it is
+/// due again.
 async fn move_to(
     sql: &Sql<'_>,
     key: Key,

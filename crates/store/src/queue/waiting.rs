@@ -14,7 +14,6 @@ pub(crate) type Key = (ServerId, MessageId);
 /// Effect of a change on the message's queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// The entry is unchanged.
     Unchanged,
     Gone,
     /// The message is queued, unclaimed, and due at this time.
