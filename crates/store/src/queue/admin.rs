@@ -61,8 +61,8 @@ impl Store {
         self.retry_for(server_id, id, WaitingFor::Anything, by_operator, exempt).await
     }
 
-    /// `retry` for callers other than the operator, if the message waits for `only`. They cannot release messages that a
-    /// ceiling on the server's mode holds.
+    /// `retry` for callers other than the operator, if the message waits for `only`. They cannot release messages that
+    /// a ceiling on the server's mode holds.
     pub async fn retry_if(
         &self,
         server_id: ServerId,

@@ -80,8 +80,8 @@ impl Store {
         }
     }
 
-    /// Messages that this node's previous process had begun when it ended. Empty on SQLite, where only the journal knows
-    /// them.
+    /// Messages that this node's previous process had begun when it ended. Empty on SQLite, where only the journal
+    /// knows them.
     pub async fn list_previous_begun(&self) -> Result<Vec<(ServerId, MessageId)>> {
         match &*self.engine {
             Engine::Sqlite { .. } => Ok(Vec::new()),

@@ -141,7 +141,8 @@ async fn list_due_servers(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<ServerId>
 }
 
 /// Makes due messages of these servers pending, the earliest first, at most `share` of each server. Holds messages of
-/// servers in development, and those beyond the limits of their server and account. Returns the new state of each entry.
+/// servers in development, and those beyond the limits of their server and account. Returns the new state of each
+/// entry.
 pub(crate) async fn promote(
     sql: &Sql<'_>,
     ids: &IdGenerator,

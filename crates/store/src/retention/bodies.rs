@@ -9,6 +9,7 @@ use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Engine, Result, Store};
 
+/// Maximum number of bodies removed in one step.
 const BODIES_AT_ONCE: usize = 100;
 /// Sends examined in one step.
 const SENDS_AT_ONCE: usize = 1_000;
@@ -51,7 +52,7 @@ impl Store {
         removal.stage = if found.last.is_some() {
             RemovalStage::BodiesOf { server, after: found.last }
         } else {
-            // Only a message whose commit came long after its acceptance could still be before this.
+            // The next removal begins here: only a send whose commit took longer than `SPREAD` could come before.
             gone().insert(cut.server_id, cut.before_id.saturating_sub(bounds::SPREAD));
             RemovalStage::BodiesOf { server: server + 1, after: None }
         };
@@ -59,7 +60,7 @@ impl Store {
     }
 }
 
-/// Some bodies, in the order of their ids.
+/// Old bodies found in one step.
 pub(crate) struct FoundBodies {
     pub(crate) old: Vec<SendId>,
     /// The last examined row; `None` if there was none.
@@ -123,7 +124,7 @@ pub(crate) async fn find_bodies_of(
     Ok(found)
 }
 
-/// SQLite only. Returns the number of removed rows, and the sends whose text was in a file.
+/// SQLite only: removes bodies. Returns the number of removed rows, and the sends whose body is in a file.
 pub(crate) async fn remove_bodies(sql: &Sql<'_>, old: &[SendId]) -> Result<(u64, Vec<SendId>), StoreError> {
     let old: Vec<i64> = old.iter().map(|id| id.0).collect();
     let rows = sql

@@ -40,7 +40,7 @@ impl OldestNeeded {
             OldRows::Events => {
                 or_all(self.unposted_event).min(or_all(self.uncounted_event).saturating_sub(SPREAD))
             }
-            // Older events are checked one by one for a webhook that still needs them: there are few.
+            // A message before this bound may still have unposted events: the SQL of `rows.rs` checks each event.
             OldRows::EventsOfMessages => live.min(or_all(self.unposted_event)),
             OldRows::Messages => live.min(or_all(self.message_with_events)),
             OldRows::Sends => live.min(or_all(self.message_with_events).saturating_sub(SPREAD)),

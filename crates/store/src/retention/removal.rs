@@ -98,8 +98,8 @@ impl Store {
         Ok(Removal { which, before_id: i64::MAX, cuts, stage })
     }
 
-    /// Removes some of the rows. On PostgreSQL whole weeks are dropped at once, so the rest of a week stays until all
-    /// of it is old; weeks with needed rows are cleaned row by row.
+    /// Removes some of the rows. On PostgreSQL whole weeks are dropped at once, so a week stays until all of it is old;
+    /// weeks with needed rows are cleaned row by row.
     pub async fn remove_old_rows(&self, removal: &mut Removal) -> Result<Removed> {
         let rows = match removal.stage {
             RemovalStage::Start => self.start_removal(removal).await?,

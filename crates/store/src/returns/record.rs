@@ -24,7 +24,7 @@ pub struct NewReturn {
     pub effect: Option<ReturnEffect>,
 }
 
-/// Effect on the message it is about, if that message can still take it.
+/// Effect of returned mail on the message it is about; applied only if it is new.
 #[derive(Debug, Clone)]
 pub struct ReturnEffect {
     /// For a bounce: its record, which has the message's new status. A complaint does not change the status.
@@ -39,7 +39,7 @@ pub struct ReturnEffect {
 /// Result of `take_return`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Whether the mail was stored; false for a repetition, and if the message already has the maximum number.
+    /// Whether the mail was stored; false for a repetition, and if too many are stored for its message.
     pub is_stored: bool,
     /// Whether the effect was new, so that it was applied.
     pub has_effect: bool,

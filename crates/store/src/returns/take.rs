@@ -51,7 +51,7 @@ impl Store {
     }
 }
 
-/// State of the message that it is about.
+/// State of the message that the returned mail is about.
 struct MessageState {
     status: Status,
     last_seq: i64,
@@ -79,7 +79,7 @@ pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Re
     Ok(Taken { is_stored, has_effect })
 }
 
-/// Locks the message against a second notice about it.
+/// Reads the message, and locks it against other returned mail about it.
 async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<MessageState>, StoreError> {
     macro_rules! text {
         ($lock:literal) => {

@@ -66,7 +66,7 @@ pub(super) async fn list_before(
     rows.iter().map(read).collect()
 }
 
-/// Positions of tokens in blocks, by key of the block and token.
+/// Positions of messages in the id list of their block, by key of the block and token.
 pub(super) type Postings = HashMap<(i64, i64), Vec<u32>>;
 
 /// Reads the postings of each token in each block: one index look-up per pair. `blocks` are keys (`Block::key`).

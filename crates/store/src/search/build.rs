@@ -1,5 +1,6 @@
-//! Adds the next block of a server to the index, some time after its messages were accepted, in steps that delay nobody. On
-//! failure the block stays unwritten, searches keep scanning its messages, and the next turn writes it.
+//! Adds the next block of a server to the index, some time after its messages were accepted, in small transactions that
+//! do not delay accepts. On failure the block stays unwritten, searches keep scanning its messages, and the next call
+//! writes it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub(super) const ROWS_PER_STEP: usize = 500;
 /// Pause for accepts between two transactions.
 pub(super) const STEP_PAUSE: Duration = Duration::from_millis(2);
 
-/// Progress of one turn of indexing.
+/// Result of one call that adds or merges blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexProgress {
     /// A block was added or merged; there may be more to do.
@@ -80,7 +81,7 @@ impl Store {
         let Some(claim) = self.remove_interrupted_block(claim).await? else {
             return Ok(IndexProgress::Nothing);
         };
-        // Read under the claim: an erasure after it ends the claim, so that no erased text is indexed.
+        // Read under the claim: an erasure after this read ends the claim, so that no erased text is indexed.
         let rows = self.read(move |sql| {
             Box::pin(messages::scan_up(sql, server_id, block.first_id, block.last_id + 1, i64::MAX))
         });

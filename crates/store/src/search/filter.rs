@@ -72,7 +72,7 @@ impl Needle {
         &self.lower
     }
 
-    /// The text, if it can be a token. Plain words of that length are none: they have no digits and no capitals.
+    /// The text, if it can be a token. A word of that length without digits and capitals is not taken for one.
     pub(super) fn token(&self) -> Option<&str> {
         let text = self.original.as_str();
         let is_token = text.len() == MessageToken::LENGTH

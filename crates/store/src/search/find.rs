@@ -25,7 +25,7 @@ const ROWS_PER_SCAN: usize = 2_000;
 const BLOCKS_PER_STEP: usize = 2_048;
 /// A read examines up to this many times as many blocks as the previous read.
 const STEP_GROWTH_MAX: u128 = 8;
-/// Blocks whose lists of ids are read together.
+/// Number of blocks whose lists of ids are read together.
 const BLOCKS_OF_IDS: usize = 16;
 /// With more candidates than this in a block, the messages with the wanted statuses are listed first.
 const CANDIDATES_MANY: usize = 64;
@@ -42,7 +42,7 @@ pub struct SearchPage {
 struct Step {
     rows: Vec<SearchRow>,
     position: i64,
-    /// Whether it read blocks, not messages that are not indexed.
+    /// Whether it read blocks of the index, rather than messages that are not indexed.
     is_of_blocks: bool,
     /// Whether it ended before the end of its blocks, because they have many candidates.
     is_cut: bool,
@@ -76,8 +76,8 @@ impl Store {
         self.search_pages(server_id, filter, before, limit, time_max, finds_late).await
     }
 
-    /// Like `search`, but also finds messages that were stored after their block was written. That costs a read of the ids
-    /// of each block of the last minutes.
+    /// Like `search`, but also finds messages that were stored after their block was written. That costs a read of the
+    /// ids of each block of the last minutes.
     pub async fn search_with_late(
         &self,
         server_id: ServerId,
@@ -103,7 +103,7 @@ impl Store {
         let begun = Instant::now();
         let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.end_id);
         let mut rows: Vec<SearchRow> = Vec::new();
-        // The first reads are small: mostly the newest messages are enough.
+        // The first reads are small: usually the newest messages are enough.
         let mut blocks_max = 1;
         let mut scan_max = ROWS_PER_STEP;
         let mut is_first = true;

@@ -19,8 +19,8 @@ pub(crate) struct PersonalTokens {
 }
 
 impl Store {
-    /// Personal tokens of a message and of `copies`, which are all messages with the same texts; on request with the token of
-    /// their tag. Call it before the texts are erased.
+    /// Personal tokens of a message and of `copies`, which are all messages with the same texts. With `with_tag`, they
+    /// include the token of the tag. Call it before the texts are erased.
     pub(crate) async fn list_personal_tokens(
         &self,
         server_id: ServerId,
