@@ -5,8 +5,8 @@ use postroad_model::{Status, idgen};
 use super::filter::{Matcher, Needle, SearchFilter};
 use super::tokens::{self, TokenKind};
 
-/// Tokens of one text that are looked up, besides its last one and those of its digits. More would cost more than they
-/// exclude.
+/// Maximum number of tokens looked up for one text, besides its last one and those of its digits. Looking up more costs
+/// more than it saves.
 const TOKENS_PER_TEXT: usize = 6;
 /// Maximum number of tokens of a whole search.
 const TOKENS_MAX: usize = 64;
@@ -91,7 +91,7 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     let text = |kind, needle: &Needle| Vec::from_iter(spread(kind, needle));
     match matcher {
         Matcher::To(needle) => text(TokenKind::To, needle),
-        // A needle without tokens can be anywhere.
+        // A needle without tokens may be in any message, so the other needles exclude nothing.
         Matcher::ToAny(needles) => {
             let sets = needles.iter().map(|needle| spread(TokenKind::To, needle));
             sets.collect::<Option<Vec<_>>>().unwrap_or_default()
@@ -109,7 +109,7 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
         Matcher::Template(template) => value(TokenKind::Template, template),
         Matcher::Metadata { key, value } => vec![vec![tokens::of_metadata(key, value)]],
         Matcher::HasAttachment => vec![vec![tokens::of_attachment()]],
-        // The range of ids finds it.
+        // `Plan::first_id` and `end_id` find it.
         Matcher::Id(_) => Vec::new(),
         Matcher::MessageId(id) => value(TokenKind::MessageId, id),
         Matcher::Token(token) => value(TokenKind::Token, token),

@@ -79,7 +79,7 @@ mod tests {
         for ids in [vec![], vec![5, 9, 7, 1 << 52, 3], vec![i64::MAX, 0]] {
             assert_eq!(decode_ids(&encode_ids(&ids)).unwrap(), ids);
         }
-        assert!(decode_positions(&[0x80]).is_err(), "a cut number is damage");
+        assert!(decode_positions(&[0x80]).is_err(), "a truncated number is an error");
     }
 
     #[test]

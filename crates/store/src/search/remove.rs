@@ -7,6 +7,7 @@ use crate::retention::Removed;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
+/// Maximum number of postings removed in one transaction.
 const ROWS_AT_ONCE: i64 = 500;
 
 impl Store {
@@ -25,7 +26,7 @@ impl Store {
     }
 }
 
-/// Removes some postings of a block. The block's own row is removed last, so that a crash leaves nothing behind.
+/// Removes some postings of a block. The block's own row is removed last, so that no postings stay after a crash.
 async fn remove_some(sql: &Sql<'_>, server_id: ServerId, block: i64) -> Result<u64> {
     // Ends a merge in progress, which must not write more. State 2 is `blocks::CHECKED`.
     let text = "UPDATE search_blocks SET claimed_until = 0

@@ -1,5 +1,5 @@
-//! Tokens of a message: hashes of all three-letter substrings of its texts, of whole names, and of six digits in a row. The
-//! latter because many messages share three digits of their order numbers, but few share six.
+//! Tokens of a message: hashes of all three-letter substrings of its texts, of whole names, and of six digits in a row.
+//! Six digits are hashed because many messages share three digits of their order numbers, but few share six.
 
 use super::filter::lower;
 use super::messages::SearchRow;

@@ -20,7 +20,7 @@ pub struct Account {
     pub updated_at: Timestamp,
     /// Incremented by every change.
     pub version: i64,
-    /// Until when a deleted account can be restored.
+    /// If the account is deleted: until when it can be restored.
     pub delete_at: Option<Timestamp>,
     pub ceilings: AccountCeilings,
 }
@@ -56,7 +56,7 @@ macro_rules! accounts {
     };
 }
 
-/// A page of accounts, by the columns that find them by index.
+/// A page of accounts; `$by` finds them by index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -105,7 +105,7 @@ impl Store {
         self.fetch_opt(accounts!("WHERE id = $1"), vec![id.0.into()], read).await
     }
 
-    /// In the order of their ids, after `after`.
+    /// Accounts with ids after `after`, in the order of their ids.
     pub async fn list_accounts_page(
         &self,
         filter: AccountFilter,
@@ -131,8 +131,8 @@ impl Store {
         self.change(move |sql| Box::pin(update(sql, by, id, if_version, name, ceilings, now))).await
     }
 
-    /// Marks the account as deleted, or restores it. `NotFound` if it is already in that state, or can no longer be
-    /// restored.
+    /// Marks the account as deleted, or restores it (`None`). `NotFound` if it is already in that state, or can no
+    /// longer be restored.
     pub async fn set_account_deleted(&self, id: AccountId, delete_at: Option<Timestamp>) -> Result<Account> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await

@@ -1,5 +1,5 @@
-//! Ceilings: the highest values that a server's own key may set. The operator and the account set them, which also changes
-//! the effective values.
+//! Ceilings: the highest values that a server's own key may set. The operator and the account set them, which also
+//! changes the effective values.
 
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
@@ -46,8 +46,8 @@ impl CeilingsChange {
     }
 }
 
-/// The effective value once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower value that
-/// the server chose itself stays, a higher value is lowered to the ceiling.
+/// The effective value once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower value
+/// that the server chose itself stays, a higher value is lowered to the ceiling.
 fn effective_value<T: Copy + PartialEq>(
     value: Option<T>,
     old: Option<T>,

@@ -9,6 +9,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
+/// How long a key is kept.
 const KEPT: Duration = Duration::from_hours(24);
 
 /// First use of an idempotency key: the fingerprint of the call, and the object that it created.
@@ -28,7 +29,7 @@ pub struct NewCreation {
 
 #[boxed_futures]
 impl Store {
-    /// `None` for a key that was not used within 24 hours.
+    /// `None` for a key that was not used in the last 24 hours.
     pub async fn find_creation(&self, account_id: AccountId, key: String) -> Result<Option<Creation>> {
         let since = self.clock.now().minus(KEPT);
         self.read(move |sql| Box::pin(find(sql, account_id, key, since))).await
