@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::sql::{Sql, Value, to_json};
 use crate::{Result, Store};
 
-/// Credentials to list; `None` takes all.
+/// Credentials to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
 pub struct CredentialFilter {
     pub account_id: Option<AccountId>,
@@ -28,7 +28,7 @@ pub struct CredentialChange {
     pub expires_at: Change<Timestamp>,
 }
 
-/// A page of credentials of servers that are not deleted, by the columns that find them by index.
+/// A page of credentials of servers that are not deleted; `$by` finds them by index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -44,8 +44,8 @@ macro_rules! listed {
     };
 }
 
-/// Text and parameters of a page. One text for each index: of servers, of accounts, or of all; of those with a name, that
-/// are revoked, that are not, or all.
+/// Text and parameters of a page. There is one text for each index: of a server's credentials, an account's, or all; each
+/// by name, revoked, not revoked, or all.
 pub(super) fn page_query(
     filter: CredentialFilter,
     after: Option<CredentialId>,
@@ -101,8 +101,8 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, filter, after, limit as i64))).await
     }
 
-    /// Changes a credential that is not revoked, if it has the version `if_version`; equal values leave the version as it is.
-    /// `NotFound` for the expiry of one that was replaced: its grace does not get longer.
+    /// Changes a credential, if it has the version `if_version`; equal values leave the version as it is. `NotFound` if
+    /// it is revoked, or if it was replaced and the change sets its expiry: the grace period cannot be extended.
     pub async fn update_credential(
         &self,
         id: CredentialId,
@@ -124,7 +124,7 @@ async fn list(
     sql.query(text, &params).await?.into_iter().map(|mut row| credentials::read(&mut row)).collect()
 }
 
-/// SQL condition: the change sets at least one value to a different one.
+/// SQL condition: at least one new value differs from the stored one.
 macro_rules! is_changed {
     () => {
         "(name, allow, hold, expires_at) IS DISTINCT FROM (coalesce($2, name), coalesce($3, allow), coalesce($4, hold),

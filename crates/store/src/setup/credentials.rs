@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Removed, Result, Store};
 
-/// Credentials removed in one write.
+/// Maximum number of revoked credentials removed in one transaction.
 const REMOVED_AT_ONCE: i64 = 500;
 
 /// SHA-256 of an API key or secret.
@@ -175,6 +175,7 @@ impl Store {
         Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
     }
 
+    /// Stores when credentials were last used; never replaces a time by an earlier one.
     pub async fn touch_credentials(&self, used: Vec<(CredentialId, Timestamp)>) -> Result<()> {
         self.write(move |sql| Box::pin(touch(sql, used))).await
     }
@@ -298,7 +299,7 @@ async fn list_of_addresses(sql: &Sql<'_>) -> Result<Vec<Credential>, StoreError>
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-/// Revoking twice changes nothing. The login can then be used for another credential.
+/// Revokes a credential. Its login can then be used for another one. Revoking twice changes nothing.
 pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM logins WHERE credential_id = $1", &[id.0.into()]).await?;
     sql.change(

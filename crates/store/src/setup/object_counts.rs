@@ -1,5 +1,5 @@
-//! Objects of which an account may have a limited number, such as servers and domains: their stored counts, and the check
-//! before one is added.
+//! Objects of which an account may have a limited number, such as servers and domains: their stored counts, and the
+//! check before one is added.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitPeriod, LimitedObject, ServerId, Timestamp};
@@ -26,7 +26,7 @@ pub type PeriodCounts = [Option<i64>; 3];
 
 #[boxed_futures]
 impl Store {
-    /// Number of such objects that an account has.
+    /// Number of objects of this kind that an account has; open invitations count as users.
     pub async fn count_objects(&self, account_id: AccountId, object: LimitedObject) -> Result<usize> {
         let now = self.clock.now();
         let counted = self.read(move |sql| Box::pin(count(sql, account_id, object, now))).await?;

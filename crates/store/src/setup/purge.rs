@@ -34,7 +34,7 @@ macro_rules! of_server {
 const WEBHOOKS: &str = of_server!("webhooks", "id");
 const DOMAINS: &str = of_server!("domains", "id");
 
-/// Statements that remove a server's rows, in this order: rows that refer to others are removed before those.
+/// Statements that remove a server's rows, in this order: rows that refer to other rows are removed before them.
 const OF_SERVER: &[&str] = &[
     of_server!("webhook_queue", "webhook_id, event_id"),
     of_server!("webhook_attempts", "id"),
@@ -144,7 +144,7 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
             };
         }
     }
-    // Nothing refers to it any more: its name is free. Counted only here, because another node may be removing it too.
+    // Nothing refers to the server any more. It is subtracted only if this call removes it: another node may do so too.
     let text = "DELETE FROM servers WHERE id = $1 RETURNING account_id";
     match sql.query_opt(text, &[id.0.into()]).await? {
         Some(row) => {

@@ -2,7 +2,7 @@
 
 use postroad_model::{Change, PoolId, SendRate, ServerMode};
 
-/// Another pool for a server, if its pool is still the one that was seen.
+/// Another pool for a server. Applies only while the server's pool is `from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolMove {
     pub from: Option<PoolId>,
@@ -25,7 +25,7 @@ pub struct ServerChange {
 }
 
 impl ServerChange {
-    /// The part that sets values.
+    /// The change without the parts that remove limits.
     pub(super) fn without_clears(&self) -> Self {
         let mut change = self.clone();
         for limit in [&mut change.hourly_limit, &mut change.bodies_days, &mut change.messages_days] {
@@ -46,7 +46,7 @@ impl ServerChange {
     }
 }
 
-/// Replaces a change that is left out by `Keep`.
+/// Turns a change that is left out into `Keep`.
 fn keep_if<T>(change: &mut Change<T>, is_left_out: impl Fn(&Change<T>) -> bool) {
     if is_left_out(change) {
         *change = Change::Keep;

@@ -15,8 +15,8 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Applies all changes or none: none if one exceeds a ceiling, or if the server's version is not `if_version`. `Conflict`
-    /// if another server of the account has the name.
+    /// Applies all changes or none: none if one exceeds a ceiling, or if the server's version is not `if_version`.
+    /// `Conflict` if another server of the account has the name.
     pub async fn update_server(
         &self,
         id: ServerId,
@@ -40,8 +40,8 @@ impl Store {
     }
 }
 
-/// Equal values leave the version as it is. Changes nothing if a ceiling forbids any part. `Conflict` if another server
-/// of the account has the name.
+/// Changes settings and ceilings; equal values leave the version as it is. Changes nothing if a ceiling forbids any
+/// part. `Conflict` if another server of the account has the name.
 pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,

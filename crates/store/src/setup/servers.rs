@@ -46,7 +46,7 @@ pub struct Server {
     pub account_ceilings: AccountCeilings,
     /// Incremented by every update that changes a value.
     pub version: i64,
-    /// Until when a deleted server can be restored.
+    /// If the server is deleted: until when it can be restored.
     pub delete_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -71,7 +71,7 @@ impl Server {
         self.account_ceilings.limits(self.account_id)
     }
 
-    /// With effective values: the account's ceilings may have been lowered since they were set.
+    /// The server with effective values: the account's ceilings may be lower than its stored values.
     fn within_ceilings(mut self) -> Self {
         let highest = self.account_ceilings.for_server();
         self.send_rate = lower(self.send_rate, highest.send_rate, SendRate::is_above);
@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-/// Servers to list; `None` takes all.
+/// Servers to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFilter {
     pub account_id: Option<AccountId>,
@@ -135,7 +135,7 @@ macro_rules! servers {
     };
 }
 
-/// A page of servers, by the columns that find them by index.
+/// A page of servers; `$by` finds them by index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -206,7 +206,7 @@ impl Store {
         self.fetch_all(servers!("ORDER BY s.id"), Vec::new(), read).await
     }
 
-    /// In the order of their ids, after `after`.
+    /// Servers with ids after `after`, in the order of their ids.
     pub async fn list_servers_page(
         &self,
         filter: ServerFilter,
@@ -217,15 +217,15 @@ impl Store {
         self.read(move |sql| Box::pin(list_page(sql, filter, after, limit as i64, now))).await
     }
 
-    /// Marks the server as deleted, or restores it. `NotFound` if it is already in that state, or can no longer be
-    /// restored.
+    /// Marks the server as deleted, or restores it (`None`). `NotFound` if it is already in that state, or can no
+    /// longer be restored.
     pub async fn set_server_deleted(&self, id: ServerId, delete_at: Option<Timestamp>) -> Result<Server> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await
     }
 
-    /// Suspends with a reason, or resumes. `false` if nothing was changed: an account cannot change a suspension by the
-    /// operator.
+    /// Suspends the server with a reason, or resumes it (`None`). `false` if nothing was changed: an account cannot
+    /// change a suspension by the operator.
     pub async fn set_server_suspended_by(
         &self,
         by: SetBy,
