@@ -52,7 +52,7 @@ pub(super) fn accept(
         insert_send(connection, send)?;
         let mut causes = suppressed(connection, send)?;
         let counted = hold_beyond_limits(connection, send, &mut causes, ids)?;
-        // In a batch, the last one that counted has the final usage.
+        // In a batch, the last send that counted has the final usage.
         if !counted.is_empty() {
             uses = counted;
         }
@@ -200,7 +200,7 @@ fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<
     Ok(before)
 }
 
-/// Writes the key, or returns its earlier use. There is only one writer, so nobody can write it between reading and writing.
+/// Writes the key, or returns its earlier use. There is only one writer, so nobody writes the key after it was read.
 fn claim_key(
     connection: &Connection,
     send: &NewSend,

@@ -103,6 +103,7 @@ impl Work for AcceptWork {
     }
 }
 
+/// Records outcomes of claimed messages.
 pub(super) struct SettleWork {
     outcomes: Vec<Arc<Outcome>>,
     ids: Arc<IdGenerator>,
@@ -175,8 +176,8 @@ impl Work for SettleWork {
     }
 }
 
-/// Changes a message that nobody has begun, and ends a claim on it. Until the change is committed nobody can claim or begin the
-/// message.
+/// Changes a message that is not being sent, and ends a claim on it. Until the change is committed, nobody can claim or
+/// begin the message.
 pub(super) struct ChangeWaitingWork<T> {
     pub(super) key: Key,
     pub(super) ids: Arc<IdGenerator>,

@@ -1,9 +1,9 @@
 //! Claims on SQLite: the table has all queue entries; memory knows which of them are claimed.
 //!
-//! The cost of a claim depends only on the entries that it returns: a cursor remembers up to which entry, in the order of due
-//! time, the queue was claimed. Entries that return, or are added, before the cursor are kept in a set. If there are too
-//! many, and for servers that take no more at the moment, only the position of the first such entry is kept, and reading
-//! begins again there.
+//! The cost of a claim depends only on the entries that it returns: a cursor remembers up to which entry, in the order
+//! of due time, the queue was claimed. Entries that return, or are added, before the cursor are kept in a set. If there
+//! are too many, and for servers that are skipped at the moment, only the position of the first such entry is kept, and
+//! reading begins again there.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -30,7 +30,7 @@ pub(crate) struct Claims {
     /// Unclaimed entries up to the cursor. Some may be gone or due at another time by now, so each is looked up before
     /// it is used.
     behind: BTreeSet<(QueuePosition, ServerId)>,
-    /// Servers that take no more at the moment, and the first entry up to the cursor that waits for them.
+    /// Servers whose entries are not claimed at the moment, and the first of these entries up to the cursor.
     skipped: HashMap<ServerId, Option<QueuePosition>>,
 }
 
@@ -39,7 +39,8 @@ struct Claim {
     due_at: Timestamp,
     /// Whether it is being sent.
     begun: bool,
-    /// Whether an outcome of it is written but not committed. Until then, neither a second outcome nor a new claim is possible.
+    /// Whether an outcome of it is written but not committed. Until the commit, neither a second outcome nor a new claim
+    /// is possible.
     settling: bool,
     /// Whether it was released, or `begin` answered `Gone`, while an outcome or a change was not committed.
     released: bool,
@@ -133,8 +134,8 @@ impl Claims {
         }
     }
 
-    /// Replaces the skipped servers: entries of these servers are not claimed. Entries of servers that are no longer skipped
-    /// are claimed again.
+    /// Replaces the skipped servers: entries of these servers are not claimed. Entries of servers that are no longer
+    /// skipped can be claimed again.
     pub(super) fn skip(&mut self, servers: &[ServerId]) {
         let mut first: Option<QueuePosition> = None;
         self.skipped.retain(|server, waiting| {
@@ -152,8 +153,7 @@ impl Claims {
         }
     }
 
-    /// Returns whether the server of a free entry is skipped. Notes the entry then, for the time when the server is
-    /// not.
+    /// Returns whether the server of a free entry is skipped. If so, notes the entry for the time after that.
     fn note_if_skipped(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
         let Some(waiting) = self.skipped.get_mut(&server_id) else { return false };
         let position = (due_at, message_id);
@@ -168,8 +168,8 @@ impl Claims {
         self.behind.split_off(&((due_at, message_id), ServerId(i64::MIN)));
     }
 
-    /// Makes the whole queue be read again. Call it after a commit whose result is unknown: there may be entries that were
-    /// never noted.
+    /// Makes the next claims read the whole queue again. Call it after a commit whose result is unknown: there may be
+    /// entries that were never noted.
     pub(super) fn read_all_again(&mut self) {
         self.cursor = START;
         self.behind.clear();
@@ -178,8 +178,8 @@ impl Claims {
         }
     }
 
-    /// Marks a message as being sent. `false` unless it is claimed for this due time and was not begun before. While a change
-    /// of it is not committed, returns `false` too and releases the claim: the caller forgets the message.
+    /// Marks a message as being sent. `false` unless it is claimed for this due time and was not begun before. While a
+    /// change of it is not committed, returns `false` too and releases the claim: the caller forgets the message.
     pub(super) fn begin(&mut self, key: Key, due_at: Timestamp) -> bool {
         let is_changing = self.changing.contains_key(&key);
         match self.claimed.get_mut(&key) {
@@ -219,8 +219,7 @@ impl Claims {
         }
     }
 
-    /// The outcome of a message that was being settled is committed. With `None` nothing was changed, and the message is
-    /// unclaimed.
+    /// Ends settling after the outcome is committed. With `None` nothing was changed, and the message becomes unclaimed.
     pub(super) fn end_settling(&mut self, key: Key, after: Option<EntryAfter>) {
         let Some(before) = self.claimed.remove(&key) else { return };
         match after.unwrap_or(EntryAfter::Queued(before.due_at)) {
@@ -230,14 +229,14 @@ impl Claims {
         }
     }
 
-    /// The outcome is written once more, in the same group.
+    /// Reverts `begin_settling`, because the outcome is written once more in the same group.
     pub(super) fn settle_again(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
             claim.settling = false;
         }
     }
 
-    /// The outcome was rolled back.
+    /// Ends settling after the outcome was rolled back.
     pub(super) fn undo_settling(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
             claim.settling = false;
@@ -245,8 +244,8 @@ impl Claims {
         }
     }
 
-    /// Begins a change of a message that is neither being sent nor being settled; `false` otherwise. Nobody claims or begins it
-    /// until `end_change`. The second of two changes in one group sees the rows that the first wrote.
+    /// Begins a change of a message that is neither being sent nor being settled; `false` otherwise. Nobody claims or
+    /// begins it until `end_change`. The second of two changes in one group sees the rows that the first wrote.
     pub(super) fn begin_change(&mut self, key: Key) -> bool {
         let waits = self.claimed.get(&key).is_none_or(|claim| !claim.begun && !claim.settling);
         if waits {
@@ -255,8 +254,8 @@ impl Claims {
         waits
     }
 
-    /// A change is committed, with this effect on the entry, or was rolled back (`None`). After the last change of the group,
-    /// the claim of a changed entry ends.
+    /// Ends a change that is committed, with this effect on the entry. With `None` it changed nothing or was rolled
+    /// back. After the last change of the group, the claim of a changed entry ends.
     pub(super) fn end_change(&mut self, key: Key, effect: Option<EntryAfter>) {
         let Some(change) = self.changing.get_mut(&key) else { return };
         change.uncommitted -= 1;
@@ -286,7 +285,7 @@ impl Claims {
         self.claimed.remove(&key);
     }
 
-    /// Ends a claim; while an outcome or a change of the message is not committed, only after that.
+    /// Ends a claim: at once, or after an uncommitted outcome or change of the message.
     pub(super) fn release(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
             claim.released = true;

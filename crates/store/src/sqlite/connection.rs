@@ -38,8 +38,8 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens the file next to the running service, to read pages instead of rows. Nothing is written, except that the log
-/// is copied into the file, which a read-only connection cannot do.
+/// Opens the file to read pages instead of rows, beside the writer. Nothing is written, except that the log is copied
+/// into the file, which a read-only connection cannot do.
 pub(super) fn open_reader_of_pages(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

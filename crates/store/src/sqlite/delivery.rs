@@ -64,7 +64,7 @@ impl Engine {
         self.readers
             .run_or_undo(
                 move |connection| queue::begin(connection, &claims, &entries, now),
-                move |unheard: Vec<Begun>| queue::undo_begin(&undo, &undone, &unheard),
+                move |unwanted: Vec<Begun>| queue::undo_begin(&undo, &undone, &unwanted),
             )
             .await
     }

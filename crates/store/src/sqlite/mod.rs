@@ -167,7 +167,8 @@ impl Engine {
         self.bodies.check().await
     }
 
-    /// Like `write`, for operations with a body: a large one is in its file before the row that names it.
+    /// Like `write`, for operations with a body: a large body is in its file before the row that names it. `is_stored`
+    /// says whether the operation wrote that row.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
         id: SendId,

@@ -66,6 +66,7 @@ fn take_behind(
     Ok(())
 }
 
+/// Claims entries after the cursor, and advances it.
 fn take_ahead(
     connection: &Connection,
     claims: &Mutex<Claims>,

@@ -14,6 +14,7 @@ use super::connection;
 use crate::error::{OpenError, StoreError};
 
 const QUEUE_LENGTH: usize = 4_096;
+/// How long a query waits for room in the queue before it fails.
 const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 type ReadJob = Box<dyn FnOnce(&Mutex<Connection>) + Send>;

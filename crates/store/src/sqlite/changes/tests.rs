@@ -1,4 +1,4 @@
-//! Claims beside changes that are written and not committed.
+//! Claims during changes that are written but not committed.
 
 use std::future::poll_fn;
 use std::sync::Arc;
