@@ -19,7 +19,7 @@ use crate::{Engine, Result, Store};
 /// A message with this many events gets no more opens and clicks: anybody who received it can fetch its links forever.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
-/// A click this soon after delivery is a scanner's: people do not read as fast.
+/// A click this soon after delivery is a scanner's: people do not read that fast.
 const TOO_FAST: Duration = Duration::from_secs(1);
 
 // Bits of `messages.marks`.
@@ -38,7 +38,7 @@ pub struct NewTrackingEvent {
     pub at: Timestamp,
     pub ip_address: String,
     pub user_agent: String,
-    /// Whether the request looks like a program's; the message is not considered.
+    /// Whether the request looks like a program's, judged without the message.
     pub is_bot: bool,
 }
 

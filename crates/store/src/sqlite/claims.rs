@@ -39,8 +39,8 @@ struct Claim {
     due_at: Timestamp,
     /// Whether it is being sent.
     begun: bool,
-    /// Whether an outcome of it is written but not committed. Until the commit, neither a second outcome nor a new claim
-    /// is possible.
+    /// Whether an outcome of it is written but not committed. Until the commit, neither a second outcome nor a new
+    /// claim is possible.
     settling: bool,
     /// Whether it was released, or `begin` answered `Gone`, while an outcome or a change was not committed.
     released: bool,
@@ -219,7 +219,8 @@ impl Claims {
         }
     }
 
-    /// Ends settling after the outcome is committed. With `None` nothing was changed, and the message becomes unclaimed.
+    /// Ends settling after the outcome is committed. With `None` nothing was changed, and the message becomes
+    /// unclaimed.
     pub(super) fn end_settling(&mut self, key: Key, after: Option<EntryAfter>) {
         let Some(before) = self.claimed.remove(&key) else { return };
         match after.unwrap_or(EntryAfter::Queued(before.due_at)) {

@@ -97,8 +97,8 @@ pub(crate) fn insert_delivery(connection: &Connection, row: &DeliveryRow<'_>) ->
     Ok(())
 }
 
-/// Writes a suppression, but keeps an existing row unless it has expired or the new one lasts longer. Returns whether the new
-/// one was written.
+/// Writes a suppression, but keeps an existing row unless it has expired or the new one lasts longer. Returns whether
+/// the new one was written.
 pub(crate) fn insert_suppression(
     connection: &Connection,
     server_id: ServerId,

@@ -19,7 +19,7 @@ const GROUP_OPERATIONS_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// A group ends once it has written this many rows: an event with many webhooks writes thousands.
 const GROUP_ROWS_MAX: u64 = 10_000;
-/// Length of the queue of operations; more callers wait outside, which is the back-pressure.
+/// Length of the queue of operations. If it is full, callers wait for room: that is the back-pressure.
 const QUEUE_LENGTH: usize = 4_096;
 /// Longest wait for room in the queue, before the caller gets `Unavailable`.
 const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -274,7 +274,7 @@ mod tests {
         let results = tokio::join!(insert(0, false), insert(1, false), insert(2, true), insert(3, false));
         assert_eq!((results.0.unwrap(), results.1.unwrap(), results.3.unwrap()), (0, 1, 3));
         assert!(matches!(results.2, Err(StoreError::Internal(_))));
-        assert!(runs.load(Ordering::Relaxed) > 4, "some were done again");
+        assert!(runs.load(Ordering::Relaxed) > 4, "some operations ran again");
         drop(writer);
         let kept = Connection::open(&path).unwrap().query_row(
             "SELECT group_concat(number) FROM numbers",

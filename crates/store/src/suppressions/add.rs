@@ -25,8 +25,8 @@ impl Store {
         added.map(|added| added.stored).ok_or(StoreError::NotFound)
     }
 
-    /// Suppresses many addresses; returns the results in the same order. Not atomic: after a failure some may be stored, and
-    /// adding them again is harmless.
+    /// Suppresses many addresses; returns the results in the same order. Not atomic: after a failure some may be
+    /// stored, and adding them again is harmless.
     pub async fn add_suppressions(
         &self,
         server_id: ServerId,
@@ -51,14 +51,14 @@ impl Store {
     }
 }
 
-/// Description for the audit log: the number of changed addresses, but no address, because the log is kept when a person's
-/// data is erased.
+/// Description for the audit log: the number of changed addresses, but no address, because the log is kept when a
+/// person's data is erased.
 pub(super) fn describe(field: &str, count: usize) -> Option<Described> {
     (count > 0).then(|| [(field.to_owned(), count.into())].into_iter().collect())
 }
 
-/// Suppresses addresses inside a transaction. Keeps an existing entry, unless it has expired or the new one lasts longer.
-/// Returns the entries in force, in the same order; if an address occurs several times, the first counts.
+/// Suppresses addresses inside a transaction. Keeps an existing entry, unless it has expired or the new one lasts
+/// longer. Returns the entries in force, in the same order; if an address occurs several times, the first counts.
 pub(crate) async fn add(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -10,7 +10,7 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// `None` if it has expired.
+    /// The suppression of an address; `None` also if it has expired.
     pub async fn find_suppression(
         &self,
         server_id: ServerId,
@@ -20,7 +20,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, address, now))).await
     }
 
-    /// Newest first, beginning after the entry `after`; without expired ones.
+    /// Suppressions of a server that have not expired, newest first, beginning after the entry `after`.
     pub async fn list_suppressions(
         &self,
         server_id: ServerId,
@@ -63,7 +63,7 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// By address, beginning after the address `after`; without expired ones.
+    /// Suppressions of a server that have not expired, by address, beginning after the address `after`.
     pub async fn list_suppressions_by_address(
         &self,
         server_id: ServerId,

@@ -13,7 +13,7 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Returns whether it was suppressed.
+    /// Removes the suppression of an address; returns whether it was suppressed.
     pub async fn remove_suppression(&self, server_id: ServerId, address: String) -> Result<bool> {
         Ok(self.remove_suppressions(server_id, vec![address]).await?.contains(&true))
     }

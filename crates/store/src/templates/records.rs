@@ -82,7 +82,7 @@ pub struct Template {
     pub updated_at: Timestamp,
 }
 
-/// Changes; `None` keeps a value.
+/// Changes of a template; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateChange {
     /// Changes nothing unless this is the newest version.
@@ -99,7 +99,8 @@ pub struct TemplateChange {
 #[serde(default)]
 pub struct TemplateContent {
     pub texts: TemplateTexts,
-    /// Texts by language tag, such as `de` or `de-AT`. If a language lacks a text, the next more general language is used.
+    /// Texts by language tag, such as `de` or `de-AT`. If a language lacks a text, the next more general language is
+    /// used.
     pub locales: BTreeMap<String, TemplateTexts>,
     pub format: TemplateFormat,
     /// Whether style sheets are inlined into elements.

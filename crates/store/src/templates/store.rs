@@ -36,9 +36,9 @@ impl Store {
         self.read(move |sql| Box::pin(statements::list(sql, server_id, after, limit as i64))).await
     }
 
-    /// Changes alias and name, and adds a version if there is new content. Keeps the newest `versions_kept_max` versions, the
-    /// published version and the one published before it. `OtherVersion` unless `if_latest` is the newest version; `Conflict`
-    /// if the alias or name is taken, `MissingReference` without the layout of the content.
+    /// Changes alias and name, and adds a version if there is new content. Keeps the newest `versions_kept_max`
+    /// versions, the published version and the one published before it. `OtherVersion` unless `if_latest` is the newest
+    /// version; `Conflict` if the alias or name is taken, `MissingReference` without the layout of the content.
     pub async fn change_template(
         &self,
         server_id: ServerId,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use memchr::memmem;
 
+/// Bytes of the file that are read at a time.
 const READ_BYTES: usize = 4 << 20;
 /// Pause after each part, because others use the disk too.
 const READ_PAUSE: Duration = Duration::from_millis(2);

@@ -1,4 +1,4 @@
-//! Free pages of the file.
+//! Finds free pages of the file in its freelist.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -9,10 +9,10 @@ use super::overwrite::{Guard, hash_of};
 use super::{page, read_page};
 use crate::error::StoreError;
 
-/// A free page: its unused bytes, and the page of the list that names it.
+/// A free page: its unused bytes, and the trunk page of the freelist that names it.
 pub(super) struct FreePage {
     pub(super) unused: Range<usize>,
-    /// `None` for a page of the list itself.
+    /// `None` for a trunk page.
     pub(super) guard: Option<Guard>,
 }
 

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// Number of times a log in use is tried again, and the pause before each.
+/// Number of times that a checkpoint of a log in use is tried, with `PAUSE` in between.
 const TRIES_MAX: usize = 60;
 const PAUSE: Duration = Duration::from_millis(250);
 /// How many milliseconds truncating the log waits for readers; nobody can write meanwhile.
@@ -16,7 +16,9 @@ const READER_WAITS_MAX: i32 = 50;
 /// Result of a checkpoint.
 struct Checkpoint {
     is_busy: bool,
+    /// Frames in the log.
     in_log: i64,
+    /// Frames of the log that are copied into the file.
     in_file: i64,
 }
 
@@ -25,7 +27,7 @@ pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
     let mut wanted = None;
     for _ in 0..TRIES_MAX {
         let now = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
-        // While it is busy, another connection is doing it.
+        // Busy: another connection is running a checkpoint.
         if !now.is_busy {
             let wanted = *wanted.get_or_insert(now.in_log);
             // A shorter log was restarted, which only happens when all of it is in the file.
@@ -42,7 +44,7 @@ pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
 pub(super) fn truncate(connection: &mut Connection) -> Result<(), StoreError> {
     connection.busy_handler(Some(wait_shortly))?;
     for _ in 0..TRIES_MAX {
-        // Most of it is done while others write.
+        // Copies most of the log while others write.
         checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         if !checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?.is_busy {
             return Ok(());

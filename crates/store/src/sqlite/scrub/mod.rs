@@ -59,7 +59,7 @@ impl Engine {
         self.write(job).await
     }
 
-    /// Fails if readers keep the log in use all the time.
+    /// Truncates the log. Fails if readers keep it in use all the time.
     pub(crate) async fn truncate_log(&self) -> Result<(), StoreError> {
         let path = self.path.clone();
         blocking(move || log::truncate(&mut connection::open_writer(&path)?)).await
@@ -85,7 +85,8 @@ fn plan_overwrites(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
     make_plan(&connection, &found, &needles)
 }
 
-/// Overwrites the parts, inside the writer's transaction. Pages that changed since they were read are left for the next round.
+/// Overwrites the parts, inside the writer's transaction. Pages that changed since they were read are left for the next
+/// round.
 fn overwrite_unchanged(sql: &Sql<'_>, overwrites: &[Overwrite]) -> Result<(), StoreError> {
     let Sql::Sqlite(connection) = sql else { return Ok(()) };
     let connection = connection.lock();

@@ -1,10 +1,11 @@
-//! Finds the bytes of a page of the database file that no row uses. See "Database File Format" in SQLite's documentation.
+//! Finds the bytes of a page of the database file that no row uses. See "Database File Format" in SQLite's
+//! documentation.
 
 use std::ops::Range;
 
 /// Bytes of the file's header, which the first page begins with.
 const FILE_HEADER_BYTES: usize = 100;
-/// The first page of the list of free pages, in the file's header.
+/// Offset in the file's header of the number of the first trunk page of the freelist.
 const FIRST_TRUNK_AT: usize = 32;
 /// A freeblock begins with the next one's offset and its own size.
 const FREEBLOCK_HEADER_BYTES: usize = 4;
@@ -43,12 +44,12 @@ pub(super) fn unused_ranges(page: &[u8], number: u32) -> Option<Vec<Range<usize>
     Some(unused)
 }
 
-/// The first page of the list of free pages; 0 for none.
+/// Number of the first trunk page of the freelist; 0 for none.
 pub(super) fn first_trunk(first_page: &[u8]) -> Option<u32> {
     u32_at(first_page, FIRST_TRUNK_AT)
 }
 
-/// A page of the list of free pages: the next one, the free pages it names, and its unused bytes.
+/// A trunk page of the freelist: the next trunk page, the free pages (leaves) it names, and its unused bytes.
 pub(super) fn read_trunk(page: &[u8]) -> Option<(u32, Vec<u32>, Range<usize>)> {
     let (next, count) = (u32_at(page, 0)?, u32_at(page, 4)? as usize);
     let end = count.checked_mul(4)?.checked_add(8)?;

@@ -30,7 +30,7 @@ fn scrub(path: &Path, connection: &Mutex<Connection>) -> u64 {
         }
         plan.overwrites.chunks(PAGES_AT_ONCE).for_each(|chunk| apply(connection, chunk));
     }
-    panic!("it does not end");
+    panic!("scrubbing does not end");
 }
 
 fn check_integrity(connection: &Connection) {
@@ -61,7 +61,7 @@ fn nothing_is_left_of_removed_rows() {
     let connection = Mutex::new(connection::open_writer(&path).unwrap());
     fill(&connection.lock());
     log::truncate(&mut connection.lock()).unwrap();
-    assert!(contains_address(&path), "SQLite left some, or this test shows nothing");
+    assert!(contains_address(&path), "SQLite leaves remains; otherwise this test proves nothing");
     assert_eq!(scrub(&path, &connection), 0);
     log::truncate(&mut connection.lock()).unwrap();
     assert!(!contains_address(&path));
@@ -82,7 +82,7 @@ fn pages_that_are_used_again_meanwhile_are_left_alone() {
         plan.overwrites.iter().any(|overwrite| overwrite.guard.is_some()),
         "free pages and ends of values"
     );
-    // Takes all free pages, with what they had before.
+    // Fills all free pages with the same text again.
     let text = ADDRESS.repeat(1_000);
     connection.lock().execute_batch("BEGIN").unwrap();
     for number in 0..600 {
