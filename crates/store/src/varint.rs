@@ -40,6 +40,6 @@ mod tests {
             assert_eq!(read(&mut rest).unwrap(), number);
         }
         assert!(rest.is_empty() && read(&mut rest).is_err());
-        assert!(read(&mut [0x80; 20].as_slice()).is_err(), "a number ends");
+        assert!(read(&mut [0x80; 20].as_slice()).is_err(), "a number has at most ten bytes");
     }
 }

@@ -52,13 +52,14 @@ pub struct InvitationFilter {
 
 #[boxed_futures]
 impl Store {
-    /// Replaces an earlier invitation of the same address: its link stops working. `Conflict` if the person is already
-    /// in the account.
+    /// Creates an invitation. It replaces an earlier one of the same address, whose link stops working. `Conflict` if the
+    /// person is already in the account.
     pub async fn create_invitation(&self, new: NewInvitation) -> Result<Invitation> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, now))).await
     }
 
+    /// An open invitation, by the hash of its token.
     pub async fn find_invitation(&self, token_hash: KeyHash) -> Result<Option<Invitation>> {
         let text = invitations_where!("i.token_hash = $1 AND i.expires_at > $2 AND a.delete_at IS NULL");
         let params = vec![token_hash.0.to_vec().into(), self.clock.now().into()];

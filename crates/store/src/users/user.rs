@@ -66,7 +66,7 @@ pub struct UserFilter {
     pub role: Option<UserRole>,
 }
 
-/// All columns of a person, with the account's.
+/// A query for people, with the columns that `read` reads.
 macro_rules! users_where {
     ($rest:literal) => {
         concat!(
@@ -79,7 +79,7 @@ macro_rules! users_where {
     };
 }
 
-/// A page of people, by the column that finds them by index.
+/// A page of people; `$by` finds them by index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -102,7 +102,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, id))).await
     }
 
-    /// By the address in lower case.
+    /// Finds a person by the address in lower case.
     pub async fn find_user_by_email(&self, email: String) -> Result<Option<User>> {
         self.fetch_opt(users_where!("u.email = $1"), vec![email.into()], read).await
     }

@@ -9,7 +9,7 @@ use crate::setup::object_counts;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Values to change; `None` keeps one.
+/// Changes of a person; `None` keeps a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserChange {
     pub name: Option<String>,
@@ -29,7 +29,7 @@ pub enum UserChanged {
 
 #[boxed_futures]
 impl Store {
-    /// Equal values leave the version as it is.
+    /// Changes a person; equal values leave the version as it is.
     pub async fn update_user(
         &self,
         id: UserId,

@@ -14,7 +14,8 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
 
-/// Ids may run ahead of the clock, and be handed out some time after the attempt began.
+/// How far the time in an id may differ from the attempt's time: ids may run ahead of the clock, or be created some time
+/// after the attempt began.
 const ID_SLACK: Duration = Duration::from_hours(1);
 
 /// Outcome of posting an event to a webhook.
@@ -67,21 +68,21 @@ pub struct WebhookAttempt {
     pub next_attempt_at: Option<Timestamp>,
 }
 
-/// Selection of attempts; `None` takes all.
+/// Attempts to find; `None` in a field matches all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WebhookAttemptFilter {
-    /// Whether the endpoint took the event.
+    /// Whether the endpoint accepted the event.
     pub taken: Option<bool>,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
 }
 
-/// A part of a search.
+/// A page of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundAttempts {
     /// Newest first.
     pub attempts: Vec<WebhookAttempt>,
-    /// The search continues before this one; `None` at its end.
+    /// The next page begins before this attempt; `None` at the end.
     pub before: Option<WebhookAttemptId>,
 }
 
@@ -99,7 +100,7 @@ impl Store {
         self.write_with_ids(move |sql, ids| Box::pin(async move { settle(sql, &ids, &outcomes).await })).await
     }
 
-    /// Newest first, beginning before `before`.
+    /// Attempts of a webhook, newest first, beginning before `before`.
     pub async fn list_webhook_attempts(
         &self,
         server_id: ServerId,
@@ -172,7 +173,7 @@ impl Store {
         Ok(FoundAttempts { attempts, before })
     }
 
-    /// In time order.
+    /// Attempts for an event, in time order.
     pub async fn list_event_attempts(
         &self,
         server_id: ServerId,
@@ -290,7 +291,7 @@ async fn settle_one(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) 
     }
 }
 
-/// An event that was replayed during the attempt stays, and is posted again.
+/// Removes an event from the outbox. If it was replayed during the attempt, it stays and is posted again.
 async fn remove(
     sql: &Sql<'_>,
     key: (ServerId, WebhookId),

@@ -56,7 +56,7 @@ pub struct Webhook {
     pub last_success_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Rises with every change of its settings.
+    /// Incremented by every change of its settings.
     pub version: i64,
 }
 
@@ -88,7 +88,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, id))).await
     }
 
-    /// In the order of their ids, beginning after `after`.
+    /// Webhooks of a server with ids after `after`, in the order of their ids.
     pub async fn list_webhooks(
         &self,
         server_id: ServerId,
@@ -135,7 +135,8 @@ impl Store {
         Ok(updated)
     }
 
-    /// The old secret stays valid until `previous_until`. `Conflict` unless the current secret is `replaces`, if given.
+    /// Replaces the secret; the old one stays valid until `previous_until`. `Conflict` if `replaces` is given and is not
+    /// the current secret.
     pub async fn rotate_webhook_secret(
         &self,
         server_id: ServerId,
@@ -151,7 +152,7 @@ impl Store {
         .await
     }
 
-    /// Deletes a webhook, and then its waiting events: nothing is added to those of a webhook that is gone.
+    /// Deletes a webhook, and then its waiting events: once the webhook is gone, no further ones are added.
     pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         self.write(move |sql| Box::pin(delete(sql, server_id, id))).await?;
         self.purge_webhook_queue(server_id, id).await
@@ -179,7 +180,7 @@ impl Store {
         Ok(is_changed)
     }
 
-    /// In small steps, so that others can write in between.
+    /// Removes all waiting events of a webhook in small steps, so that others can write in between.
     async fn purge_webhook_queue(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         while self.write(move |sql| Box::pin(purge_queue(sql, server_id, id))).await? > 0 {}
         Ok(())
@@ -218,7 +219,7 @@ pub(crate) async fn find(
     row.as_ref().map(read).transpose()
 }
 
-/// SQL condition: the change sets at least one value to a different one.
+/// SQL condition: at least one new value differs from the stored one.
 macro_rules! is_changed {
     () => {
         "(url, wants, format, enabled)
@@ -272,7 +273,7 @@ async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(),
     object_counts::adjust_count_of_server(sql, server_id, LimitedObject::Webhooks, -1).await
 }
 
-/// The old secret stays valid until `previous_until`.
+/// Replaces the secret; the old one stays valid until `previous_until`.
 pub(crate) async fn rotate_secret(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -14,7 +14,7 @@ use crate::{Engine, Result, Store};
 /// Duration of a node's claim. An attempt takes 15 seconds at most.
 pub(crate) const CLAIMED_FOR: Duration = Duration::from_mins(2);
 
-/// Rows removed in one write.
+/// Maximum number of rows without an event that are removed in one transaction.
 const ORPHANS_AT_ONCE: i64 = 500;
 
 /// Due time of a webhook's next event.
@@ -98,8 +98,8 @@ impl Store {
     }
 }
 
-/// Condition: the server and its account are not deleted. Events of deleted ones wait until these are restored. Deleted
-/// ones are few, so they are read once, not looked up for each webhook.
+/// SQL condition: the server and its account are not deleted. Events of deleted servers wait for their restoration.
+/// Deleted servers are few, so they are read once, not looked up for each webhook.
 macro_rules! is_active {
     () => {
         "w.server_id NOT IN (SELECT s.id FROM servers s WHERE s.delete_at IS NOT NULL
@@ -139,8 +139,8 @@ pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>
     rows.iter().map(read).collect()
 }
 
-/// Claims due events of a webhook, oldest first. On PostgreSQL only `node` has them for two minutes; SQLite has one
-/// process, which passes what it already has.
+/// Claims due events of a webhook, oldest first. On PostgreSQL only `node` has them for two minutes. On SQLite there is
+/// one process, which passes the events that it already has as `known`.
 pub(crate) async fn claim(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -13,7 +13,7 @@ use crate::{Described, Result, Store};
 
 /// The id of an event is created at most this long after the event.
 const ID_DELAY_MAX: Duration = Duration::from_hours(1);
-/// Events that a replay puts into the queue at once.
+/// Maximum number of events that one call examines.
 const REPLAY_EVENTS: i64 = 500;
 
 /// Events to post to a webhook again.
@@ -70,8 +70,8 @@ fn described(replay: Replay) -> Described {
     })
 }
 
-/// Puts events into the outbox again; events that already wait move to its front. Events that the webhook does not want
-/// are left out.
+/// Puts events into the outbox again; events that already wait become due now. Events that the webhook does not
+/// subscribe to are left out.
 pub(crate) async fn replay_events(
     sql: &Sql<'_>,
     server_id: ServerId,
