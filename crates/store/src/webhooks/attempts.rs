@@ -14,8 +14,8 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
 
-/// How far the time in an id may differ from the attempt's time: ids may run ahead of the clock, or be created some time
-/// after the attempt began.
+/// How far the time in an id may differ from the attempt's time: ids may run ahead of the clock, or be created some
+/// time after the attempt began.
 const ID_SLACK: Duration = Duration::from_hours(1);
 
 /// Outcome of posting an event to a webhook.

@@ -135,8 +135,8 @@ impl Store {
         Ok(updated)
     }
 
-    /// Replaces the secret; the old one stays valid until `previous_until`. `Conflict` if `replaces` is given and is not
-    /// the current secret.
+    /// Replaces the secret; the old one stays valid until `previous_until`. `Conflict` if `replaces` is given and is
+    /// not the current secret.
     pub async fn rotate_webhook_secret(
         &self,
         server_id: ServerId,

@@ -18,8 +18,8 @@ on_both_engines!(
     ids_continue_over_a_restart_with_the_clock_set_back,
     data_survives_a_restart,
     messages_of_several_weeks_are_accepted,
-    accepts_side_by_side_are_all_stored,
-    caller_that_hangs_up_leaves_no_half_send,
+    concurrent_accepts_are_all_stored,
+    caller_that_disconnects_leaves_no_partial_send,
 );
 
 async fn pending_message_is_queued_for_now(fixture: Fixture) {
@@ -194,7 +194,7 @@ async fn messages_of_several_weeks_are_accepted(fixture: Fixture) {
     }
 }
 
-async fn accepts_side_by_side_are_all_stored(fixture: Fixture) {
+async fn concurrent_accepts_are_all_stored(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..300 {
         let server = if n % 3 == 0 { fixture.other_server } else { fixture.server };
@@ -215,14 +215,14 @@ async fn accepts_side_by_side_are_all_stored(fixture: Fixture) {
     assert_eq!((counts["messages"], counts["events"], counts["queue"]), (300, 300, 300));
 }
 
-async fn caller_that_hangs_up_leaves_no_half_send(fixture: Fixture) {
+async fn caller_that_disconnects_leaves_no_partial_send(fixture: Fixture) {
     for patience_us in [0, 0, 0, 50, 100, 500, 1_000, 2_000, 5_000] {
         for addresses in [&["ann@example.com"][..], &["ann@example.com", "bob@example.com"]] {
             let accept = fixture.store.accept(fixture.send_to(addresses));
             let _ = tokio::time::timeout(Duration::from_micros(patience_us), accept).await;
         }
     }
-    // After everything that was begun before.
+    // Committed after everything that was begun before.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     let counts = fixture.row_counts().await;
     assert_eq!(counts["sends"], counts["bodies"]);

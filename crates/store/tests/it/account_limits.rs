@@ -19,12 +19,12 @@ on_both_engines!(
     a_server_limit_is_counted_before_the_accounts,
     scheduled_messages_count_against_the_account_when_they_become_due,
     a_held_message_is_released_only_within_the_limit,
-    limit_of_the_account_is_kept_by_sends_side_by_side,
+    concurrent_sends_keep_the_limit_of_the_account,
     every_server_of_the_account_is_notified_once_of_each_threshold,
     an_account_has_no_more_objects_than_its_ceiling,
 );
 
-/// Ten an hour, and this many a month.
+/// Limits of ten messages an hour, and `month` messages a month.
 fn limits(account_id: AccountId, month: u32) -> AccountLimits {
     AccountLimits { account_id, limits: [Some(10), None, Some(month)] }
 }
@@ -67,7 +67,7 @@ async fn messages_beyond_a_limit_of_the_account_are_held_and_do_not_count(fixtur
     assert_eq!(deliveries[0].record.details, "The account's limit of 10 messages an hour is reached");
     let event = &fixture.events(second[4]).await[1];
     assert_eq!(serde_json::from_str::<Value>(&event.data).expect("JSON")["reason"], "account_limit");
-    assert_eq!(counted(&fixture, account).await, [Some(10), None, Some(10)], "the held ones do not count");
+    assert_eq!(counted(&fixture, account).await, [Some(10), None, Some(10)], "held messages do not count");
     let full = limited(&fixture, fixture.server, 1, limits(account, 100));
     let Accepted::Stored(uses) = fixture.store.accept(full).await.expect("the store works") else {
         panic!("it is new")
@@ -86,7 +86,7 @@ async fn servers_of_an_account_share_its_limits(fixture: Fixture) {
     let stranger = fixture.store.create_account("stranger".into()).await.expect("the store works").id;
     let other = create_server(&fixture.store, stranger, "other").await;
     let ids = fixture.accept(limited(&fixture, other, 7, limits(stranger, 9))).await;
-    assert_eq!(held(&fixture, other, &ids).await, 0, "another account has its own");
+    assert_eq!(held(&fixture, other, &ids).await, 0, "another account has its own limits");
 }
 
 async fn the_next_period_starts_from_zero(fixture: Fixture) {
@@ -160,7 +160,7 @@ async fn a_held_message_is_released_only_within_the_limit(fixture: Fixture) {
     assert_eq!(counted(&fixture, account).await, [None, Some(1), None]);
 }
 
-async fn limit_of_the_account_is_kept_by_sends_side_by_side(fixture: Fixture) {
+async fn concurrent_sends_keep_the_limit_of_the_account(fixture: Fixture) {
     let account = fixture.account;
     let sister = create_server(&fixture.store, account, "sister").await;
     let all = AccountLimits { account_id: account, limits: [None, Some(37), Some(1_000)] };

@@ -72,7 +72,7 @@ async fn a_long_chain_is_checked_in_parts(fixture: Fixture) {
         (found.intact_count, found.broken_at, found.has_more)
     };
     assert_eq!(verify_after(first.intact_count, &first.hash).await, (1_003, None, false));
-    // A part does not follow another hash, nor an entry that does not exist.
+    // A check continues neither after a wrong hash nor after an entry that does not exist.
     let other = first.hash.replace('a', "b");
     assert_eq!(verify_after(first.intact_count, &other).await, (1_000, Some(1_001), false));
     assert_eq!(verify_after(first.intact_count, "no hash").await, (1_000, Some(1_001), false));

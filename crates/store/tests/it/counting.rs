@@ -17,7 +17,7 @@ use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     events_are_counted_where_they_belong,
-    an_event_counts_once_however_often_it_is_folded,
+    an_event_counts_once_when_several_nodes_count_it,
     a_message_held_twice_counts_once,
     tests_and_the_simulator_do_not_count,
     held_messages_are_left_out_of_latencies,
@@ -40,7 +40,7 @@ pub(crate) async fn count_all_events(fixture: &Fixture) {
     loop {
         let servers = fixture.store.list_uncounted_servers().await.expect("reading works");
         for server in &servers {
-            while fixture.store.count_events(*server, &rules()).await.expect("folding works")
+            while fixture.store.count_events(*server, &rules()).await.expect("counting works")
                 != CountProgress::AllDone
             {}
         }
@@ -189,20 +189,20 @@ async fn events_are_counted_where_they_belong(fixture: Fixture) {
     assert_eq!(accepted, [("one.example", 2), ("two.example", 1)]);
 }
 
-async fn an_event_counts_once_however_often_it_is_folded(fixture: Fixture) {
+async fn an_event_counts_once_when_several_nodes_count_it(fixture: Fixture) {
     let send = |number: usize| send(&fixture, &format!("u{number}@one.example"), |_| {});
     for number in 0..20 {
         fixture.accept(send(number)).await;
     }
     // Like several nodes: all read the same events, but only one writes their sums.
-    let folds: Vec<_> = (0..8)
+    let tasks: Vec<_> = (0..8)
         .map(|_| {
             let (store, server) = (fixture.store.clone(), fixture.server);
             tokio::spawn(async move { store.count_events(server, &rules()).await })
         })
         .collect();
-    for fold in folds {
-        fold.await.expect("no panic").expect("nobody fails");
+    for task in tasks {
+        task.await.expect("no panic").expect("nobody fails");
     }
     count_all_events(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 20);
@@ -383,7 +383,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     // On PostgreSQL a transaction of another test may hide the newest events for a moment: then the first part is smaller.
     let mut is_delayed = false;
     let (first, counted) = loop {
-        let progress = fixture.store.count_events(fixture.server, &rules()).await.expect("folding works");
+        let progress = fixture.store.count_events(fixture.server, &rules()).await.expect("counting works");
         match (progress, total(&fixture).await.counts.of(Metric::Accepted)) {
             (CountProgress::AllDone, counted) if counted < 200 => is_delayed = true,
             part => break part,
