@@ -116,7 +116,7 @@ async fn check_one(store: &Store, server: ServerId, send: SendId, id: MessageId)
     assert_eq!(events.len(), 1);
     assert_eq!((events[0].seq, events[0].kind), (1, EventKind::Accepted));
     let body = store.read_body(server, send, message.send.size).await.expect("the store works");
-    assert!(body == body_of(send), "the body of {send} is another one");
+    assert!(body == body_of(send), "the body of {send} differs");
     let key = store.find_idempotent_answer(server, format!("key {send}")).await.expect("the store works");
     let answer = StoredAnswer { fingerprint: [7; 32], answer: send.to_string() };
     assert_eq!(key, has_key(send).then_some(answer));

@@ -23,12 +23,12 @@ on_both_engines!(
     source_days_are_read_page_by_page,
     sources_are_counted_by_provider,
     days_of_a_pause_are_added_when_the_warm_up_resumes,
-    resumed_warm_up_is_judged_by_what_follows,
+    resumed_warm_up_ignores_earlier_counts,
     gates_are_replaced_listed_and_end,
     hourly_limit_comes_with_the_credential,
     changes_of_the_setup_are_signalled,
     first_value_of_a_setting_wins,
-    notes_on_receivers_are_kept_by_source_and_site,
+    pacing_notes_are_kept_by_source_and_site,
 );
 
 fn new_source(pool_id: PoolId, address: &str) -> NewSource {
@@ -96,7 +96,8 @@ async fn only_servers_that_changed_are_read_again(fixture: Fixture) {
     let mut read = async || {
         let setup = store.delivery_setup(mark).await.expect("the store works");
         mark = Some(setup.mark);
-        // As if long ago: on PostgreSQL a change is read again while an older transaction runs, also one of another test.
+        // Makes all changes old: on PostgreSQL a change is read again while an older transaction runs, also one of
+        // another test.
         fixture.execute("UPDATE servers SET changed_xact = 0; UPDATE accounts SET changed_xact = 0").await;
         setup.servers.into_iter().map(|server| (server.id, server.suspended_reason)).collect::<Vec<_>>()
     };
@@ -139,13 +140,13 @@ async fn a_change_that_is_committed_during_a_read_comes_with_the_next(fixture: F
     let text = "UPDATE servers SET suspended_reason = 'spam' WHERE id = $1";
     transaction.execute(text, &[&fixture.server.0]).await.expect("the server is there");
     let store = &fixture.store;
-    // A later transaction, committed before.
+    // A transaction that begins later is committed first.
     by_operator::set_send_rate(store, fixture.other_server, SendRate::parse("5/s"))
         .await
         .expect("the store works");
     let before = store.delivery_setup(None).await.expect("the store works");
     assert_eq!(before.servers[0].suspended_reason, None);
-    transaction.commit().await.expect("nothing speaks against it");
+    transaction.commit().await.expect("it can be committed");
     let after = store.delivery_setup(Some(before.mark)).await.expect("the store works");
     assert_eq!(after.servers[0].id, fixture.server);
     assert_eq!(after.servers[0].suspended_reason.as_deref(), Some("spam"));
@@ -294,7 +295,7 @@ async fn days_of_a_pause_are_added_when_the_warm_up_resumes(fixture: Fixture) {
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
 }
 
-async fn resumed_warm_up_is_judged_by_what_follows(fixture: Fixture) {
+async fn resumed_warm_up_ignores_earlier_counts(fixture: Fixture) {
     let store = &fixture.store;
     let id = create_warming_source(&fixture).await;
     let settle = async |status| {
@@ -377,7 +378,7 @@ async fn changes_of_the_setup_are_signalled(fixture: Fixture) {
     changes.mark_unchanged();
     store.set_setting("maintenance", None).await.expect("the store works");
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
-    assert!(!changes.has_changed().expect("the store is open"), "delivery does not care");
+    assert!(!changes.has_changed().expect("the store is open"), "delivery does not use these");
     let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
     assert!(changes.has_changed().expect("the store is open"));
     changes.mark_unchanged();
@@ -401,7 +402,7 @@ async fn first_value_of_a_setting_wins(fixture: Fixture) {
     assert_eq!(fixture.store.find_setting("secret").await.expect("the store works"), Some(values[0].clone()));
 }
 
-async fn notes_on_receivers_are_kept_by_source_and_site(fixture: Fixture) {
+async fn pacing_notes_are_kept_by_source_and_site(fixture: Fixture) {
     let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
     let note = |site: &str, per_minute, learned_at| PacingNote {
         source: "192.0.2.1".parse().expect("an address"),
@@ -423,6 +424,6 @@ async fn notes_on_receivers_are_kept_by_source_and_site(fixture: Fixture) {
     assert_eq!(listed, [newer.clone(), note("mx.two.example", None, at(50))]);
     let since = store.list_pacing_notes(at(101), 10).await.expect("reading works");
     assert_eq!(since, std::slice::from_ref(&newer));
-    assert_eq!(store.purge_pacing_notes(at(51)).await.expect("forgetting works"), 1);
+    assert_eq!(store.purge_pacing_notes(at(51)).await.expect("removing works"), 1);
     assert_eq!(store.list_pacing_notes(at(0), 10).await.expect("reading works"), [newer]);
 }

@@ -8,11 +8,11 @@ use postroad_store::{DomainLink, KeyHash, NewDomainLink, NewSavedSearch, NewUser
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
-    a_link_works_until_it_expires_is_revoked_or_its_domain_goes,
+    a_link_works_until_it_expires_is_revoked_or_its_domain_is_deleted,
     searches_are_of_one_person_and_server
 );
 
-async fn a_link_works_until_it_expires_is_revoked_or_its_domain_goes(fixture: Fixture) {
+async fn a_link_works_until_it_expires_is_revoked_or_its_domain_is_deleted(fixture: Fixture) {
     let store = &fixture.store;
     let domain = store.create_domain(fixture.new_domain("example.com")).await.expect("it works").id;
     let other = store.create_domain(fixture.new_domain("example.org")).await.expect("it works").id;
@@ -84,7 +84,7 @@ async fn searches_are_of_one_person_and_server(fixture: Fixture) {
     let of = async |user, server| store.list_saved_searches(user, server, 10).await.expect("it works");
     let kept = of(ann, fixture.server).await;
     assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["first", "two"]);
-    assert!(matches!(store.forget_search(bob, kept[0].id).await, Err(StoreError::NotFound)), "of another");
+    assert!(matches!(store.forget_search(bob, kept[0].id).await, Err(StoreError::NotFound)), "it is Ann's");
     store.forget_search(ann, kept[0].id).await.expect("it works");
     assert_eq!(of(ann, fixture.server).await.len(), 1);
     assert!(matches!(store.forget_search(ann, SavedSearchId(99)).await, Err(StoreError::NotFound)));

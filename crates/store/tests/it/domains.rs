@@ -386,7 +386,7 @@ async fn a_rotated_key_signs_once_its_record_is_found(fixture: Fixture) {
         store.rotate_domain_key(domain.id, new_key(selector, KeyAlgorithm::Rsa), fixture.in_secs(60)).await
     };
     rotate("pr2").await.expect("the selector is free");
-    rotate("pr3").await.expect("one that waits is replaced");
+    rotate("pr3").await.expect("a pending key is replaced");
     let again = rotate("pr1").await;
     assert!(matches!(again, Err(StoreError::Conflict)), "{again:?}");
     let rotated = by_id(&fixture, domain.id).await;
@@ -596,7 +596,7 @@ async fn a_domain_is_checked_by_one_node_only(fixture: Fixture) {
         let new = fixture.new_domain(&format!("d{number}.example"));
         fixture.store.create_domain(new).await.expect("it is new");
     }
-    // SQLite has one node; there two tasks of it ask.
+    // SQLite has only one node, so two calls of that node compete.
     let second = match &fixture.place {
         EngineFiles::Sqlite(_) => fixture.store.clone(),
         EngineFiles::Postgres(_) => {

@@ -18,10 +18,10 @@ on_both_engines!(
     a_message_with_many_events_is_erased_in_steps,
     the_text_of_a_send_to_many_is_kept_until_the_last_is_done,
     saved_searches_for_an_erased_address_are_removed,
-    a_counting_turn_cannot_bring_back_an_erased_tag,
+    concurrent_counting_cannot_bring_back_an_erased_tag,
 );
 
-/// Random, so that it is stored as it is.
+/// Random bytes, which compression leaves as they are.
 fn text(seed: u64, bytes: usize) -> Vec<u8> {
     let mut text = vec![0; bytes];
     SmallRng::seed_from_u64(seed).fill_bytes(&mut text);
@@ -91,7 +91,7 @@ async fn no_file_has_a_part_of_an_erased_text() {
     }
     let folder = fixture.place.sqlite_path().parent().expect("a folder").to_owned();
     for (id, text) in &messages {
-        assert!(is_left(&folder, text), "it is stored as it is, or this test shows nothing");
+        assert!(is_left(&folder, text), "it is stored as it is; otherwise this test proves nothing");
         erase(&fixture, *id).await;
     }
     fixture.store.truncate_log().await.expect("nobody reads");
@@ -170,14 +170,15 @@ async fn saved_searches_for_an_erased_address_are_removed(fixture: Fixture) {
     assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["another"]);
 }
 
-/// A counting turn writes only events that are not counted yet, so the erasure counts all events that a turn may have read.
-async fn a_counting_turn_cannot_bring_back_an_erased_tag(fixture: Fixture) {
+/// `count_events` writes only events that are not counted yet, so the erasure counts all events that a concurrent call
+/// may have read.
+async fn concurrent_counting_cannot_bring_back_an_erased_tag(fixture: Fixture) {
     let store = &fixture.store;
     let mut send = fixture.send(fixture.server, &["jane@example.com"], InitialState::Pending, b"x");
     send.info.tag = Some("for jane@example.com".into());
     let id = fixture.accept(send).await[0];
     eventually(async || match store.list_uncounted_servers().await.expect("the store works").as_slice() {
-        [] => Err("no turn can read the event yet"),
+        [] => Err("the event cannot be counted yet"),
         _ => Ok(()),
     })
     .await;
@@ -190,7 +191,7 @@ async fn a_counting_turn_cannot_bring_back_an_erased_tag(fixture: Fixture) {
 
 async fn a_message_with_many_events_is_erased_in_steps(fixture: Fixture) {
     let id = accept(&fixture, "jane.doe@customer.example", b"x").await;
-    // Before the events below are inserted, whose numbers are higher than the next one.
+    // Cancelled before the events below are inserted, because their `seq` is higher than the next one.
     let cancelled = fixture.store.cancel_if(fixture.server, id, WaitingFor::Anything).await;
     assert!(cancelled.is_ok(), "{cancelled:?}");
     let events = if fixture.is_sqlite() {
