@@ -127,7 +127,7 @@ async fn reader_beside_many_writers_misses_nothing(fixture: Fixture) {
         })
     });
     let writers: Vec<_> = writing.collect();
-    // While they write.
+    // Reads while they write.
     let query = FeedQuery { limit: 20, ..whole(&fixture, EventCursor::START) };
     let all = read_all(&fixture, query, WRITERS * SENDS * 2).await;
     for writer in writers {

@@ -1,4 +1,4 @@
-//! A fresh store on either engine, with a clock that stands still, one account and two servers.
+//! A fresh store on either engine, with a clock that only the test advances, one account and two servers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(crate) const MAIL_TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "queue", "deliveries", "events", "idempotency_keys"];
 
 pub(crate) struct Fixture {
-    // Before `place`: closed before its files and databases are removed.
+    // Declared before `place`, so that it is closed before the files and databases are removed.
     pub(crate) store: Store,
     pub(crate) clock: ManualClock,
     pub(crate) account: AccountId,

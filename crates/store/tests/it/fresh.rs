@@ -1,4 +1,4 @@
-//! Freshly accepted messages go from the commit straight to whoever delivers.
+//! Freshly accepted messages go from the commit directly to delivery.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ on_both_engines!(
     nothing_is_claimed_while_nobody_delivers,
     only_what_is_pending_is_handed_over,
     repeated_send_is_not_handed_over_again,
-    fresh_message_of_a_caller_that_hung_up_is_handed_over,
+    fresh_message_of_a_caller_that_disconnected_is_handed_over,
     fresh_message_is_begun_and_finished_without_a_read,
     sink_that_panics_stops_nobody,
     messages_without_room_stay_in_the_queue,
@@ -120,7 +120,7 @@ async fn repeated_send_is_not_handed_over_again(fixture: Fixture) {
     assert_eq!(basket.message_ids().len(), 1);
 }
 
-async fn fresh_message_of_a_caller_that_hung_up_is_handed_over(fixture: Fixture) {
+async fn fresh_message_of_a_caller_that_disconnected_is_handed_over(fixture: Fixture) {
     let basket = Basket::attach(&fixture);
     for patience_us in [0, 0, 50, 100, 500, 1_000, 2_000] {
         let accept = fixture.store.accept(fixture.send_to(&["ann@example.com"]));

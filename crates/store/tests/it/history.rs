@@ -11,7 +11,7 @@ use crate::fixture::{EngineFiles, Fixture, IDENTITY, connect, open};
 
 const ROWS_READ: &str = "SELECT ((SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables)
     + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes))::bigint";
-const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity
+const STORE_CONNECTIONS: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'postroad'";
 
 /// Number of messages; each has two events.
@@ -25,7 +25,7 @@ async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     let EngineFiles::Postgres(database) = &place else { panic!("this is SQLite") };
     let client = connect(database.url()).await;
     let ask = async |text: &str| -> i64 { client.query_one(text, &[]).await.expect("it answers").get(0) };
-    eventually(async || match ask(OTHERS).await {
+    eventually(async || match ask(STORE_CONNECTIONS).await {
         0 => Ok(()),
         others => Err(format!("{others} connections of a store that is closed")),
     })
@@ -54,7 +54,7 @@ async fn send_all(fixture: &Fixture, messages: usize, needs_message: bool) {
     assert!(settled.into_iter().all(|settled| settled));
 }
 
-/// Inserts claims of other work of this node.
+/// Inserts other claims of this node.
 const OTHER_CLAIMS: &str =
     "INSERT INTO queue (server_id, message_id, domain, due_at, attempts, claimed_node, claimed_epoch)
     SELECT s.id, number, 'example.com', 0, 0, n.node, n.epoch

@@ -13,7 +13,7 @@ on_both_engines!(
     exempt_and_test_messages_do_not_count,
     servers_are_counted_separately,
     without_a_limit_nothing_is_counted,
-    limit_is_kept_by_sends_side_by_side,
+    concurrent_sends_keep_the_limit,
 );
 
 fn limited(fixture: &Fixture, addresses: &[&str], limit: u32) -> NewSend {
@@ -77,7 +77,7 @@ async fn without_a_limit_nothing_is_counted(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM server_hours").await, 0);
 }
 
-async fn limit_is_kept_by_sends_side_by_side(fixture: Fixture) {
+async fn concurrent_sends_keep_the_limit(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..60 {
         let mut send = limited(&fixture, &["a@example.com", "b@example.com"], 37);

@@ -10,11 +10,11 @@ on_both_engines!(
     repeated_key_gives_the_first_answer_and_writes_nothing,
     another_fingerprint_gets_the_first_answer,
     expired_key_is_free_again,
-    crowd_with_one_key_makes_one_send,
+    concurrent_sends_with_one_key_make_one_send,
     same_key_on_two_servers_is_two_keys,
     old_keys_are_purged_and_young_ones_kept,
     key_survives_a_restart,
-    failed_send_does_not_use_its_key_up,
+    failed_send_does_not_use_up_its_key,
 );
 
 fn repeated(fingerprint: u8, answer: &str) -> Accepted {
@@ -59,7 +59,7 @@ async fn expired_key_is_free_again(fixture: Fixture) {
     assert_eq!(third, repeated(2, "second"));
 }
 
-async fn crowd_with_one_key_makes_one_send(fixture: Fixture) {
+async fn concurrent_sends_with_one_key_make_one_send(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..200 {
         let send = fixture.send_with_key("k", n as u8, &format!("answer {n}"));
@@ -119,7 +119,7 @@ async fn key_survives_a_restart(fixture: Fixture) {
 
 /// A message id that exists already is a bug of the caller. It must neither use up the key nor fail other sends of the
 /// batch.
-async fn failed_send_does_not_use_its_key_up(fixture: Fixture) {
+async fn failed_send_does_not_use_up_its_key(fixture: Fixture) {
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     let before = fixture.row_counts().await;
     let mut broken = fixture.send_with_key("k", 1, "broken");

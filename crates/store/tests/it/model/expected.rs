@@ -40,7 +40,7 @@ pub(super) struct Message {
     pub(super) events: Vec<(i64, Timestamp, bool, NewEvent)>,
 }
 
-/// How a message begins.
+/// Answer of `begin` for a message.
 #[derive(Debug, PartialEq)]
 pub(super) enum Start {
     Go,
@@ -253,7 +253,7 @@ impl Expected {
         self.suppressed.remove(&(server, address.to_owned())).is_some()
     }
 
-    /// When it is due, if it is queued.
+    /// When the message is due, if it is queued.
     pub(super) fn due_at(&self, number: usize) -> Option<Timestamp> {
         self.messages[number].next_attempt_at
     }

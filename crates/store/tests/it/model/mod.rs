@@ -121,12 +121,12 @@ impl Run {
             expires_at: key.expires_at,
         });
         let (ids, wanted) = (message_ids(&send), self.expected.accept(&send, server, key, now));
-        let given = self.fixture.store.accept(send).await.expect("the store works");
-        assert_eq!(given, wanted, "{}", self.so_far());
-        if given == Accepted::Stored(Vec::new()) {
+        let actual = self.fixture.store.accept(send).await.expect("the store works");
+        assert_eq!(actual, wanted, "{}", self.so_far());
+        if actual == Accepted::Stored(Vec::new()) {
             self.ids.extend(ids);
         }
-        format!("accept {given:?}")
+        format!("accept {actual:?}")
     }
 
     async fn claim(&mut self) -> String {
@@ -139,16 +139,16 @@ impl Run {
         // Claims nothing: scheduled messages become pending, all at once instead of in turns of their servers.
         let none = self.fixture.store.claim(Timestamp::from_micros(0), 1_000, skip.clone()).await;
         assert!(none.expect("the store works").is_empty());
-        let given = self.fixture.store.claim(due_by, limit, skip).await.expect("the store works");
-        let given: Vec<_> = given
+        let actual = self.fixture.store.claim(due_by, limit, skip).await.expect("the store works");
+        let actual: Vec<_> = actual
             .iter()
             .map(|entry| {
                 let number = self.number_of(entry.message_id);
                 (number, entry.domain.to_string(), entry.due_at, entry.expires_at, entry.attempts)
             })
             .collect();
-        assert_eq!(given, wanted, "{}", self.so_far());
-        format!("claim {given:?}")
+        assert_eq!(actual, wanted, "{}", self.so_far());
+        format!("claim {actual:?}")
     }
 
     /// Stores outcomes, mostly of claimed messages; some of other messages, some twice, some impossible.
@@ -191,9 +191,9 @@ impl Run {
         let wanted = self.expected.finish(&batch);
         let numbers: Vec<usize> = batch.iter().map(|(number, _)| *number).collect();
         let outcomes = batch.into_iter().map(|(_, outcome)| outcome).collect();
-        let given = self.fixture.store.finish(outcomes).await.expect("the store works");
-        assert_eq!(given, wanted, "of {numbers:?}; {}", self.so_far());
-        format!("finish {numbers:?} {given:?}")
+        let actual = self.fixture.store.finish(outcomes).await.expect("the store works");
+        assert_eq!(actual, wanted, "of {numbers:?}; {}", self.so_far());
+        format!("finish {numbers:?} {actual:?}")
     }
 
     async fn begin(&mut self) -> String {
@@ -210,7 +210,7 @@ impl Run {
             Begin { server_id, message_id, due_at: *due_at, needs_message: true }
         });
         let begun = self.fixture.store.begin(entries.collect()).await.expect("the store works");
-        let given: Vec<Start> = begun
+        let actual: Vec<Start> = begun
             .iter()
             .map(|begun| match begun {
                 Begun::Go(message) => {
@@ -221,8 +221,8 @@ impl Run {
                 Begun::Gone => Start::Gone,
             })
             .collect();
-        assert_eq!(given, wanted, "of {batch:?}; {}", self.so_far());
-        format!("begin {batch:?} {given:?}")
+        assert_eq!(actual, wanted, "of {batch:?}; {}", self.so_far());
+        format!("begin {batch:?} {actual:?}")
     }
 
     async fn administer_queue(&mut self) -> String {
@@ -230,19 +230,19 @@ impl Run {
         let ((server, id), now) = (self.ids[number], self.fixture.now());
         if self.rng.random_bool(0.5) {
             let wanted = self.expected.cancel(number, now);
-            let given = self.fixture.store.cancel(server, id).await.expect("the store works");
-            assert_eq!(given, wanted, "of {number}; {}", self.so_far());
-            format!("cancel {number} {given:?}")
+            let actual = self.fixture.store.cancel(server, id).await.expect("the store works");
+            assert_eq!(actual, wanted, "of {number}; {}", self.so_far());
+            format!("cancel {number} {actual:?}")
         } else {
             let wanted = self.expected.retry(number, now);
-            let given = self
+            let actual = self
                 .fixture
                 .store
                 .retry(server, id, crate::fixture::simulator())
                 .await
                 .expect("the store works");
-            assert_eq!(given, wanted, "of {number}; {}", self.so_far());
-            format!("retry {number} {given:?}")
+            assert_eq!(actual, wanted, "of {number}; {}", self.so_far());
+            format!("retry {number} {actual:?}")
         }
     }
 
@@ -252,8 +252,8 @@ impl Run {
         let (store, server_id) = (&self.fixture.store, self.server(server));
         if self.rng.random_bool(0.6) {
             let wanted = self.expected.unsuppress(server, address);
-            let given = store.remove_suppression(server_id, address.to_uppercase()).await;
-            assert_eq!(given.expect("the store works"), wanted, "{}", self.so_far());
+            let actual = store.remove_suppression(server_id, address.to_uppercase()).await;
+            assert_eq!(actual.expect("the store works"), wanted, "{}", self.so_far());
             return format!("unsuppress {server} {address}");
         }
         self.expected.suppress(server, address, self.fixture.now());
@@ -271,9 +271,9 @@ impl Run {
     async fn expire_holds(&mut self) -> String {
         let limit = self.rng.random_range(1..4);
         let wanted = self.expected.expire_holds(self.fixture.now(), limit);
-        let given = self.fixture.store.expire_holds(limit).await.expect("the store works");
-        assert_eq!(given, wanted as u64, "{}", self.so_far());
-        format!("expire {given} holds")
+        let actual = self.fixture.store.expire_holds(limit).await.expect("the store works");
+        assert_eq!(actual, wanted as u64, "{}", self.so_far());
+        format!("expire {actual} holds")
     }
 
     async fn release(&mut self) -> String {
@@ -294,9 +294,9 @@ impl Run {
     async fn purge(&mut self) -> String {
         let limit = self.rng.random_range(1..4);
         let wanted = self.expected.purge(self.fixture.now(), limit);
-        let given = self.fixture.store.purge_idempotency_keys(limit).await.expect("the store works");
-        assert_eq!(given, wanted as u64, "{}", self.so_far());
-        format!("purge {given}")
+        let actual = self.fixture.store.purge_idempotency_keys(limit).await.expect("the store works");
+        assert_eq!(actual, wanted as u64, "{}", self.so_far());
+        format!("purge {actual}")
     }
 
     /// After the restart of a node and its first reaping all claims are free, on either engine.
@@ -340,7 +340,7 @@ impl Run {
             assert!(deliveries.windows(2).all(|pair| pair[0].id < pair[1].id));
             let body = store.read_body(server, message.send.id, message.send.size).await;
             let body = body.expect("the body is whole");
-            let given = expected::Message {
+            let actual = expected::Message {
                 status: message.status,
                 hold_expiry: message.hold_expiry,
                 last_delivery_at: message.last_delivery_at,
@@ -357,8 +357,8 @@ impl Run {
                     })
                     .collect(),
             };
-            assert_eq!(&given, self.expected.message(number), "message {number}; {}", self.so_far());
-            self.history.push(format!("{number}: {given:?}"));
+            assert_eq!(&actual, self.expected.message(number), "message {number}; {}", self.so_far());
+            self.history.push(format!("{number}: {actual:?}"));
         }
     }
 }
