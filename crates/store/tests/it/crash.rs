@@ -89,7 +89,7 @@ async fn check(fixture: &Fixture, acknowledged: &[Acknowledged]) {
     }
     tasks.join_all().await;
     // Messages that were stored but not acknowledged are whole too.
-    for count_of_halves in [
+    for count_of_partial in [
         "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM sends s WHERE s.id = m.send_id)",
         "SELECT count(*) FROM sends s WHERE NOT EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id)",
         "SELECT count(*) FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM sends s WHERE s.id = b.send_id)",
@@ -97,7 +97,7 @@ async fn check(fixture: &Fixture, acknowledged: &[Acknowledged]) {
         "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.message_id = m.id)",
         "SELECT count(*) - (SELECT count(*) FROM idempotency_keys) FROM sends WHERE id % 2 = 0",
     ] {
-        assert_eq!(fixture.query_int(count_of_halves).await, 0, "{count_of_halves}");
+        assert_eq!(fixture.query_int(count_of_partial).await, 0, "{count_of_partial}");
     }
     if let EngineFiles::Sqlite(_) = &fixture.place {
         let connection = rusqlite::Connection::open(fixture.place.sqlite_path()).expect("the file is there");

@@ -105,7 +105,7 @@ async fn restarted_node_gets_its_number_back_and_its_claims_are_reaped() {
 }
 
 #[tokio::test]
-async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
+async fn claims_of_a_dead_node_are_reaped_when_its_lease_has_ended() {
     let fixture = Fixture::postgres().await;
     let other = open_second_node(&fixture).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
@@ -114,7 +114,7 @@ async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
         1
     );
     drop(other);
-    assert_eq!(fixture.store.reap().await.expect("the store works"), 0, "its lease runs on");
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 0, "its lease has not ended");
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
     assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
     assert_eq!(fixture.claim_due().await[0].message_id, id);
@@ -137,7 +137,7 @@ async fn lost_lease_fences_accept_and_finish() {
     assert_eq!(fixture.message(id).await.status, Status::Pending);
 }
 
-/// The heartbeat notices after at most 5 s and takes a new lease; ids go on above those handed out before.
+/// The heartbeat notices after at most 5 s and takes a new lease; ids continue above those created before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_that_lost_its_lease_takes_a_new_one() {
     let fixture = Fixture::postgres().await;
@@ -147,7 +147,7 @@ async fn node_that_lost_its_lease_takes_a_new_one() {
     let accept = async || fixture.store.accept(fixture.send_to(&["bob@example.com"])).await;
     assert_eq!(eventually(accept).await, Accepted::Stored(Vec::new()));
     assert!(fixture.store.ids().expect("a node has ids").next() > handed_out);
-    // A send that had its ids before the change is good: no other id is the same.
+    // A send whose ids were created before is accepted: the ids are still unique.
     fixture.accept(early).await;
 }
 
@@ -345,7 +345,7 @@ async fn a_message_adopted_by_its_journal_stays_a_possible_duplicate() {
 /// As if a quarter of an hour had passed since nodes with journals adopted entries.
 const ADOPTED_LONG_AGO: &str = "UPDATE queue SET begun_at = begun_at + 960000000 WHERE begun_at < 0";
 
-/// The caller hangs up at any moment: also after the commit, before it has its answer.
+/// The caller disconnects at any moment: also after the commit, before it gets the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_adoption_whose_answer_is_lost_stays_a_possible_duplicate() {
     let fixture = Fixture::postgres().await;
@@ -365,7 +365,7 @@ async fn an_adoption_whose_answer_is_lost_stays_a_possible_duplicate() {
             assert_not_claimable(&fixture).await;
             let deadline = std::time::Instant::now() + Duration::from_secs(20);
             loop {
-                // The statement of a caller who hung up may still run, and adopt after the release.
+                // The statement of a disconnected caller may still run, and adopt after the release.
                 fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
                 fixture.execute(ADOPTED_LONG_AGO).await;
                 if adopt_abandoned(&fixture).await == [id] {
@@ -379,7 +379,7 @@ async fn an_adoption_whose_answer_is_lost_stays_a_possible_duplicate() {
 }
 
 #[tokio::test]
-async fn restarted_node_adopts_what_its_journal_knows_and_releases_the_rest() {
+async fn restarted_node_adopts_messages_of_its_journal_and_releases_the_others() {
     let fixture = Fixture::postgres().await;
     let other = open_second_node(&fixture).await;
     let addresses = ["a@example.com", "b@example.com", "c@example.com", "d@example.com"];

@@ -93,9 +93,9 @@ async fn second_process_on_a_sqlite_file_is_kept_out() {
     fixture.reopen().await;
 }
 
-/// Changes given to the writer are written before the file is free for the next process, answered or not.
+/// Changes in the writer's queue are written before the file is free for the next process, answered or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closing_waits_for_what_is_being_written() {
+async fn closing_waits_for_queued_changes() {
     let fixture = Fixture::sqlite().await;
     let sends: Vec<_> = (0..200).map(|_| fixture.send_to(&["ann@example.com"])).collect();
     let last_id = fixture.store.ids().expect("a node has ids").last();

@@ -53,12 +53,12 @@ async fn full_disk_child() {
             assert!(is_unavailable(&refused), "{bytes}: {refused:?}");
         }
     }
-    let mut crowd = tokio::task::JoinSet::new();
+    let mut tasks = tokio::task::JoinSet::new();
     for n in 0..50 {
         let (store, send) = (fixture.store.clone(), fixture.send_with_key(&format!("k{}", n % 25), 1, "a"));
-        crowd.spawn(async move { store.accept(send).await });
+        tasks.spawn(async move { store.accept(send).await });
     }
-    for refused in crowd.join_all().await {
+    for refused in tasks.join_all().await {
         assert!(is_unavailable(&refused), "{refused:?}");
     }
     let refused = fixture.store.finish(vec![fixture.outcome(first, Status::Sent)]).await;
@@ -146,14 +146,14 @@ impl Outage {
 
     /// A send whose answer was lost is there with all its rows or with none.
     async fn expect_whole_or_nothing(&self) {
-        for count_of_halves in [
+        for count_of_partial in [
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM sends s WHERE s.id = m.send_id)",
             "SELECT count(*) FROM sends s WHERE NOT EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id)",
             "SELECT count(*) FROM sends s WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.send_id = s.id)",
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.message_id = m.id)",
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.message_id = m.id)",
         ] {
-            assert_eq!(self.fixture.query_int(count_of_halves).await, 0, "{count_of_halves}");
+            assert_eq!(self.fixture.query_int(count_of_partial).await, 0, "{count_of_partial}");
         }
     }
 }
@@ -254,5 +254,5 @@ async fn a_statement_that_nobody_waits_for_any_more_is_cancelled_on_postgres() {
     until_sleeping(&fixture, 0).await;
     fixture.execute("DROP TRIGGER slow ON queue").await;
     let begun = fixture.store.begin(vec![begin]).await.expect("the store works");
-    assert!(matches!(begun[..], [Begun::Go(_)]), "what was cancelled was not done: {begun:?}");
+    assert!(matches!(begun[..], [Begun::Go(_)]), "the cancelled statement changed nothing: {begun:?}");
 }

@@ -1,4 +1,4 @@
-//! claim, finish, release: the owner of a message, and its outcome.
+//! `claim`, `finish` and `release`: who has claimed a message, and its outcome.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ on_both_engines!(
     delivery_is_read_back_whole,
     released_message_is_claimed_again,
     claims_end_with_the_process,
-    abandoned_claim_comes_back,
-    abandoned_outcome_is_stored_whole_or_not_at_all,
+    claim_of_a_disconnected_caller_is_released,
+    outcome_of_a_disconnected_caller_is_stored_whole_or_not_at_all,
     claim_of_nothing_is_empty,
     servers_without_room_are_skipped_until_they_have_some,
 );
@@ -156,7 +156,7 @@ async fn second_outcome_comes_too_late(fixture: Fixture) {
         assert_eq!(fixture.deliveries(id).await.len(), 1, "{status}");
         assert_eq!(fixture.event_kinds(id).await.len(), 2, "{status}");
     }
-    // At the same time.
+    // Concurrent outcomes.
     let id = fixture.accept_and_claim().await;
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..10 {
@@ -276,8 +276,8 @@ async fn claims_end_with_the_process(fixture: Fixture) {
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
 }
 
-/// The caller of `claim` hangs up before it has its answer: nobody works on what was claimed for it.
-async fn abandoned_claim_comes_back(fixture: Fixture) {
+/// The caller of `claim` disconnects before it gets the answer: nobody works on the messages claimed for it.
+async fn claim_of_a_disconnected_caller_is_released(fixture: Fixture) {
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200] {
         let claim = fixture.store.claim(fixture.now(), 10, ClaimSkips::default());
@@ -303,7 +303,7 @@ async fn claim_soon(fixture: &Fixture) -> Vec<Claimed> {
     }
 }
 
-async fn abandoned_outcome_is_stored_whole_or_not_at_all(fixture: Fixture) {
+async fn outcome_of_a_disconnected_caller_is_stored_whole_or_not_at_all(fixture: Fixture) {
     let mut attempts = 0;
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400] {
         if patience_us == 0 {
@@ -312,7 +312,7 @@ async fn abandoned_outcome_is_stored_whole_or_not_at_all(fixture: Fixture) {
         let id = MessageId(fixture.query_int("SELECT message_id FROM queue").await);
         let finish = fixture.store.finish(vec![fixture.outcome(id, Status::SoftFail)]);
         let _ = tokio::time::timeout(Duration::from_micros(patience_us), finish).await;
-        // As a worker that ends; then somebody else claims the message, before or after the outcome is written.
+        // Like a worker that ends; then somebody else claims the message, before or after the outcome is written.
         fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
         fixture.clock.advance(Duration::from_mins(1));
         let claimed = claim_soon(&fixture).await;
