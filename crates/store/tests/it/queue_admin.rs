@@ -22,7 +22,7 @@ on_both_engines!(
     begun_message_is_too_late_to_cancel_or_retry,
     settled_message_is_not_waiting,
     holds_end_when_their_time_is_over,
-    cancel_and_finish_side_by_side_have_one_winner,
+    concurrent_cancel_and_finish_have_one_winner,
     queue_changes_report_messages_that_are_queued_again,
 );
 
@@ -303,7 +303,7 @@ async fn holds_end_when_their_time_is_over(fixture: Fixture) {
     assert_eq!(fixture.message(young).await.status, Status::Held);
 }
 
-async fn cancel_and_finish_side_by_side_have_one_winner(fixture: Fixture) {
+async fn concurrent_cancel_and_finish_have_one_winner(fixture: Fixture) {
     for _ in 0..20 {
         let id = fixture.accept_and_claim().await;
         let (store, server) = (fixture.store.clone(), fixture.server);
@@ -326,8 +326,8 @@ async fn queue_changes_report_messages_that_are_queued_again(fixture: Fixture) {
     retry(&fixture, MessageId(1)).await;
     assert!(!changes.has_changed().expect("the store is open"));
     cancel(&fixture, first).await;
-    assert!(!changes.has_changed().expect("the store is open"), "nothing more is to be sent");
+    assert!(!changes.has_changed().expect("the store is open"), "nothing is queued again");
     retry(&fixture, second).await;
     assert!(changes.has_changed().expect("the store is open"));
-    assert!(!setup.has_changed().expect("the store is open"), "the set-up is as it was");
+    assert!(!setup.has_changed().expect("the store is open"), "the setup is unchanged");
 }

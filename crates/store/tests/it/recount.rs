@@ -22,6 +22,7 @@ on_both_engines!(after_random_outcomes_the_counters_equal_a_recount);
 
 const SENDS: usize = 1_000;
 const RECIPIENTS: usize = 100;
+/// Messages that are claimed and settled together.
 const AT_ONCE: usize = 2_000;
 const SENDERS: [&str; 3] = ["shop.example", "news.example", "bücher.example"];
 const SOURCES: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
@@ -44,7 +45,7 @@ async fn after_random_outcomes_the_counters_equal_a_recount(fixture: Fixture) {
     });
     fixture.store.save_recipient_providers(known.collect()).await.expect("providers are noted");
     accept_all(&fixture, &mut random).await;
-    // Some events are counted before the rest happens.
+    // Some events are counted before the others exist.
     count_all_events(&fixture).await;
     while settle_some(&fixture, &mut random).await {}
     add_tracking_events(&fixture, &mut random).await;
@@ -85,7 +86,7 @@ async fn accept_all(fixture: &Fixture, random: &mut StdRng) {
             .map(|at| format!("u{number}.{at}@{}", RECEIVERS[random.random_range(0..RECEIVERS.len())].0))
             .collect();
         let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
-        // Two days, one send after the other, as they come in.
+        // The sends are spread evenly over two days.
         let at = fixture.now().plus(Duration::from_secs(number as u64 * 2 * 86_400 / SENDS as u64));
         let mut send = new_send(&fixture.store, fixture.server, at, &addresses, InitialState::Pending, b"x");
         SENDERS[random.random_range(0..SENDERS.len())].clone_into(&mut send.info.from_domain);

@@ -79,7 +79,7 @@ async fn counted(fixture: &Fixture) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn restored_dump_goes_on_in_another_cluster() {
+async fn restored_dump_continues_in_another_cluster() {
     let fixture = Fixture::postgres().await;
     let webhook = webhooks::create(&fixture, [EventKind::Delivered].into_iter().collect()).await;
     fixture.execute(TRANSACTIONS_BEFORE).await;
@@ -88,24 +88,24 @@ async fn restored_dump_goes_on_in_another_cluster() {
     let (first, read_before) = read(&fixture, EventCursor::START, 2).await;
     assert_eq!(first, [counted_before; 2]);
     // Neither counted nor read nor posted before the dump.
-    let waits = send_message(&fixture).await;
+    let waiting = send_message(&fixture).await;
 
     let cluster = Cluster::start().expect("PostgreSQL starts");
     let fixture = move_to(&cluster, fixture).await;
-    assert!(fixture.query_int(HIGHEST).await > fixture.query_int(NOW).await, "else nothing is tested");
+    assert!(fixture.query_int(HIGHEST).await > fixture.query_int(NOW).await, "otherwise this test proves nothing");
 
     let end = fixture.store.feed_end(fixture.server).await.expect("the store works");
     assert!(end > read_before);
     let later = send_message(&fixture).await;
-    // Without a gap or a repetition, also for whoever was at the end; and in this order for new readers.
+    // Old cursors continue without a gap or a repetition, also one at the end; new readers get the same order.
     let (rest, behind) = read(&fixture, read_before, 4).await;
-    assert_eq!(rest, [waits, waits, later, later]);
+    assert_eq!(rest, [waiting, waiting, later, later]);
     assert_eq!(read(&fixture, end, 2).await.0, [later; 2]);
     assert_eq!(read(&fixture, EventCursor::START, 6).await.0[2..], rest);
     assert_eq!(counted(&fixture).await, 3);
     let works = webhooks::claim(&fixture, &webhook).await;
     let posted: Vec<MessageId> = works.iter().map(|work| work.event.message_id).collect();
-    assert_eq!(posted, [counted_before, waits, later]);
+    assert_eq!(posted, [counted_before, waiting, later]);
 
     // Opened again in the same cluster: the numbers do not jump a second time.
     let highest = fixture.query_int(HIGHEST).await;

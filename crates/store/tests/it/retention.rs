@@ -18,7 +18,7 @@ on_both_engines!(
     bodies_are_removed_before_their_messages,
     a_server_may_keep_its_mail_for_a_shorter_time,
     a_body_that_is_kept_keeps_its_message_until_the_next_round,
-    sends_whose_text_is_gone_are_not_looked_at_again,
+    sends_without_a_body_are_not_examined_again,
     counters_are_removed_by_age,
 );
 
@@ -130,7 +130,7 @@ async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
     count_all_events(&fixture).await;
     remove_all(&fixture, idgen::first_id_at(fixture.now())).await;
     assert_eq!(rows_of(&fixture, fixture.other_server).await, [0; 5]);
-    // The held message and its delivery, not those before it. Its events go by their own age.
+    // The held message and its delivery, not those before it. Its events are removed by their own age.
     assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 1, 0, 0]);
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 1);
     fixture.store.cancel(fixture.server, held).await.expect("its delivery can be stored");
@@ -170,7 +170,7 @@ async fn pending_webhook_events_stay_with_their_message(fixture: Fixture) {
     fixture.clock.advance(Duration::from_mins(5));
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
     send_messages(&fixture, 1).await;
-    assert_eq!(webhooks::claim_some(&fixture, &webhook, 2).await.len(), 2, "those that are there");
+    assert_eq!(webhooks::claim_some(&fixture, &webhook, 2).await.len(), 2, "those that exist");
     webhooks::claim_some(&fixture, &webhook, 10).await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
 }
@@ -285,7 +285,7 @@ async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(1));
     let before = idgen::first_id_at(fixture.now().minus(Duration::from_hours(1)));
     remove_of(&fixture, OldRows::Bodies, before).await;
-    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 2, "one went");
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 2, "one was removed");
     assert_eq!(rows_of(&fixture, fixture.server).await, [2, 3, 3, 3, 6]);
     for which in ALL.into_iter().filter(|which| !matches!(which, OldRows::Events | OldRows::WebhookAttempts))
     {
@@ -302,7 +302,7 @@ async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
     assert_eq!(fixture.message(waiting).await.status, Status::Pending, "it is still to be sent");
 }
 
-async fn sends_whose_text_is_gone_are_not_looked_at_again(fixture: Fixture) {
+async fn sends_without_a_body_are_not_examined_again(fixture: Fixture) {
     send_messages(&fixture, 1).await;
     fixture.clock.advance(Duration::from_hours(3));
     let steps = async || {

@@ -16,9 +16,9 @@ on_both_engines!(
     a_sent_message_becomes_bounced_once,
     bounce_of_a_message_that_was_not_sent_changes_nothing,
     complaint_leaves_the_status_and_is_reported_once,
-    notice_without_effect_is_kept_all_the_same,
-    repeated_mail_is_kept_once_and_a_flood_has_an_end,
-    effect_of_a_repetition_is_kept_with_its_mail,
+    mail_without_effect_is_stored,
+    repeated_mail_is_stored_once_and_twenty_mails_at_most,
+    repeated_mail_with_a_new_effect_is_stored,
     large_and_small_mail_is_read_back,
     mail_about_unknown_messages_is_refused,
     sources_count_complaints_and_no_simulated_bounces,
@@ -182,7 +182,7 @@ async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
     assert_eq!(suppressed_for(&fixture).await, Some(SuppressionReason::Complaint), "the older one stays");
 }
 
-async fn notice_without_effect_is_kept_all_the_same(fixture: Fixture) {
+async fn mail_without_effect_is_stored(fixture: Fixture) {
     let id = send_message(&fixture).await;
     let new = mail(&fixture, id, "delay@mx.example", None);
     let kept_as = new.id;
@@ -193,7 +193,7 @@ async fn notice_without_effect_is_kept_all_the_same(fixture: Fixture) {
     assert!(fixture.events(kept_as).await.is_empty());
 }
 
-async fn repeated_mail_is_kept_once_and_a_flood_has_an_end(fixture: Fixture) {
+async fn repeated_mail_is_stored_once_and_twenty_mails_at_most(fixture: Fixture) {
     let id = send_message(&fixture).await;
     assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", None)).await, KEPT);
     assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", None)).await, DROPPED);
@@ -207,7 +207,7 @@ async fn repeated_mail_is_kept_once_and_a_flood_has_an_end(fixture: Fixture) {
 }
 
 /// The bounce arrives before the outcome of the attempt is stored, and once more after it.
-async fn effect_of_a_repetition_is_kept_with_its_mail(fixture: Fixture) {
+async fn repeated_mail_with_a_new_effect_is_stored(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", Some(bounce(&fixture, id)))).await, KEPT);
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);

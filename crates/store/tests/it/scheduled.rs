@@ -15,9 +15,9 @@ on_both_engines!(
     a_message_that_became_due_late_is_uncounted_in_the_hour_that_counted_it,
     a_retried_message_is_uncounted_in_the_hour_in_which_it_was_accepted,
     servers_take_turns_when_scheduled_messages_become_due,
-    held_messages_do_not_end_a_servers_turn,
+    held_messages_do_not_end_a_claim,
     scheduled_message_that_is_retried_is_due_now,
-    released_hold_with_a_future_send_at_reads_scheduled,
+    released_message_with_a_future_send_at_is_scheduled,
     expired_messages_are_listed_and_finished_whoever_has_claimed_them,
     begun_message_is_not_expired_until_it_is_unbegun,
 );
@@ -40,7 +40,7 @@ async fn scheduled_message_becomes_pending_when_it_is_due(fixture: Fixture) {
     assert!(ahead.is_empty(), "it is not due");
     assert_eq!(fixture.message(id).await.status, Status::Scheduled);
     fixture.clock.advance(Duration::from_mins(1));
-    // Nobody has room for it: it is due all the same.
+    // Its domain is skipped, but it becomes pending all the same.
     let domain = postroad_model::DomainName::parse("example.com").expect("a domain");
     fixture
         .store
@@ -59,7 +59,7 @@ async fn a_message_that_became_due_late_is_uncounted_in_the_hour_that_counted_it
     let send = NewSend { hourly_limit: limit, ..scheduled(&fixture, &["a@example.com"], 30) };
     let id = fixture.accept(send).await[0];
     fixture.clock.advance(Duration::from_mins(2));
-    assert_eq!(fixture.claim_due().await.len(), 1, "it is due since the hour before");
+    assert_eq!(fixture.claim_due().await.len(), 1, "it has been due since the hour before");
     let counted = "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM server_hours";
     assert_eq!(fixture.query_int(counted).await, 1);
     let later = ScheduleChange::MoveTo(fixture.in_secs(7_200));
@@ -147,7 +147,7 @@ async fn servers_take_turns_when_scheduled_messages_become_due(fixture: Fixture)
     assert_eq!(claimed, 41 - 10, "the rest follows");
 }
 
-async fn held_messages_do_not_end_a_servers_turn(fixture: Fixture) {
+async fn held_messages_do_not_end_a_claim(fixture: Fixture) {
     let limit = Some(1);
     by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
     let addresses: Vec<String> = (0..31).map(|number| format!("u{number}@example.com")).collect();
@@ -160,7 +160,7 @@ async fn held_messages_do_not_end_a_servers_turn(fixture: Fixture) {
         fixture.store.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
     assert!(second.is_empty());
     let held = "SELECT count(*) FROM messages WHERE status = 'Held'";
-    assert_eq!(fixture.query_int(held).await, 30, "the second turn went on until something could be claimed");
+    assert_eq!(fixture.query_int(held).await, 30, "the second claim went on, because it found nothing");
 }
 
 async fn scheduled_message_that_is_retried_is_due_now(fixture: Fixture) {
@@ -173,7 +173,7 @@ async fn scheduled_message_that_is_retried_is_due_now(fixture: Fixture) {
     assert_eq!(fixture.message(id).await.status, Status::Pending);
 }
 
-async fn released_hold_with_a_future_send_at_reads_scheduled(fixture: Fixture) {
+async fn released_message_with_a_future_send_at_is_scheduled(fixture: Fixture) {
     let state = InitialState::Held {
         reason: HoldReason::Development,
         details: "held".into(),
