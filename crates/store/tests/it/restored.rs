@@ -92,7 +92,7 @@ async fn restored_dump_continues_in_another_cluster() {
 
     let cluster = Cluster::start().expect("PostgreSQL starts");
     let fixture = move_to(&cluster, fixture).await;
-    assert!(fixture.query_int(HIGHEST).await > fixture.query_int(NOW).await, "otherwise this test proves nothing");
+    assert!(fixture.query_int(HIGHEST).await > fixture.query_int(NOW).await, "else the test proves nothing");
 
     let end = fixture.store.feed_end(fixture.server).await.expect("the store works");
     assert!(end > read_before);

@@ -21,7 +21,7 @@ on_both_engines! {
     a_search_that_runs_out_of_time_continues_with_its_cursor,
     one_node_merges_blocks_and_another_finishes_it,
     merged_blocks_are_removed_with_their_messages,
-    a_merge_brings_no_erased_person_back,
+    a_merge_does_not_bring_back_an_erased_person,
 }
 
 const BLOCK: usize = 32;
@@ -212,7 +212,7 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
         if round > 0 {
             assert!(index_all(&fixture).await >= 2);
         }
-        // Of the merged blocks, the parts are still there in one round and not in the next.
+        // In one round the parts of merged blocks still exist, in the next they are removed.
         if round > 2 {
             assert!(merge_all(&fixture, 3).await >= 1);
         }
@@ -257,7 +257,7 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
             assert_eq!(found, expected, "{filter:?}");
         }
         for _ in 0..5 {
-            finds_by_names(&fixture, &newest_first, pick(&mut random, &known)).await;
+            assert_found_by_names(&fixture, &newest_first, pick(&mut random, &known)).await;
         }
     }
     let everything = Arc::new(SearchFilter::default());
@@ -266,7 +266,7 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
 }
 
 /// A message is found by its id and token, and with others of its send by its Message-ID.
-async fn finds_by_names(fixture: &Fixture, newest_first: &[Known], one: &Known) {
+async fn assert_found_by_names(fixture: &Fixture, newest_first: &[Known], one: &Known) {
     let of_send = newest_first.iter().filter(|known| known.message_id == one.message_id);
     let of_send: Vec<MessageId> = of_send.map(|known| known.id).collect();
     let anywhere = |text: &str| Matcher::Anywhere(Needle::new(text));
@@ -302,7 +302,7 @@ async fn accept_block(fixture: &Fixture, tag: &str) -> Vec<MessageId> {
 }
 
 async fn messages_stored_late_are_found(fixture: Fixture) {
-    // Its ids are made before those of the block, and it is stored after the block is indexed.
+    // Its ids are created before those of the block, and it is stored after the block is indexed.
     let mut late = fixture.send_to(&["late@example.com", "later@example.com"]);
     late.info.tag = Some("late".to_owned());
     accept_block(&fixture, "block").await;
@@ -380,7 +380,7 @@ async fn one_node_merges_blocks_and_another_finishes_it(fixture: Fixture) {
     assert_eq!(index_all(&fixture).await, 3);
     assert_eq!(merge_next(&fixture, 3).await, IndexProgress::Nothing, "they are not checked yet");
     assert_eq!(merge_all(&fixture, 4).await, 0, "too few");
-    // A writer that died after it had written a posting of something that is gone since.
+    // A writer that died after it had written a posting of a message that is gone since.
     let until = fixture.in_secs(60).as_micros();
     fixture.execute(&format!("UPDATE search_blocks SET claimed_until = {until} WHERE first_id = 0")).await;
     let blob = if fixture.is_sqlite() { "x'00'" } else { "'\\x00'" };
@@ -394,7 +394,7 @@ async fn one_node_merges_blocks_and_another_finishes_it(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(61));
     assert_eq!(merge_next(&fixture, 3).await, IndexProgress::Added);
     let left = "SELECT count(*) FROM search_postings WHERE token = 4711";
-    assert_eq!(fixture.query_int(left).await, 0, "what it left is removed");
+    assert_eq!(fixture.query_int(left).await, 0, "its postings are removed");
     assert!(!fixture.store.remove_merged_parts().await.expect("the store works"), "searches may read them");
     for _ in 0..2 {
         let found = search_all(&fixture, &tagged("block"), 500, Duration::from_mins(1)).await;
@@ -404,7 +404,7 @@ async fn one_node_merges_blocks_and_another_finishes_it(fixture: Fixture) {
     }
     assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks").await, 1);
     assert_eq!(fixture.query_int("SELECT count(*) FROM search_postings WHERE block >= 0").await, 0);
-    // New messages go on behind the merged block.
+    // New messages are indexed after the merged block.
     accept_block(&fixture, "block").await;
     fixture.clock.advance(Duration::from_secs(11));
     assert_eq!(index_all(&fixture).await, 1);
@@ -420,7 +420,7 @@ async fn merged_blocks_are_removed_with_their_messages(fixture: Fixture) {
     assert_eq!(merge_all(&fixture, 2).await, 1);
     let remove =
         || async { while fixture.store.remove_old_search_rows().await.expect("the store works").has_more {} };
-    // With its parts, and with half of its messages.
+    // The merged block still has its parts, and half of its messages.
     fixture.execute(&format!("DELETE FROM messages WHERE id <= {}", old[BLOCK - 1].0)).await;
     remove().await;
     assert_eq!(search_all(&fixture, &tagged("new"), 10, Duration::from_mins(1)).await.len(), BLOCK);
@@ -431,7 +431,7 @@ async fn merged_blocks_are_removed_with_their_messages(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM search_postings").await, 0);
 }
 
-async fn a_merge_brings_no_erased_person_back(fixture: Fixture) {
+async fn a_merge_does_not_bring_back_an_erased_person(fixture: Fixture) {
     let tokens = "SELECT count(*) FROM search_postings";
     let mut ids = Vec::new();
     for address in ["jane.doe@customer.example", "bob@example.com", "bob@example.com"] {
@@ -446,14 +446,14 @@ async fn a_merge_brings_no_erased_person_back(fixture: Fixture) {
     fixture.clock.advance(Duration::from_mins(16));
     while fixture.store.check_next_block().await.expect("the store works").is_some() {}
 
-    // A merge is going on: erasing somebody ends it.
+    // A merge is in progress; erasing a person ends it.
     let until = fixture.in_secs(60).as_micros();
     fixture.execute(&format!("UPDATE search_blocks SET claimed_until = {until} WHERE first_id = 0")).await;
     erase(&fixture, ids[0]).await;
     let claimed = "SELECT count(*) FROM search_blocks WHERE claimed_until > 0";
     assert_eq!(fixture.query_int(claimed).await, 0);
 
-    // From a merged block and from the parts that are still there.
+    // Erases a person from a merged block, and from the parts that still exist.
     assert_eq!(merge_next(&fixture, 2).await, IndexProgress::Added);
     let before = fixture.query_int(tokens).await;
     erase(&fixture, second).await;

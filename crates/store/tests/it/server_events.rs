@@ -21,7 +21,7 @@ on_both_engines!(
     hourly_limit_is_reported_once_at_nine_tenths_and_once_when_used_up,
     hourly_limit_is_reported_once_by_concurrent_sends,
     concurrent_events_of_a_server_have_distinct_numbers,
-    paused_warm_up_is_reported_once_to_the_servers_that_send_from_there,
+    paused_warm_up_is_reported_once_to_the_servers_that_use_the_address,
     domain_is_reported_when_it_becomes_verified,
     settings_are_changed_all_or_none,
     ceilings_bound_a_servers_own_changes,
@@ -176,7 +176,7 @@ async fn concurrent_events_of_a_server_have_distinct_numbers(fixture: Fixture) {
     assert_eq!(of_server(&fixture, fixture.server).await.len(), 40);
 }
 
-async fn paused_warm_up_is_reported_once_to_the_servers_that_send_from_there(fixture: Fixture) {
+async fn paused_warm_up_is_reported_once_to_the_servers_that_use_the_address(fixture: Fixture) {
     let store = &fixture.store;
     let pool = store.create_pool("fresh".into(), false).await.expect("the name is free");
     let source = store
@@ -259,7 +259,7 @@ async fn settings_are_changed_all_or_none(fixture: Fixture) {
         ServerChange { send_rate: Change::Clear, bodies_days: Change::Clear, ..ServerChange::default() };
     let cleared = update(clearing).await;
     let cleared = cleared.expect("the store works");
-    assert_eq!((cleared.send_rate, cleared.hourly_limit), (None, Some(7)), "the rest stays");
+    assert_eq!((cleared.send_rate, cleared.hourly_limit), (None, Some(7)), "other settings stay");
     assert_eq!(days(&cleared), (None, Some(30)));
     assert_eq!((cleared.name.as_str(), cleared.tracking.opens), ("Shop", true));
     let other = store.find_server(fixture.other_server).await.expect("the store works").expect("it is there");

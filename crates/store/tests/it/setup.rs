@@ -16,17 +16,17 @@ on_both_engines!(
     servers_are_created_listed_suspended_and_change_mode,
     credential_is_read_back_whole,
     suspension_of_server_or_account_reaches_its_keys,
-    rotated_credential_lives_on_until_its_end,
+    rotated_credential_is_valid_until_its_end,
     a_login_belongs_to_one_credential_at_a_time,
     revoking_again_keeps_the_first_time,
     last_use_never_goes_back,
     settings_are_set_replaced_and_removed,
     missing_objects_are_not_found,
     a_deleted_server_keeps_nothing_once_it_cannot_be_restored,
-    the_service_server_is_created_once_and_is_no_customers,
+    the_service_server_is_created_once_and_belongs_to_no_customer,
 );
 
-async fn the_service_server_is_created_once_and_is_no_customers(fixture: Fixture) {
+async fn the_service_server_is_created_once_and_belongs_to_no_customer(fixture: Fixture) {
     let store = &fixture.store;
     assert_eq!(store.find_service_server().await.expect("the store works"), None);
     // A customer's account and server of the same names are not used.
@@ -194,7 +194,7 @@ async fn suspension_of_server_or_account_reaches_its_keys(fixture: Fixture) {
     assert_eq!(reason().await, None);
 }
 
-async fn rotated_credential_lives_on_until_its_end(fixture: Fixture) {
+async fn rotated_credential_is_valid_until_its_end(fixture: Fixture) {
     let store = &fixture.store;
     let old =
         store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works");
@@ -207,7 +207,7 @@ async fn rotated_credential_lives_on_until_its_end(fixture: Fixture) {
     assert_eq!((find(old).await.expires_at, find(old).await.replaced_by), (Some(end), Some(new)));
     assert_eq!((find(new).await.expires_at, find(new).await.replaced_by), (None, None));
 
-    // A credential is replaced once, and what cannot be rotated leaves nothing new behind.
+    // A credential is replaced once, and a failed rotation leaves no new credential.
     let later = fixture.in_secs(7_200);
     let again = store.rotate_credential(old, later, new_credential(fixture.server, "shop", 3)).await;
     assert!(matches!(again, Err(StoreError::NotFound)), "{again:?}");
@@ -228,7 +228,7 @@ async fn rotated_credential_lives_on_until_its_end(fixture: Fixture) {
         .await
         .expect("the store works");
     assert_eq!(find(ending).await.expires_at, Some(end));
-    // The revoked one does not count, nor do expired ones.
+    // Neither the revoked credential nor expired ones count.
     let count = async |max| store.count_credentials(fixture.server, max).await.expect("the store works");
     assert_eq!((count(10).await, count(2).await), (3, 2));
     fixture.clock.advance(Duration::from_hours(1));
@@ -255,7 +255,7 @@ async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
     );
     let end = fixture.in_secs(60);
     let second = store.rotate_credential(first, end, new(3)).await.expect("the store works");
-    assert_eq!(find().await, hashes(&[3, 1]), "the old secret too, as long as it is good");
+    assert_eq!(find().await, hashes(&[3, 1]), "the old secret too, while it is valid");
     let logins = store.list_logins().await.expect("the store works");
     assert_eq!(logins, [(second, "a@example.com".to_owned())]);
     let login_of = async |id| store.find_login_of(id).await.expect("the store works");

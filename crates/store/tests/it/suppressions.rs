@@ -120,13 +120,13 @@ async fn suppressions_are_found_listed_and_removed(fixture: Fixture) {
         store.find_suppression(fixture.server, address.to_owned()).await.expect("the store works")
     };
     assert_eq!(find("B@example.com").await.expect("it is there").reason, SuppressionReason::HardBounce);
-    assert!(find("d@example.com").await.is_none(), "it is over");
+    assert!(find("d@example.com").await.is_none(), "it has expired");
     let remove = async |address: &str| {
         store.remove_suppression(fixture.server, address.to_owned()).await.expect("the store works")
     };
     assert!(remove("B@EXAMPLE.com").await);
     assert!(!remove("b@example.com").await);
-    assert!(!remove("d@example.com").await, "it is over");
+    assert!(!remove("d@example.com").await, "it has expired");
     assert!(find("b@example.com").await.is_none());
 }
 

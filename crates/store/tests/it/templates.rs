@@ -12,13 +12,14 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     a_template_is_found_by_id_and_alias_on_its_server_only,
     every_change_of_texts_is_a_version_and_old_versions_are_removed,
-    publishing_remembers_what_was_published_before,
+    publishing_remembers_the_previous_version,
     an_alias_is_taken_once_and_free_again_after_deletion,
     a_layout_stays_while_it_is_used,
     a_server_has_a_limited_number_of_templates,
     names_of_an_earlier_version_become_unique,
 );
 
+/// Number of newest versions that are kept.
 const HISTORY: usize = 3;
 
 fn content(subject: &str) -> TemplateContent {
@@ -101,7 +102,7 @@ async fn every_change_of_texts_is_a_version_and_old_versions_are_removed(fixture
     assert_eq!(template.expect("it is there").published, Some(1), "nothing half done");
 }
 
-async fn publishing_remembers_what_was_published_before(fixture: Fixture) {
+async fn publishing_remembers_the_previous_version(fixture: Fixture) {
     let id = create(&fixture, "welcome").await.id;
     change(&fixture, id, "two").await;
     let publish = async |version| {
@@ -140,7 +141,7 @@ async fn a_layout_stays_while_it_is_used(fixture: Fixture) {
     let kept = fixture.store.find_template(fixture.server, TemplateRef::Alias("frame".into())).await;
     assert!(kept.expect("it works").is_some(), "nothing of it is gone");
     change(&fixture, used.id, "without").await;
-    fixture.store.delete_template(fixture.server, layout.id).await.expect("only history has it");
+    fixture.store.delete_template(fixture.server, layout.id).await.expect("only an old version uses it");
     let gone = NewTemplate { content: framed, ..new(&fixture, "third") };
     let gone = fixture.store.create_template(gone, 100).await;
     assert!(matches!(gone, Err(StoreError::MissingReference)), "{gone:?}");
@@ -193,7 +194,7 @@ async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
         fixture.execute("ALTER TABLE accounts ADD CONSTRAINT accounts_name_key UNIQUE (name)").await;
     }
     let [first, second, third] = ids[..] else { panic!("three") };
-    // The name that the second one gets is the third one's.
+    // The third template already has the name that the second one gets.
     for (id, name) in
         [(first, "A".to_owned()), (second, "A".to_owned()), (third, format!("A (template {second})"))]
     {

@@ -112,7 +112,7 @@ async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
     let events = event_data(&fixture, id, 2).await;
     let bots: Vec<&Value> =
         events.iter().filter(|data| data["bot"].is_boolean()).map(|data| &data["bot"]).collect();
-    // Before it was delivered; the open at once; the two clicks after it.
+    // The click before delivery was recorded, the open at delivery, and the two clicks after it.
     assert_eq!(bots, [true, false, true, false]);
 }
 
@@ -264,7 +264,7 @@ async fn tracking_events_of_many_messages_are_written_together(fixture: Fixture)
     for id in ids {
         assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Opened, EventKind::Opened]);
     }
-    assert!(*notices.borrow() > before, "who waits for events is woken");
+    assert!(*notices.borrow() > before, "readers that wait for events are woken");
 }
 
 async fn hosts_of_domains_are_listed(fixture: Fixture) {

@@ -13,20 +13,20 @@ use postroad_store::{
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
-    events_come_to_the_webhooks_that_want_them,
-    tracking_events_come_to_the_webhooks_that_want_them,
+    events_go_to_the_subscribed_webhooks,
+    tracking_events_go_to_the_subscribed_webhooks,
     posted_events_are_not_repeated_and_failed_ones_are_retried_later,
     attempts_are_logged_newest_first,
-    events_are_posted_again_on_demand,
+    replayed_events_are_posted_again,
     an_event_replayed_during_its_post_is_posted_again,
     claimed_events_that_were_not_tried_are_released,
     disabled_webhook_gets_no_events_and_others_are_notified,
     a_webhook_fails_only_if_a_post_failed_after_the_last_success,
     a_webhook_that_failed_only_later_is_not_disabled,
     events_that_a_format_cannot_express_are_dropped_without_a_failure,
-    webhook_enabled_again_starts_over,
+    webhook_enabled_again_gets_only_new_events,
     deleted_webhook_leaves_nothing_behind,
-    rotated_secret_stays_good_for_a_while,
+    rotated_secret_stays_valid_for_a_while,
     webhooks_of_another_server_are_unknown,
 );
 
@@ -77,7 +77,7 @@ fn outcome(webhook: &Webhook, work: &WebhookWork, at: Timestamp, next: WebhookNe
     }
 }
 
-async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
+async fn events_go_to_the_subscribed_webhooks(fixture: Fixture) {
     let all = create(&fixture, EventSet::ALL).await;
     let ends = create(&fixture, [EventKind::Delivered, EventKind::Bounced].into_iter().collect()).await;
     let id = fixture.accept_and_claim().await;
@@ -90,7 +90,7 @@ async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     assert_eq!(works[0].event.seq, 2);
 }
 
-async fn tracking_events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
+async fn tracking_events_go_to_the_subscribed_webhooks(fixture: Fixture) {
     let clicks = create(&fixture, [EventKind::Clicked].into_iter().collect()).await;
     let message_id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(message_id, Status::Sent)).await);
@@ -115,9 +115,9 @@ async fn posted_events_are_not_repeated_and_failed_ones_are_retried_later(fixtur
     let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
-    let held: Vec<EventId> = works.iter().map(|work| work.event.id).collect();
-    let again = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, 10, held).await;
-    assert!(again.expect("the store works").is_empty(), "what somebody has is not handed out");
+    let known: Vec<EventId> = works.iter().map(|work| work.event.id).collect();
+    let again = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, 10, known).await;
+    assert!(again.expect("the store works").is_empty(), "known events are not handed out again");
     let now = fixture.clock.now();
     let later = now.plus(Duration::from_secs(5));
     let outcomes = vec![
@@ -191,7 +191,7 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
     assert_eq!(found.expect("it is there").failing_since, Some(now));
 }
 
-async fn events_are_posted_again_on_demand(fixture: Fixture) {
+async fn replayed_events_are_posted_again(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
     let from = fixture.clock.now();
     let id = fixture.accept_and_claim().await;
@@ -227,8 +227,8 @@ async fn an_event_replayed_during_its_post_is_posted_again(fixture: Fixture) {
     let replay = Replay::Event(works[0].event.id);
     fixture.store.replay_webhook(fixture.server, webhook.id, replay).await.expect("the store works");
     // The posting worker claims more meanwhile; depending on the engine the replay comes now or after the outcome.
-    let held = vec![works[0].event.id];
-    let more = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, held).await;
+    let known = vec![works[0].event.id];
+    let more = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, known).await;
     let mut again = more.expect("the store works");
     let outcomes = vec![outcome(&webhook, &works[0], begun, WebhookNext::Done)];
     fixture.store.settle_webhooks(outcomes).await.expect("the store works");
@@ -325,7 +325,7 @@ async fn events_that_a_format_cannot_express_are_dropped_without_a_failure(fixtu
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 0);
 }
 
-async fn webhook_enabled_again_starts_over(fixture: Fixture) {
+async fn webhook_enabled_again_gets_only_new_events(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
     fixture.accept_and_claim().await;
     let event = claim(&fixture, &webhook).await[0].event.id;
@@ -353,7 +353,7 @@ async fn deleted_webhook_leaves_nothing_behind(fixture: Fixture) {
     assert!(matches!(again, Err(StoreError::NotFound)));
 }
 
-async fn rotated_secret_stays_good_for_a_while(fixture: Fixture) {
+async fn rotated_secret_stays_valid_for_a_while(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
     let until = fixture.clock.now().plus(Duration::from_mins(1));
     let new = WebhookSecret("whsec_two".into());
