@@ -1,6 +1,6 @@
 //! Durable storage: one folder or file for each subject, with its records, its SQL and its methods of `Store`. Two
-//! engines, SQLite and PostgreSQL, run the same operations, and one conformance suite runs against both. Only this crate
-//! holds SQL; nothing here knows HTTP, SMTP or MIME.
+//! engines, SQLite and PostgreSQL, run the same operations, and one conformance suite runs against both. Only this
+//! crate holds SQL; nothing here knows HTTP, SMTP or MIME.
 
 mod accept;
 mod analytics;
@@ -169,8 +169,8 @@ impl Database {
 pub enum Role {
     /// A running service. `identity` is stored in its data folder, so that the node is recognised after a restart.
     Node { identity: String },
-    /// A command-line tool: changes the setup. On PostgreSQL it cannot accept mail: the ids of messages contain the number
-    /// of their node, and a tool has none.
+    /// A command-line tool: changes the setup. On PostgreSQL it cannot accept mail: the ids of messages contain the
+    /// number of their node, and a tool has none.
     Tool,
 }
 

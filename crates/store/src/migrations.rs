@@ -69,7 +69,8 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     40 => "0040_setup_changes_and_filters.sql",
 };
 
-/// The text of a migration, with `{now}` replaced by the service's time in microseconds: the database's clock may differ.
+/// The text of a migration, with `{now}` replaced by the service's time in microseconds: the database's clock may
+/// differ.
 pub(crate) fn fill_in_now(text: &str, now: Timestamp) -> Cow<'_, str> {
     if text.contains(NOW) { text.replace(NOW, &now.as_micros().to_string()).into() } else { text.into() }
 }

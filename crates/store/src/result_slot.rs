@@ -1,5 +1,5 @@
-//! Operations that leave their result in a slot. The engines run them all as one type, so that their code is compiled once
-//! and not for each type of result.
+//! Operations that leave their result in a slot. The engines run them all as one type, so that their code is compiled
+//! once and not for each type of result.
 
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ impl Admission {
         Self { admitted, cause, counts }
     }
 
-    /// Adds a hold cause for each of the `messages` that does not fit; the first ones fit.
+    /// Adds a hold cause for each of `messages` after the first `admitted`, which fit.
     pub(crate) fn hold_beyond(&self, messages: &[MessageId], causes: &mut HoldCauses) {
         if let Some(cause) = &self.cause {
             causes.extend(messages[self.admitted..].iter().map(|id| (*id, cause.clone())));

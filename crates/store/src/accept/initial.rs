@@ -83,8 +83,8 @@ pub(crate) fn hour_at(moment: Timestamp) -> i64 {
     moment.as_secs() / 3_600
 }
 
-/// Messages of a send that count against the limits of its server and its account now. Scheduled messages count when they
-/// become due.
+/// Messages of a send that count against the limits of its server and its account now. Scheduled messages count when
+/// they become due.
 pub(crate) fn counted<'a>(
     send: &'a NewSend,
     causes: &'a HoldCauses,

@@ -54,7 +54,7 @@ impl Store {
         accepted
     }
 
-    /// Accepts sends in a task of its own, so that a caller that disconnects leaves nothing half done.
+    /// Accepts sends in a separate task, which continues if the caller disconnects.
     async fn accept_in_task(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let engine = Arc::clone(&self.engine);
         let accepting = tokio::spawn(async move {

@@ -114,8 +114,8 @@ macro_rules! dimensions {
             $($(#[$doc])* $breakdown,)+
             /// All dimensions of a message, for queries about more than one.
             Full,
-            /// All dimensions, including dimensions of attempts. Separate from `Full`, because it has several times as many
-            /// sets.
+            /// All dimensions, including dimensions of attempts. Separate from `Full`, because it has several times
+            /// as many sets.
             FullByAttempt,
         }
 

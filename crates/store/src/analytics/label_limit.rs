@@ -1,5 +1,5 @@
-//! Limit of tags, templates and source addresses per server. Senders choose tags and templates freely; labels beyond the
-//! limit are counted together.
+//! Limit of tags, templates and source addresses per server. Senders choose tags and templates freely; labels beyond
+//! the limit are counted together.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

@@ -1,8 +1,8 @@
 //! Turns a batch of events into additions to the counters.
 //!
-//! `hard_fail` counts messages that ended as HardFail (permanently refused, or expired), `bounced` messages that were Sent
-//! and then bounced. `soft_fail` counts attempts that reached a host. All other metrics count a message once, except opens
-//! and clicks.
+//! `hard_fail` counts messages that ended as HardFail (permanently refused, or expired), `bounced` messages that were
+//! Sent and then bounced. `soft_fail` counts attempts that reached a host. All other metrics count a message once,
+//! except opens and clicks.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -192,8 +192,8 @@ struct SetIndexes {
 }
 
 impl Tally {
-    /// Adds up events until there are `rows_max` rows to write. `providers` is by recipient domain; `holds` by message, for
-    /// messages that need them.
+    /// Adds up events until there are `rows_max` rows to write. `providers` is by recipient domain; `holds` by
+    /// message, for messages that need them.
     pub(crate) fn of(
         events: &[CountedEvent],
         providers: &HashMap<String, String>,

@@ -55,8 +55,8 @@ pub struct AuditEntry {
 }
 
 impl Store {
-    /// The store, for one change that is recorded in the audit log. A change that leaves the subject as it was leaves no
-    /// entry.
+    /// The store, for one change that is recorded in the audit log. A change that leaves the subject as it was leaves
+    /// no entry.
     #[must_use]
     pub fn audited(&self, audit: Audit) -> Self {
         Self { audit: Some(Arc::new(audit)), ..self.clone() }

@@ -98,8 +98,8 @@ impl Store {
         self.fetch_all(text, params, |row| row.int(0).map(AccountId)).await
     }
 
-    /// Follows the chain of an account for a thousand entries, or to its head. Begins after the entry `after`, whose hash
-    /// an earlier call returned; 0 begins with the first entry.
+    /// Follows the chain of an account for a thousand entries, or to its head. Begins after the entry `after`, whose
+    /// hash an earlier call returned; 0 begins with the first entry.
     pub async fn verify_audit(&self, account_id: AccountId, after: i64, hash: &str) -> Result<AuditVerdict> {
         // Read the head first: entries added meanwhile come after it.
         let head = self

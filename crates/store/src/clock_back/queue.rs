@@ -101,8 +101,8 @@ fn corrected(
     }
 }
 
-/// Corrects a page of the queue on PostgreSQL, where rows contain their claims. Returns the number of late entries, and where the
-/// next page begins.
+/// Corrects a page of the queue on PostgreSQL, where rows contain their claims. Returns the number of late entries,
+/// and where the next page begins.
 pub(crate) async fn pull_queue(
     sql: &Sql<'_>,
     now: Timestamp,

@@ -20,7 +20,7 @@ const CHECK_TIME_MAX: Duration = Duration::from_mins(3);
 
 /// Maximum number of due domains among which `take_turns` chooses.
 const DUE_READ_MAX: i64 = 200;
-/// Maximum number of concurrent checks of one account: name servers that never answer must not delay other accounts' checks.
+/// Maximum number of concurrent checks of one account: name servers that never answer must not delay other accounts.
 const PER_ACCOUNT_MAX: usize = 5;
 
 /// Claims domains whose check is due, from each account in turn. `running` counts the running checks by account.
@@ -65,8 +65,8 @@ pub(super) async fn claim_due(
     Ok(taken)
 }
 
-/// Up to `limit` of the due domains: the first of each account, then the second of each, and so on. Running checks count
-/// as turns that the account has had.
+/// Up to `limit` of the due domains: the first of each account, then the second of each, and so on. Running checks
+/// count as turns that the account has had.
 fn take_turns(
     due: Vec<(DomainId, AccountId)>,
     mut running: HashMap<AccountId, usize>,

@@ -1,5 +1,5 @@
-//! Erases an address outside of messages: suppressions and idempotency keys keep only a hash; stored answers, counted tags,
-//! finished jobs, saved searches, pacing notes and automatic gates lose it.
+//! Erases an address outside of messages: suppressions and idempotency keys keep only a hash; stored answers, counted
+//! tags, finished jobs, saved searches, pacing notes and automatic gates lose it.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;

@@ -11,7 +11,8 @@ use crate::search::forget;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Described, Engine, Result, Store};
 
-/// `ERASED_ADDRESS` as a literal for `concat!`. Nothing that arrives later is recorded for a message with this recipient.
+/// `ERASED_ADDRESS` as a literal for `concat!`. Nothing that arrives later is recorded for a message with this
+/// recipient.
 macro_rules! erased_address {
     () => {
         "erased@erased.invalid"

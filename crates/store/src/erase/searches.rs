@@ -5,7 +5,7 @@ use postroad_model::ServerId;
 use crate::{Result, Store};
 
 impl Store {
-    /// Removes saved searches whose name or query contains one of the spellings, which have ASCII letters in lower case.
+    /// Removes saved searches whose name or query contains one of the spellings (ASCII letters in lower case).
     pub(super) async fn forget_searches(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
         let text = "SELECT id, name, query FROM saved_searches WHERE server_id = $1 ORDER BY id";
         let read = |row: &crate::sql::Row| Ok((row.int(0)?, row.text(1)?, row.text(2)?));

@@ -28,7 +28,7 @@ impl Store {
         }
     }
 
-    /// Renames tags that contain one of the spellings; their ASCII letters are in lower case. The rows of one tag are renamed
+    /// Renames tags that contain one of the spellings (ASCII letters in lower case). The rows of one tag are renamed
     /// together, so that all breakdowns show the same name.
     pub(super) async fn rename_counted_tags(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
         let text = if self.is_sqlite() {

@@ -26,8 +26,8 @@ pub(super) struct Outcome {
     pub(super) fresh: Vec<MessageId>,
 }
 
-/// Sorted, to avoid deadlocks between nodes. An expired key can be used again. So can an erased key, of which only a hash
-/// is stored, once it has expired.
+/// Sorted, to avoid deadlocks between nodes. An expired key can be used again. So can an erased key, of which only a
+/// hash is stored, once it has expired.
 const CLAIM_KEYS: &str =
     "INSERT INTO idempotency_keys AS known (server_id, key, fingerprint, answer, expires_at)
     SELECT server_id, key, fingerprint, answer, expires_at

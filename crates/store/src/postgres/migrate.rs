@@ -1,5 +1,5 @@
-//! Runs migrations under an advisory lock, so that only one of several starting nodes runs them. Changes after a restore
-//! into another cluster run under it too.
+//! Runs migrations under an advisory lock, so that only one of several starting nodes runs them. Changes after a
+//! restore into another cluster run under it too.
 
 use deadpool_postgres::Object;
 use postroad_model::Timestamp;

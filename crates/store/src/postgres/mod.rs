@@ -223,7 +223,8 @@ impl Engine {
         self.write(fenced(node, job)).await
     }
 
-    /// Like `write_with_ids`, for operations that store a body and concern an older message; the ids were already created.
+    /// Like `write_with_ids`, for operations that store a body and concern an older message; the ids were already
+    /// created.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
         older_message: MessageId,

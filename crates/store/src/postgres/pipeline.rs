@@ -26,8 +26,8 @@ pub(super) struct Pipeline<'a> {
     /// Statements with kept plans that run in any order: they do not depend on each other and lock nothing that others
     /// change.
     pub(super) together: Vec<Statement<'a>>,
-    /// Statements with kept plans that run one after the other: they change rows that other transactions change too, in the
-    /// common locking order.
+    /// Statements with kept plans that run one after the other: they change rows that other transactions change too,
+    /// in the common locking order.
     pub(super) in_order: Vec<Statement<'a>>,
 }
 

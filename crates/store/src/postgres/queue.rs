@@ -29,7 +29,8 @@ macro_rules! claim {
     };
 }
 
-/// Claims due entries, oldest first. A node that lost its lease claims nothing: another node would send the same messages.
+/// Claims due entries, oldest first. A node that lost its lease claims nothing: another node would send the same
+/// messages.
 const CLAIM: &str = claim!(
     "due AS MATERIALIZED (
         SELECT server_id, message_id FROM queue
@@ -79,8 +80,8 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Releases claims of this node on given entries. Messages that a dead node had begun get an expired epoch instead, so that
-/// `ADOPT_ABANDONED` finds them.
+/// Releases claims of this node on given entries. Messages that a dead node had begun get an expired epoch instead,
+/// so that `ADOPT_ABANDONED` finds them.
 const RELEASE: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
         claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)

@@ -32,8 +32,8 @@ table! { SuppressionTable<'a> of SuppressionColumns, "INSERT INTO suppressions A
 pub(crate) struct SuppressionRows<'a>(SuppressionTable<'a>);
 
 impl<'a> SuppressionRows<'a> {
-    /// Adds a suppression. `at` is the time of writing, which may be long after the cause: `begin` on other nodes compares
-    /// it to find suppressions newer than a message.
+    /// Adds a suppression. `at` is the time of writing, which may be long after the cause: `begin` on other nodes
+    /// compares it to find suppressions newer than a message.
     pub(crate) fn push(&mut self, server_id: ServerId, new: &'a NewSuppression, at: Timestamp) {
         self.0.push(SuppressionColumns {
             server_id: server_id.0,

@@ -31,8 +31,8 @@ impl Store {
         if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
     }
 
-    /// Removes bodies of one server. A body row does not contain its server, so bodies are found by their sends, continuing
-    /// where the last removal ended.
+    /// Removes bodies of one server. A body row does not contain its server, so bodies are found by their sends,
+    /// continuing where the last removal ended.
     pub(super) async fn remove_old_bodies_of(
         &self,
         removal: &mut Removal,
@@ -67,8 +67,8 @@ pub(crate) struct FoundBodies {
     pub(crate) last: Option<i64>,
 }
 
-/// SQLite only: finds old bodies of all servers. `kept` lists servers that need some old rows; a body row does not contain
-/// its server.
+/// SQLite only: finds old bodies of all servers. `kept` lists servers that need some old rows; a body row does not
+/// contain its server.
 pub(crate) async fn find_bodies(
     sql: &Sql<'_>,
     after: i64,

@@ -6,8 +6,8 @@ use super::old_rows::{Cut, OldRows};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
-/// Ids of one hour. The ids of a send and its messages are created within this range, and so are the ids of events counted
-/// together.
+/// Ids of one hour. The ids of a send and its messages are created within this range, and so are the ids of events
+/// counted together.
 pub(crate) const SPREAD: i64 = 3_600 << 21;
 
 /// The lowest ids of a server that are still needed.
@@ -49,8 +49,8 @@ impl OldestNeeded {
     }
 }
 
-/// Reads the oldest needed ids of each server, with a few index look-ups each. Outbox rows whose event no longer exists need
-/// nothing.
+/// Reads the oldest needed ids of each server, with a few index look-ups each. Outbox rows whose event no longer
+/// exists need nothing.
 async fn list(sql: &Sql<'_>) -> Result<Vec<OldestNeeded>, StoreError> {
     macro_rules! text {
         ($uncounted:literal) => {

@@ -20,7 +20,8 @@ pub(crate) enum RemovalStage {
     Bodies {
         after: i64,
     },
-    /// SQLite: bodies of the server at this index of the cuts, found by their sends; after this send, `None` from the first.
+    /// SQLite: bodies of the server at this index of the cuts, found by their sends; after this send, `None` from the
+    /// first.
     BodiesOf {
         server: usize,
         after: Option<i64>,
@@ -69,9 +70,9 @@ impl Store {
         Ok(Removal { which, before_id, cuts, stage: RemovalStage::Start })
     }
 
-    /// Begins a removal for some servers only, each with its own first id that stays: row by row, on PostgreSQL too. Keeps
-    /// the sends of bodies that the preceding removal of bodies kept: the reason may be gone by now, and without its send
-    /// nobody would find the body.
+    /// Begins a removal for some servers only, each with its own first id that stays: row by row, on PostgreSQL too.
+    /// Keeps the sends of bodies that the preceding removal of bodies kept: the reason may be gone by now, and
+    /// without its send nobody would find the body.
     pub async fn begin_removal_of(
         &self,
         which: OldRows,

@@ -29,7 +29,8 @@ impl Store {
     }
 }
 
-/// SQL for removing old rows of a table. `$1` is the server, `$2` the first id that stays, `$3` the maximum number of rows.
+/// SQL for removing old rows of a table. `$1` is the server, `$2` the first id that stays, `$3` the maximum number of
+/// rows.
 struct RowRemoval {
     has: &'static str,
     remove: &'static str,

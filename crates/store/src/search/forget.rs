@@ -64,8 +64,8 @@ impl Store {
     }
 }
 
-/// Ends the claims of blocks that are being written with these messages, because they have the old texts. Call it in the
-/// transaction that erases the texts; another writer then begins again. State 0 is `blocks::WRITING`.
+/// Ends the claims of blocks that are being written with these messages, because they have the old texts. Call it in
+/// the transaction that erases the texts; another writer then begins again. State 0 is `blocks::WRITING`.
 pub(crate) async fn end_writing(sql: &Sql<'_>, server_id: ServerId, messages: &[i64]) -> Result<()> {
     let (Some(first), Some(last)) = (messages.iter().min(), messages.iter().max()) else { return Ok(()) };
     let text = "UPDATE search_blocks SET claimed_until = 0

@@ -99,7 +99,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes postings of a merge that did not finish: a person may have been erased since. `None` if the claim is lost.
+    /// Removes postings of a merge that did not finish: a person may have been erased since. `None` if the claim is
+    /// lost.
     async fn remove_interrupted_merge(&self, mut claim: Claim) -> Result<Option<Claim>> {
         loop {
             let now = self.clock.now();

@@ -1,6 +1,6 @@
 //! SQL of searches. Each statement uses an index, on both engines and whatever the planner assumes about table sizes:
-//! `OFFSET 0` keeps PostgreSQL from turning single look-ups into a join of whole tables. `blocks.rs` names the states of
-//! blocks.
+//! `OFFSET 0` keeps PostgreSQL from turning single look-ups into a join of whole tables. `blocks.rs` names the states
+//! of blocks.
 
 macro_rules! columns {
     () => {

@@ -181,7 +181,8 @@ fn count_account(
     Ok(admission)
 }
 
-/// Adds to the count of the server's hour; returns the count before that. Older hours are deleted when a new one begins.
+/// Adds to the count of the server's hour; returns the count before that. Older hours are deleted when a new one
+/// begins.
 fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<i64, StoreError> {
     let (server, hour) = (send.info.server_id.0, hour_of(send));
     let total: i64 = connection

@@ -88,8 +88,8 @@ impl Claims {
         self.claimed.insert(key, Claim { due_at, begun: false, settling: false, released: false });
     }
 
-    /// Claims an entry of the queue; `false` if it is not free, or its server is skipped. An entry that is being changed
-    /// becomes claimable when the change is over.
+    /// Claims an entry of the queue; `false` if it is not free, or its server is skipped. An entry that is being
+    /// changed becomes claimable when the change is over.
     pub(super) fn take(&mut self, key: Key, due_at: Timestamp) -> bool {
         if let Some(change) = self.changing.get_mut(&key) {
             change.passed = Some(due_at);

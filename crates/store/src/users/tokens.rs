@@ -152,7 +152,7 @@ async fn create_first(
     now: Timestamp,
 ) -> Result<User, StoreError> {
     take(sql, UserTokenKind::SetUp, token_hash, now).await?;
-    // Other nodes have tokens of their own: a later call with one of them must not find it.
+    // Every node has its own set-up token: none of them may create another first user.
     sql.execute("DELETE FROM user_tokens WHERE kind = $1", &[UserTokenKind::SetUp.as_str().into()]).await?;
     if sql.query_opt("SELECT id FROM users ORDER BY id LIMIT 1", &[]).await?.is_some() {
         return Err(StoreError::NotFound);

@@ -120,8 +120,8 @@ impl Store {
         self.fetch_all(text, params.into(), read).await
     }
 
-    /// Attempts that a filter selects, newest first, beginning before `before`. Looks at `scanned_max` attempts at most:
-    /// there may be more even if fewer than `limit` are found.
+    /// Attempts that a filter selects, newest first, beginning before `before`. Looks at `scanned_max` attempts at
+    /// most: there may be more even if fewer than `limit` are found.
     pub async fn search_webhook_attempts(
         &self,
         (server_id, webhook_id): (ServerId, WebhookId),

@@ -111,8 +111,8 @@ impl Store {
         self.fetch_all(text, Vec::new(), read).await
     }
 
-    /// Changes a webhook that has the version `if_version`. Enabling it again resets its failures; it then gets only new
-    /// events.
+    /// Changes a webhook that has the version `if_version`. Enabling it again resets its failures; it then gets only
+    /// new events.
     pub async fn change_webhook(
         &self,
         server_id: ServerId,

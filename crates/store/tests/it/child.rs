@@ -1,4 +1,5 @@
-//! Runs one of this binary's own tests as a child process, for tests that kill a process or limit the size of its files.
+//! Runs one of this binary's own tests as a child process, for tests that kill a process or limit the size of its
+//! files.
 
 use std::process::{Command, Stdio};
 

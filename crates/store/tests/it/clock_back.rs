@@ -184,8 +184,8 @@ async fn holds_and_idempotency_keys_of_many_pages_end_in_time(fixture: Fixture) 
     assert_eq!(fixture.query_int(&kept).await, 1_200);
 }
 
-/// Accepts a message to be sent in twelve hours, which becomes pending because the clock is a day ahead. Returns its id and
-/// when it is to be sent.
+/// Accepts a message to be sent in twelve hours, which becomes pending because the clock is a day ahead. Returns its
+/// id and when it is to be sent.
 async fn accept_and_promote_too_early(fixture: &Fixture) -> (postroad_model::MessageId, Timestamp) {
     let send_at = fixture.in_secs(12 * 3_600);
     let mut send = fixture.send(fixture.server, &["ann@example.com"], InitialState::Scheduled(send_at), b"x");

@@ -380,7 +380,8 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
         });
         fixture.accept(one).await;
     }
-    // On PostgreSQL a transaction of another test may hide the newest events for a moment: then the first part is smaller.
+    // On PostgreSQL a transaction of another test may hide the newest events for a moment: then the first part is
+    // smaller.
     let mut is_delayed = false;
     let (first, counted) = loop {
         let progress = fixture.store.count_events(fixture.server, &rules()).await.expect("counting works");

@@ -224,8 +224,8 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
     let delivery = store.find_domain_delivery(foreign, name("acme.example")).await.expect("the store works");
     assert!(delivery.is_none());
 
-    // The server's own domain goes first, even unverified: it is the one that the server's key sees and changes. But until
-    // it is verified, mail uses the account's.
+    // The server's own domain goes first, even unverified: it is the one that the server's key sees and changes. But
+    // until it is verified, mail uses the account's.
     let own = store.create_domain(fixture.new_domain("acme.example")).await.expect("another owner");
     assert_eq!(find(&fixture, fixture.server, "acme.example").await.map(|found| found.id), Some(own.id));
     let sending = store.find_sending_domain(fixture.server, name("acme.example")).await;

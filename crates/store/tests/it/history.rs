@@ -31,8 +31,8 @@ async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     })
     .await;
     let read = ask(ROWS_READ).await;
-    // The planner must believe these tables to be empty. Dead rows would be read again while any transaction of the cluster
-    // may still see them.
+    // The planner must believe these tables to be empty. Dead rows would be read again while any transaction of the
+    // cluster may still see them.
     client.batch_execute("VACUUM ANALYZE queue").await.expect("nobody is in the way");
     client.batch_execute("VACUUM ANALYZE suppressions").await.expect("nobody is in the way");
     let store = open(place.database(), IDENTITY, &clock).await.expect("the store opens again");

@@ -250,7 +250,8 @@ async fn begin(store: &Store, fixture: &Fixture, id: MessageId) -> Begun {
     store.begin(vec![entry]).await.expect("the store works").remove(0)
 }
 
-/// A message that a dead node had begun may have been sent: for 15 minutes no node claims it, and then only to record that.
+/// A message that a dead node had begun may have been sent: for 15 minutes no node claims it, and then only to record
+/// that.
 #[tokio::test]
 async fn begun_messages_of_a_dead_node_are_adopted_later() {
     let fixture = Fixture::postgres().await;

@@ -54,8 +54,8 @@ async fn after_random_outcomes_the_counters_equal_a_recount(fixture: Fixture) {
     let recounted = Recount::of(&fixture).await;
     let accepted: u64 = recounted.totals.values().filter_map(|counts| counts.get("accepted")).sum();
     assert!(accepted > 70_000, "{accepted}");
-    // Each grain alone gives the totals, and in it each breakdown. The combinations, added up by one dimension, equal the
-    // counters of that dimension.
+    // Each grain alone gives the totals, and in it each breakdown. The combinations, added up by one dimension, equal
+    // the counters of that dimension.
     for grain in Grain::ALL {
         let counted = Counted::of(&fixture, grain).await;
         let step = grain.seconds().max(HOUR);
@@ -160,8 +160,8 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
     !claimed.is_empty()
 }
 
-/// Adds opens, clicks, late bounces, complaints and unsubscriptions of a tenth of the sent messages; as rows, because no
-/// entry point runs here.
+/// Adds opens, clicks, late bounces, complaints and unsubscriptions of a tenth of the sent messages; as rows, because
+/// no entry point runs here.
 async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
     let sent = rows(
         fixture,

@@ -1,8 +1,8 @@
 //! Overwrites a text in parts of the file that no row uses. SQLite leaves the bytes of changed and removed rows in gaps
 //! of their pages and in free pages until the space is reused.
 //!
-//! The file is read, and its unused parts are found, while the service runs. The writer only checks that those pages are
-//! unchanged and overwrites the parts, a few pages in one group.
+//! The file is read, and its unused parts are found, while the service runs. The writer only checks that those pages
+//! are unchanged and overwrites the parts, a few pages in one group.
 
 mod file;
 mod free_pages;

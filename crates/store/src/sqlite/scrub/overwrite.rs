@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) overwrites: Vec<Overwrite>,
     /// Pages where a row still contains a text.
     pub(super) pages_in_use: u64,
-    /// Pages of which no use was found, because it changed meanwhile.
+    /// Number of pages whose use was not found, because it changed during the search.
     pub(super) unclear: usize,
 }
 
