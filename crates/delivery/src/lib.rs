@@ -62,9 +62,10 @@ const STORING_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Names and keys of this installation.
 pub struct Identity {
+    /// Key of the MAC in return paths.
     pub return_path_secret: [u8; 32],
-    /// Signs mail of domains that have no working key, under the installation's domain; return paths are at that domain
-    /// too.
+    /// Signs mail of domains that have no working key. It signs as the installation's domain, and return paths are at
+    /// `rp.` in front of that domain.
     pub dkim: Signer,
 }
 
@@ -104,7 +105,7 @@ pub struct Delivery {
     tasks: Vec<JoinHandle<()>>,
     /// `None` if the simulator is off.
     simulator: Option<SimulatorServer>,
-    /// Stops when dropped.
+    /// SMTP server of the inbox; stops when dropped.
     _inbox_server: Option<InboxServer>,
 }
 
@@ -249,8 +250,8 @@ impl Delivery {
         QueueAdmin::live(Arc::clone(&self.shared))
     }
 
-    /// Starts no new work. Messages whose last bytes were sent may finish; the rest is released without counting an
-    /// attempt.
+    /// Starts no new work. Messages whose last bytes were sent may finish; all others are released without counting
+    /// an attempt.
     pub async fn stop(mut self) {
         self.shared.store.stop_delivering();
         let waiting = self.shared.begin_stop();

@@ -9,9 +9,11 @@ use rand::Rng;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
     pauses: Vec<Duration>,
+    /// Counts from the time when the message was first due.
     give_up_after: Duration,
 }
 
+/// Pauses vary by up to this share, so that messages that failed together are not all retried together.
 const JITTER: f64 = 0.1;
 
 impl RetryPolicy {

@@ -59,7 +59,7 @@ impl Dane {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Security {
-    /// Encrypted where offered, whatever the certificate.
+    /// TLS with any certificate if the host offers it, otherwise plain.
     Opportunistic,
     /// TLS with a certificate for the host's name is required; hosts must be listed by the policy, if there is one.
     Verified { demanded_by: TlsDemand, policy: Option<Arc<Policy>> },

@@ -63,6 +63,7 @@ pub struct Settings {
     pub mta_sts_port: u16,
     /// File that keeps MTA-STS policies over a restart.
     pub mta_sts_file: PathBuf,
+    /// If empty, the system's resolvers are used.
     pub nameservers: Vec<SocketAddr>,
     /// Resolvers whose DNSSEC validation is trusted; DANE needs it.
     pub dnssec: DnssecTrust,
@@ -75,6 +76,7 @@ pub struct SmartHost {
     pub host: String,
     pub port: u16,
     pub tls: SmartHostTls,
+    /// User name and password.
     pub credentials: Option<(String, String)>,
     /// Concurrent connections from one source address.
     pub connections_max: u32,

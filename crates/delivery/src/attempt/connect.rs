@@ -260,6 +260,7 @@ impl Connector {
         dial::may_show(address, self.allow_private_destinations).then_some(address)
     }
 
+    /// The host's name for delivery records.
     fn shown_name(&self, host: &RouteHost) -> String {
         match host.name.parse::<IpAddr>() {
             Ok(address) if self.shown(address).is_none() => "the smart host".to_owned(),
@@ -444,6 +445,7 @@ fn dns_answer(route: &Route, host: &RouteHost, address: Option<IpAddr>) -> Optio
 struct Hanging<'a, 'r> {
     connector: &'a Connector,
     order: &'a host_order::AttemptOrder<'r>,
+    /// Host, address index and number of the host's addresses; `None` once the address has answered or failed.
     at: Option<(&'r RouteHost, usize, usize)>,
 }
 

@@ -1,5 +1,5 @@
-//! A connection to one host: drives the SMTP session over the socket, one message at a time, and reports the outcome of
-//! each. It writes journal marks before the final bytes are sent and when the final reply arrives.
+//! A connection to one host: drives the SMTP session over the socket, one message at a time, and reports the outcome
+//! of each. It has a journal mark written right before the last bytes of a message are sent (`FlightMarks`).
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ const READ_BYTES: usize = 4 << 10;
 /// A connection that waits longer for the final reply no longer counts as in use.
 const FINAL_REPLY_USUAL: Duration = Duration::from_secs(3);
 /// Total time for reading replies after a host has stopped reading.
-const LAST_WORDS_TIME_MAX: Duration = Duration::from_secs(5);
+const LAST_REPLIES_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The remote host and the parameters of the connection.
 #[derive(Debug, Clone, Default)]
@@ -240,7 +240,8 @@ impl Connection {
             return false;
         }
         if self.session.phase() == Phase::Ready {
-            // The session has reported this too; it must not count as a reply to the next message.
+            // The session has also queued an event for this. It is dropped here, because it would be taken for the
+            // outcome of the next message.
             self.take_closed();
             return self.closed.is_none();
         }
@@ -438,12 +439,12 @@ impl Connection {
                 return;
             }
             // A host that refuses in the middle of a message replies and closes.
-            let last_words = async {
+            let last_replies = async {
                 while let Ok(count @ 1..) = stream.read(&mut self.input).await {
                     self.session.feed(&self.input[..count]);
                 }
             };
-            let _ = timeout(LAST_WORDS_TIME_MAX, last_words).await;
+            let _ = timeout(LAST_REPLIES_TIME_MAX, last_replies).await;
             self.stream = None;
             let cause = if written.is_err() { EndCause::TimedOut } else { EndCause::Io };
             self.session.connection_ended(cause);

@@ -13,7 +13,7 @@ pub(crate) enum Ending {
     TooLarge { size: u64, size_max: u64 },
     /// The peer does not support non-ASCII addresses or headers.
     Utf8NotOffered,
-    /// The connection broke during the message.
+    /// The connection broke during the message. `after_final`: its last bytes were sent, so it may have arrived.
     Interrupted { phase: Phase, problem: String, class: BounceClass, after_final: bool },
     /// No host could be reached. The attempt counts only if one was tried.
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
@@ -22,7 +22,7 @@ pub(crate) enum Ending {
     /// The message waited for long without being offered to a host. `is_ours`: for a limit of our own, which never
     /// fails a message.
     Waited { cause: String, class: BounceClass, is_ours: bool },
-    /// `expires_at` passed while it waited.
+    /// The message's `expires_at` passed before its last bytes were sent.
     Expired,
     /// The stored message cannot be sent.
     Broken(String),

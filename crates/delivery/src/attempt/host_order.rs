@@ -88,9 +88,10 @@ impl HostOrder {
         self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
-    /// The attempt was aborted while this address did not answer: the next attempt begins with the host's next address, or
-    /// after the last one with the next host. If the attempt was not resumed, nothing is remembered about the last address
-    /// of the last host, nor if hosts of equal preference take turns anyway.
+    /// The attempt was aborted while this address did not answer: the next attempt begins with the host's next
+    /// address, or after the last one with the next host. After the last address, an attempt that was not resumed
+    /// leaves no position if this was the last host, or if another host has the same preference: those take turns
+    /// anyway.
     pub(crate) fn aborted(
         &self,
         attempt: &AttemptOrder<'_>,
@@ -110,7 +111,8 @@ impl HostOrder {
         let has_equal =
             hosts.iter().any(|(other, _)| other.name != host.name && other.preference == host.preference);
         let next = if attempt.is_resumed {
-            // Turns do not move the position of a resumed attempt: without a new one it would begin here again.
+            // Turns do not move the position of a resumed attempt: without a new position, the next attempt would
+            // begin here again.
             hosts.get(index + 1).or(hosts.first())
         } else if has_equal {
             None
@@ -125,7 +127,8 @@ impl HostOrder {
     /// A host answered. While preferred hosts are skipped, the next attempt begins with this host.
     pub(crate) fn reached(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
         let until = self.sites().get(attempt.site).and_then(|own| Some(own.resume.as_ref()?.until));
-        // Not extended: if it were reached again and again, the preferred hosts would never be tried.
+        // `until` is not extended: a host that is reached again and again would keep the preferred hosts from being
+        // tried.
         if let Some(until) = until.filter(|_| attempt.is_resumed) {
             self.resume_at(attempt, host, address, until);
         }
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn equals_get_the_same_number_of_connections_and_worse_hosts_none() {
+    async fn hosts_of_equal_preference_share_connections_and_less_preferred_ones_get_none() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[20, 10, 10, 10]);
         let mut first = HashMap::new();
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_attempt_goes_on_where_the_last_one_stopped_until_some_time_has_passed() {
+    async fn an_attempt_resumes_where_the_last_one_stopped_until_the_position_expires() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[1, 2, 3]);
         let attempt = order.begin(&site, &hosts);

@@ -7,9 +7,9 @@ use postroad_store::{Delivery, NewDelivery};
 use super::settle::stored_signal;
 use crate::schedule::Greylisted;
 
-/// Deliveries that are read; greylisting ends sooner.
+/// Maximum number of deliveries that are read. Greylisting ends after fewer.
 pub(crate) const DELIVERIES_MAX: usize = 16;
-/// A retry that is later than its planned wait by more than this part of it says nothing about the receiver.
+/// If a retry is late by more than this share of its planned wait, its wait says nothing about the receiver.
 const LATE_SHARE: f64 = 0.2;
 
 /// Greylisting after these deliveries, in time order.

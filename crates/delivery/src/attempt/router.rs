@@ -240,7 +240,7 @@ fn secured_site_name(base_site: &str, security: &Security, has_dane: bool) -> Ar
     let dane = if has_dane { " with DANE" } else { "" };
     match security {
         Security::Opportunistic | Security::Plain | Security::Implicit => format!("{base_site}{dane}").into(),
-        // Two policies for the same hosts may list different ones of them.
+        // Two policies for the same hosts may each allow different ones.
         Security::Verified { policy: Some(policy), .. } => {
             format!("{base_site}{dane} with TLS for {}", policy.mx.join(" ")).into()
         }

@@ -233,10 +233,10 @@ fn described(judged: &Judged, attempt: &Attempt<'_>) -> String {
 fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
     let verdict = mail_reply(&reply).map(|reply| classify_in(reply_phase(phase), &reply));
     let class = verdict.as_ref().map_or(BounceClass::Other, |verdict| verdict.class);
-    // The simulator's refusals are always taken literally, at once.
-    let is_final_word = is_simulated && reply.code >= 500 && class != BounceClass::Full;
+    // The simulator's permanent refusals are final at once, except for full mailboxes.
+    let is_final_at_once = is_simulated && reply.code >= 500 && class != BounceClass::Full;
     let is_permanent =
-        verdict.as_ref().map_or(reply.code >= 500, |verdict| verdict.permanent) || is_final_word;
+        verdict.as_ref().map_or(reply.code >= 500, |verdict| verdict.permanent) || is_final_at_once;
     let how = if is_permanent { "refused it" } else { "does not take it now" };
     Judged {
         class: Some(class),
@@ -269,7 +269,7 @@ fn is_greylisting(ending: &Ending) -> bool {
 }
 
 /// Whether the receiver has not replied about this message, so that its greylisting of the message is unchanged.
-fn says_nothing(ending: &Ending) -> bool {
+fn is_unanswered(ending: &Ending) -> bool {
     match ending {
         Ending::Waited { .. } | Ending::NoRoute { .. } | Ending::Interrupted { .. } => true,
         // If no host was tried, this machine may be unable to send from the address.
@@ -290,7 +290,7 @@ pub(crate) fn settle(
     let Attempt { entry, domain, work, peer, source, is_encrypted, is_simulated, started_at, .. } = attempt;
     let transcript = Some(attempt.transcript.clone()).filter(|text| !text.is_empty());
     let is_greylisting = is_greylisting(&ending);
-    let says_nothing = says_nothing(&ending);
+    let is_unanswered = is_unanswered(&ending);
     let has_waited = matches!(ending, Ending::Waited { .. });
     let never_gives_up = matches!(ending, Ending::Waited { is_ours: true, .. });
     let judged = judge(ending, peer, *is_simulated);
@@ -358,7 +358,7 @@ pub(crate) fn settle(
             expires_at: None,
         });
     let source_id = source.as_ref().map(|source| source.id).filter(|id| id.0 != 0);
-    let kept_source = if says_nothing { entry.source } else { source_id.filter(|_| judged.keeps_source) };
+    let kept_source = if is_unanswered { entry.source } else { source_id.filter(|_| judged.keeps_source) };
     let keep_claim = next_attempt_at.is_some_and(|at| at <= horizon_end) && status == Status::SoftFail;
     let retry = next_attempt_at.filter(|_| keep_claim).map(|due_at| Retry {
         domain: domain.clone(),
@@ -370,7 +370,7 @@ pub(crate) fn settle(
             greylisted: if is_greylisting {
                 Some(Greylisted::again(entry.greylisted, due_at, now))
             } else {
-                entry.greylisted.filter(|_| says_nothing).map(Greylisted::delayed)
+                entry.greylisted.filter(|_| is_unanswered).map(Greylisted::delayed)
             },
             announce_at,
             was_tried_elsewhere: false,

@@ -10,8 +10,9 @@ use super::EngineShared;
 use super::resolve::HORIZON;
 use crate::schedule::Entry;
 
-/// Delays of the corrections: operations in progress may still store times of the old clock.
-const LOOK_AGAIN_AFTER: [Duration; 3] = [Duration::ZERO, Duration::from_secs(10), Duration::from_mins(1)];
+/// Pauses before each round of corrections. Several rounds, because operations in progress may still store times of
+/// the old clock.
+const CORRECTION_PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(10), Duration::from_mins(1)];
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 impl EngineShared {
@@ -28,7 +29,7 @@ impl EngineShared {
         self.preparer.forget_domains();
         let shared = Arc::clone(self);
         self.spawn(async move {
-            for pause in LOOK_AGAIN_AFTER {
+            for pause in CORRECTION_PAUSES {
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     () = shared.stopped() => return,

@@ -26,9 +26,10 @@ const CLAIMS_TO_FILL: usize = 4;
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// Changes of the setup that follow each other this quickly are read together.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
-/// In rounds of `CLAIM_EVERY`, like the other intervals below: changes by other nodes are seen after this time.
+/// Number of rounds between reads of changes by other nodes. A round is `CLAIM_EVERY`; the intervals below count
+/// rounds too.
 const SETUP_EVERY: u32 = 2;
-/// Everything is read again, whether or not it changed: a database may be replaced by another.
+/// The whole setup is read again this often, whether or not it changed: a database may be replaced by another.
 const WHOLE_SETUP_EVERY: u32 = 60;
 const REAP_EVERY: u32 = 10;
 const REAP_STEPS_MAX: usize = 20;
@@ -98,7 +99,7 @@ impl Feeder {
         (due_at > now).then(|| Instant::now() + due_at.since(now).max(SCHEDULED_TOGETHER))
     }
 
-    /// After changes in this process.
+    /// Applies changes that were made in this process.
     async fn follow_change(&mut self) -> Result<(), StoreError> {
         self.changes.mark_unchanged();
         self.shared.preparer.forget_domains();
@@ -167,8 +168,8 @@ impl Feeder {
             if room == 0 || shared.is_stopping() {
                 return Ok(());
             }
-            // Only a part of the room at once: before the next claim, servers that have enough are left out, so none
-            // fills it all.
+            // Takes only part of the room at a time. The next claim leaves out servers that have enough, so that no
+            // server fills the whole room.
             let limit = room.div_ceil(CLAIMS_TO_FILL).min(CLAIM_AT_ONCE);
             let due_by = shared.clock.now().plus(HORIZON);
             let skip = ClaimSkips { domains, servers: servers.clone() };
@@ -199,7 +200,7 @@ async fn read_setup_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError
     read_since(shared, &mut mark).await
 }
 
-/// Reads the changes made in this process, unless they are in effect. Concurrent callers share a read.
+/// Reads the changes made in this process, unless they are already in effect. Concurrent callers share a read.
 pub(crate) async fn apply_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     let wanted = *shared.store.changes().borrow();
     let is_in_effect = || shared.changes_in_effect.load(Ordering::Acquire) >= wanted;

@@ -25,6 +25,7 @@ pub(super) struct Flight {
     journal: Arc<Journal>,
     awaiting_reply: Arc<AwaitingReply>,
     pub(super) key: FlightKey,
+    /// Whether the journal has the mark that precedes the last bytes.
     pub(super) is_marked: bool,
     started_at: Timestamp,
     source: Option<CountedSource>,

@@ -1,5 +1,5 @@
-//! Records messages as delayed if they have waited for long without being offered. A task of its own, so that a slow
-//! store delays only these records.
+//! Records messages as delayed if they have waited for long without being offered to a host. This is a separate task,
+//! so that a slow store delays only these records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 500;
 /// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
-/// A message that waits for a limit of our own is due again after this time at most: people may lift the limit.
+/// A message that waits for a limit of our own is due again after at most this time, because the limit may be lifted.
 const OWN_LIMIT_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// Minimum time until a recorded message is due again.
 const PAUSE_MIN: Duration = Duration::from_secs(5);

@@ -61,7 +61,7 @@ pub(crate) struct EngineShared {
     provider_notes: ProviderNotes,
     schedule: Mutex<Schedule>,
     open_intake: OpenIntake,
-    /// Messages that connections are sending, with their hosts.
+    /// Messages that connections are sending, each with its base site.
     being_sent: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// Wakes one of a path's idle connections.
     wakers: Mutex<HashMap<usize, Arc<Semaphore>>>,
@@ -198,7 +198,7 @@ impl EngineShared {
         }
     }
 
-    /// Spawns a task that `drain` waits for. Nothing starts once the engine is stopped.
+    /// Spawns a task that the settler waits for before it ends. Starts nothing once the engine is stopping.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let alive = self.alive.lock().clone();
         if let Some(alive) = alive {
@@ -218,7 +218,7 @@ impl EngineShared {
         self.with(|schedule, now| schedule.next(path, request, now))
     }
 
-    /// Adds entries that the store gave to this node.
+    /// Adds entries that this node has claimed.
     pub(crate) fn add_claimed(self: &Arc<Self>, claimed: Vec<Claimed>) {
         self.with(|schedule, now| {
             for entry in claimed {
@@ -228,8 +228,8 @@ impl EngineShared {
         });
     }
 
-    pub(crate) fn note_being_sent(&self, key: (ServerId, MessageId), where_to: &str) {
-        self.being_sent().insert(key, where_to.to_owned());
+    pub(crate) fn note_being_sent(&self, key: (ServerId, MessageId), base_site: &str) {
+        self.being_sent().insert(key, base_site.to_owned());
     }
 
     pub(crate) fn no_longer_being_sent(&self, key: (ServerId, MessageId)) {
@@ -339,7 +339,7 @@ impl EngineShared {
 
     /// Advances the schedule's time.
     pub(crate) async fn run_timer(self: Arc<Self>) {
-        // A clock that tests move wakes nobody, so the time is read at least this often.
+        // A clock that tests move wakes no sleeping task, so the time is read at least this often.
         const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
         let mut watch = ClockWatch::new(self.clock.now());
         loop {

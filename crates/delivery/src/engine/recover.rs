@@ -21,7 +21,7 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
     if !recovered.is_empty() {
         tracing::info!(
             flights = recovered.len(),
-            "settling what a previous process left in the flight journal"
+            "settling flights that a previous process left in the journal"
         );
     }
     for flights in recovered.chunks(AT_ONCE) {
@@ -49,7 +49,7 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
     Ok(())
 }
 
-/// Whether the queue waits for the attempt in the journal.
+/// Whether the claimed message is still at the attempt of this flight.
 fn is_of(claimed: &Claimed, key: FlightKey) -> bool {
     claimed.key() == (key.server_id, key.message_id) && claimed.attempts == key.attempt
 }

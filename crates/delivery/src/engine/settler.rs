@@ -111,7 +111,7 @@ async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, erro
     match finish_when_possible(shared, vec![Arc::clone(&settlement.outcome)]).await {
         Some(Ok(settled)) => conclude(shared, vec![settlement], &settled),
         Some(Err(error)) => {
-            tracing::error!(message.id = %id, %error, "storing an outcome failed for good; a sent message is settled at the next start, another is tried again");
+            tracing::error!(message.id = %id, %error, "storing an outcome failed for good; if the message was sent, the next start settles it, otherwise it is tried again");
             shared.no_longer_being_sent(settlement.outcome.key());
             if settlement.flight.is_none() {
                 shared.release_later(settlement.outcome.key());

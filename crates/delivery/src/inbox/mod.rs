@@ -76,7 +76,7 @@ impl Inbox {
         messages.kept.get(index).cloned()
     }
 
-    /// Announces every new message.
+    /// Changes to the id of each new message.
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.shared.newest.subscribe()
     }
@@ -183,7 +183,7 @@ mod tests {
         by_size.catch(&received(&["a@example.net"], "123456789"));
         assert_eq!(ids(&by_size), [4]);
         by_size.catch(&received(&["a@example.net"], "1234567890"));
-        assert_eq!(ids(&by_size), [0; 0], "what is larger than the inbox is not kept");
+        assert_eq!(ids(&by_size), [0; 0], "a message larger than the inbox is not kept");
     }
 
     #[test]

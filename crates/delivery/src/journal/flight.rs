@@ -110,7 +110,7 @@ pub struct Recovered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "there are only as many as messages waited for their final reply when a process died"
+    reason = "there is at most one for each message that awaited its final reply when a process died"
 )]
 pub enum RecoveredOutcome {
     /// The reply is to be recorded. If it is an acceptance, the message must never be sent again.

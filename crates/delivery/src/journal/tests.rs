@@ -148,7 +148,7 @@ fn full_segments_are_followed_by_new_ones() {
 }
 
 #[test]
-fn segments_go_away_oldest_first() {
+fn segments_are_deleted_oldest_first() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open_small(&folder);
     for message in 1..=9 {

@@ -19,7 +19,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(45);
 pub struct ConnectionEstimate {
     /// `None` if nothing was ever refused.
     limit: Option<u32>,
+    /// When one connection more than `limit` may be tried.
     try_at: Option<Timestamp>,
+    /// Pause before that trial; it grows while trials are refused.
     try_after: Duration,
     /// Pause while even the first connection is refused, because other clients use up the receiver's limit.
     pause: Probe,

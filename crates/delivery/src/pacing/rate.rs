@@ -29,6 +29,7 @@ const FREE_PER_MINUTE: f64 = 60_000.0;
 const AGE_MAX: Duration = Duration::from_hours(6);
 /// Timers fire late; at most this much is caught up.
 const LAG_MAX: Duration = Duration::from_millis(50);
+/// First rate after a standstill, if no rate is known.
 const AFTER_STANDSTILL_PER_MINUTE: f64 = 120.0;
 
 #[derive(Debug, Clone, Default)]

@@ -113,7 +113,7 @@ fn a_receiver_that_takes_no_connection_at_all_is_left_alone_for_seconds() {
 }
 
 #[test]
-fn a_receiver_of_one_connection_is_asked_for_a_second_one_ever_more_rarely() {
+fn a_second_connection_is_tried_ever_more_rarely_where_only_one_is_accepted() {
     let mut estimate = ConnectionEstimate::default();
     estimate.refused(0, at(0.0));
     estimate.on_accepted(1, at(5.0));
@@ -159,7 +159,7 @@ fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
     assert_eq!(pauses.iter().filter(|secs| **secs == 180).count(), 1, "{pauses:?}");
     assert_eq!(pauses.iter().filter(|secs| **secs == 300).count(), 39);
     greylist.refused_after(Duration::from_mins(10));
-    assert_eq!(greylist.known(), None, "it has become longer");
+    assert_eq!(greylist.known(), None, "the greylisting time has become longer");
 }
 
 #[test]

@@ -131,11 +131,11 @@ mod tests {
         assert_eq!(paces.block(ACCOUNT, TWO, free_at).unwrap().until, Some(free_at.plus(TURN_LOST_AFTER)));
         let later = free_at.plus(TURN_LOST_AFTER);
         assert!(paces.block(ACCOUNT, TWO, later).is_none());
-        assert_eq!(paces.pass(ACCOUNT, TWO, later), None, "the first is not waited for any more");
+        assert_eq!(paces.pass(ACCOUNT, TWO, later), None, "the first server has lost its turn");
     }
 
     #[test]
-    fn a_rate_that_is_taken_away_blocks_nobody() {
+    fn a_removed_rate_blocks_nobody() {
         let mut paces = paces("1/h");
         let start = Timestamp::from_micros(1_000_000);
         paces.pass(ACCOUNT, ONE, start);

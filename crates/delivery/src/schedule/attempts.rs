@@ -1,6 +1,6 @@
-//! Connection attempts (not delivery attempts). An attempt lasts from the start of the connection task until its site has
-//! proved that it answers. A site that answered lately has proved it when the connection accepts messages, another site
-//! when it replies to its first message.
+//! Connection attempts (not delivery attempts). An attempt lasts from the start of the connection task until its site
+//! has proved that it answers. For a site that answered lately, that is when the connection accepts messages; for any
+//! other site, when it replies to its first message.
 //!
 //! An attempt that waits too long for its host counts as silent. It is aborted if the share of silent sites is
 //! used up, or if its site already has such an attempt.
@@ -17,7 +17,8 @@ const GREETING_WAIT: Duration = Duration::from_secs(1);
 const GREETING_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest time from the host's greeting until the connection accepts messages; after that the host counts as silent.
 const SESSION_WAIT: Duration = Duration::from_secs(3);
-/// Longest time from then until the reply to the first message; after that the host counts as silent.
+/// Longest time from when the connection accepts messages until the reply to the first one; after that the host
+/// counts as silent.
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
@@ -156,8 +157,8 @@ impl Schedule {
         }
     }
 
-    /// A host did not answer in time during a message begun at `since`, and no other host of the site has replied to
-    /// one since then.
+    /// A host did not answer in time during a message begun at `since`. The site counts as silent, unless it has
+    /// replied to a message since then.
     pub(crate) fn note_hang(&mut self, path_id: usize, since: Timestamp, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         if source_site.replied_at.is_none_or(|at| at < since) {

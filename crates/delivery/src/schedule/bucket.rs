@@ -48,6 +48,7 @@ impl Bucket {
         self.free_at = self.free_at.minus(by);
     }
 
+    /// Counts a message that is sent now.
     pub(crate) fn take(&mut self, now: Timestamp) {
         self.free_at = now.plus(self.interval);
     }

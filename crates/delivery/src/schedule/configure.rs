@@ -13,15 +13,15 @@ impl Schedule {
     /// on every lane is done only if a change may affect every lane.
     pub(crate) fn configure(&mut self, setup: &DeliverySetup, now: Timestamp) {
         let changed_servers = self.configure_servers(&setup.servers, setup.live_nodes);
-        let rest = without_servers_and_counts(setup);
+        let latest = without_servers_and_counts(setup);
         let is_warming = setup.sources.iter().any(|source| source.warmup_started_at.is_some());
         let has_same_limits = self.setup.as_ref().is_some_and(|old| {
-            changed_servers.is_empty() && old.gates == rest.gates && old.live_nodes == rest.live_nodes
+            changed_servers.is_empty() && old.gates == latest.gates && old.live_nodes == latest.live_nodes
         });
         if !has_same_limits {
             self.return_kept_to_queues();
         }
-        if self.setup.as_ref() == Some(&rest) {
+        if self.setup.as_ref() == Some(&latest) {
             if is_warming {
                 self.sources.configure(setup, now);
                 self.overflow(now);
@@ -34,8 +34,8 @@ impl Schedule {
             }
             return;
         }
-        self.configure_rest(setup, now);
-        self.setup = Some(rest);
+        self.configure_sources_and_gates(setup, now);
+        self.setup = Some(latest);
     }
 
     /// Returns the servers whose suspension, pool or rate changed, or whose account's rate did.
@@ -56,7 +56,7 @@ impl Schedule {
         changed
     }
 
-    fn configure_rest(&mut self, setup: &DeliverySetup, now: Timestamp) {
+    fn configure_sources_and_gates(&mut self, setup: &DeliverySetup, now: Timestamp) {
         self.accounts.set_nodes(setup.live_nodes);
         for gate in self.servers.values_mut() {
             gate.set_nodes(setup.live_nodes);

@@ -10,7 +10,7 @@ use crate::pacing::{Reason, Standstill};
 #[derive(Debug, Default)]
 pub(super) struct DomainTrouble {
     standstill: Standstill,
-    /// The only refused server; `None` if there are several.
+    /// The server whose mail was refused; `None` if mail of several servers was.
     only: Option<ServerId>,
 }
 
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(trouble.blocked_until(other, now), None);
         assert!(
             !trouble.end(other) && trouble.is_stopped(spammer),
-            "its acceptance does not end the standstill of the refused one"
+            "accepted mail of one server does not end another's standstill"
         );
 
         trouble.refused(other, 3, &refusal(other), now);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_mail_is_taken_again_goes_on() {
+    fn accepted_mail_ends_the_standstill_of_its_server() {
         let (server, now) = (ServerId(1), Timestamp::from_micros(1_794_711_600_000_000));
         let mut trouble = DomainTrouble::default();
         for _ in 0..3 {

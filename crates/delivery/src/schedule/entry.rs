@@ -43,7 +43,7 @@ pub(crate) struct Greylisted {
 }
 
 impl Greylisted {
-    /// After this greylisting, the message is tried again at `retry_at`.
+    /// The message was greylisted, perhaps not for the first time, and is tried again at `retry_at`.
     pub(crate) fn again(before: Option<Self>, retry_at: Timestamp, now: Timestamp) -> Self {
         Self { first: before.map_or(now, |before| before.first), retry_at: Some(retry_at) }
     }

@@ -11,7 +11,7 @@ use crate::pacing::Reader;
 /// Totals of the schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// In memory, due within the horizon or now.
+    /// Messages in memory: due now or within the horizon.
     pub in_memory: usize,
     /// Of those in memory: not due yet.
     pub waiting_for_their_time: usize,

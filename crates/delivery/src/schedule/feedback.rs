@@ -11,7 +11,7 @@ use super::{CountedSource, Line, Schedule};
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 
 impl Schedule {
-    /// Charges a message that turned out to be large.
+    /// Charges the server's turns for the size of a message, which is known only once the message is read.
     pub(crate) fn charge(&mut self, path_id: usize, server: ServerId, bytes: u64) {
         let queue = self.paths[path_id].queue;
         self.queues[queue].waiting.charge(server, super::cost(bytes) - 1);
@@ -97,7 +97,8 @@ impl Schedule {
         let route = Arc::clone(&self.queues[queue].route);
         self.source_provider(source, &route).connections -= 1;
         self.count_closing(path_id);
-        // First the others at the same site, then those who wait longest: this queue has just had its connection.
+        // First the other queues at the same site, then the waiting lines. This queue comes last, because it has just
+        // had a connection.
         for other in self.source_sites[self.paths[path_id].source_site].paths.clone() {
             let other = self.paths[other].queue;
             if other != queue {

@@ -15,6 +15,7 @@ pub(super) struct GateBoard {
     gates: HashMap<GateScope, Vec<Closed>>,
 }
 
+/// A gate in effect, with the pace of a slow-down.
 #[derive(Debug)]
 struct Closed {
     gate: Gate,

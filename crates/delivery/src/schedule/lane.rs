@@ -84,7 +84,7 @@ impl Lane {
         Some(Block { until: Some(until), why: self.trouble_cause(now) })
     }
 
-    /// Whether nothing but the route is known of the domain, and the DNS can answer that again.
+    /// Whether only the route is known about the domain, which can be looked up again.
     pub(super) fn is_forgettable(&self) -> bool {
         matches!(self.route, LaneRoute::Known { .. }) && self.trouble.is_clear()
     }

@@ -1,5 +1,5 @@
-//! Messages that have waited for long without being offered. They get a delivery record with the
-//! cause (`message.delayed`); messages that are too old fail, unless they wait for a limit of our own.
+//! Messages that have waited for long without being offered to a host. They get a delivery record with the cause
+//! (`message.delayed`); messages that are too old fail, unless they wait for a limit of our own.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::entry::LateBound;
 use super::lane::LaneRoute;
 use super::{Entry, LaneKey, Line, Schedule};
 
-/// Of the records that are written at a time, one lane of a server gets at most one in this many.
+/// One lane of a server gets at most one in this many of the records that are written at a time.
 const LANES_AT_ONCE: usize = 8;
 
 /// A message that has waited for long.
@@ -23,9 +23,9 @@ pub(crate) struct Late {
 }
 
 impl Schedule {
-    /// Removes messages that have waited for at least `after`: for the DNS, for a site or domain that accepts nothing, for connections, or for a rate or
-    /// a warm-up; at most `limit`. Lanes and sites take turns. Messages that an operator blocks, or that only wait for
-    /// their turn, stay.
+    /// Removes messages that have waited for at least `after`: for the DNS, for a site or domain that accepts
+    /// nothing, for connections, or for a rate or a warm-up; at most `limit` messages. Lanes and sites take turns.
+    /// Messages that an operator blocks, or that only wait for their turn, stay.
     pub(crate) fn take_late(&mut self, limit: usize, after: Duration, now: Timestamp) -> Vec<Late> {
         let bound = LateBound::new(after, now);
         let of_each = (limit / LANES_AT_ONCE).max(1);
@@ -172,8 +172,8 @@ fn in_turn(ids: Vec<usize>, last: usize) -> Vec<usize> {
     after
 }
 
-/// Whether a long wait of a path for this is recorded: the receiver or a limit of ours causes it, not an operator.
-/// Waits for servers' rates and for the DNS are found separately.
+/// Whether a path's long wait for this reason is recorded: the receiver or a limit of ours causes it, not an
+/// operator. Waits for servers' rates and for the DNS are found separately.
 fn is_reported(why: &Why) -> bool {
     match why {
         Why::BackOff { .. }

@@ -169,7 +169,7 @@ mod tests {
         let first = FIRST_MAX as usize;
         assert_eq!(next, [(first, ServerId(1)), (4_999, ServerId(2)), (first + 1, ServerId(1))]);
         let rest: Vec<_> = (3..first).chain(first..4_999).filter_map(|lane| lookups.end(lane)).collect();
-        assert!(rest.iter().all(|(lane, _)| *lane != 4_999), "once");
+        assert!(rest.iter().all(|(lane, _)| *lane != 4_999), "a lane is looked up once");
         assert_eq!(lookups.end(4_999), None);
         assert!(lookups.waiting.is_empty() && lookups.permitted.is_empty() && lookups.first.running == 0);
     }

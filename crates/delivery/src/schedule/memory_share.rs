@@ -1,6 +1,7 @@
-//! Limit on the messages in memory. One server may have as many as are still free for all others; a tenth is kept free for
-//! servers that have few. Other messages wait in the store and are claimed, oldest first, as soon as there is room. Until
-//! all of them are claimed, new messages of such a server stay in the store too, so that they do not overtake.
+//! Limit on the messages in memory. One server may have as many messages as there is room left for all others; a
+//! tenth of the limit is kept free for servers that have few. Other messages wait in the store and are claimed,
+//! oldest first, as soon as there is room. Until all of them are claimed, new messages of such a server stay in the
+//! store too, so that they do not overtake.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,6 +28,7 @@ pub(super) struct MemoryLimit {
 /// Servers whose new messages stay in the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IntakeLimits {
+    /// Whether new messages of all servers stay in the store.
     everybody: bool,
     servers: BTreeSet<ServerId>,
 }
@@ -97,7 +99,7 @@ impl MemoryLimit {
         self.full.iter().copied().collect()
     }
 
-    /// Domains that are remembered although nothing waits for them.
+    /// With more lanes than this, lanes without messages are dropped early.
     pub(super) fn idle_lanes_max(&self) -> usize {
         self.max / 10
     }
@@ -195,7 +197,7 @@ mod tests {
         assert!(room.full.is_empty(), "with {} messages", room.total);
         assert!(!room.intake.has_room(GREEDY), "older messages may be in the store");
         room.caught_up(&[GREEDY]);
-        assert!(!room.intake.has_room(GREEDY), "the store left them out");
+        assert!(!room.intake.has_room(GREEDY), "the claim skipped this server");
         room.has_changed = false;
         room.caught_up(&[]);
         assert!(room.intake.has_room(GREEDY) && room.has_changed);

@@ -88,7 +88,7 @@ const NEXT_TURN_AFTER: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// Pauses of the retry schedule; paths back off along them.
+    /// Pauses of the retry schedule; paths also use them to back off.
     pauses: Vec<Duration>,
     timeline: Timeline,
     lanes: Slab<Lane>,
@@ -274,7 +274,7 @@ impl Schedule {
         }
     }
 
-    /// Adds a message that was just accepted, whatever the clock says now.
+    /// Adds a message to be sent now, even if its due time is in the future because the clock went back.
     pub(crate) fn add_due(&mut self, domain: DomainName, require_tls: bool, entry: Entry, now: Timestamp) {
         let lane = self.lane_of(domain, require_tls, &entry);
         self.enqueue(lane, entry, now);
@@ -401,7 +401,7 @@ impl Schedule {
                 self.remove_path(path, &queue.route.base_site);
             }
         }
-        // Small sites are their own providers, so there are as many of these as sites.
+        // A small site is its own provider, so there are as many of these entries as sites.
         let known: HashSet<Arc<str>> =
             self.queues.iter().map(|(_, queue)| Arc::clone(&queue.route.provider)).collect();
         self.source_providers.retain(|(_, provider), source_provider| {

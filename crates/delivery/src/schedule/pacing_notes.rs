@@ -16,7 +16,7 @@ const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 const KEPT_MAX: usize = 50_000;
 /// Unchanged estimates that replies have confirmed are stored again after this time, so that they do not expire.
 const CONFIRM_AFTER: Duration = Duration::from_mins(30);
-/// Notes about a whole provider have its name behind this instead of a site; hosts have no colon in their names.
+/// A note about a whole provider has this prefix and the provider's name instead of a site. No site begins like this.
 const PROVIDER_PREFIX: &str = "provider:";
 
 #[derive(Debug, Default)]
@@ -313,7 +313,7 @@ mod tests {
         let learned = source_site.learned(Reader::Operator).unwrap();
         assert!(learned.contains("about 90 messages a minute (it said: 421)"), "{learned}");
         let later = now.plus(Duration::from_hours(7));
-        assert_eq!(source_site.rate.per_minute(later), None, "a rate of this morning is not true any more");
+        assert_eq!(source_site.rate.per_minute(later), None, "a rate expires after some hours");
         schedule.remember(Vec::new(), now.plus(AGE_MAX));
         let source_site = schedule.remembered_source_site(sources::ANY_ADDRESS, &site);
         assert_eq!(source_site.learned(Reader::Operator), None);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_sending_takes_over_what_another_has_learned_since() {
+    fn a_sending_node_adopts_newer_estimates_of_another_node() {
         let start = Timestamp::from_micros(1_794_700_800_000_000);
         let later = start.plus(Duration::from_mins(1));
         let mut schedule =

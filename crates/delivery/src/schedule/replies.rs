@@ -104,7 +104,8 @@ impl Schedule {
         }
     }
 
-    /// A message was refused. Call it even without an effect on others, so that a probe gets its reply.
+    /// A message was refused. Call it also if the refusal has no effect on other messages, so that a probe gets its
+    /// reply.
     pub(crate) fn refused(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) -> Reaction {
         let source_site_id = self.paths[path_id].source_site;
         self.note_reply(path_id, now);

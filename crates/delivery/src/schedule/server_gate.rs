@@ -46,7 +46,7 @@ impl ServerGate {
         }
     }
 
-    /// Applies what the store says about the server; returns whether it changed anything.
+    /// Applies the server's stored settings; returns whether they have changed.
     pub(super) fn configure(&mut self, server: &ServerDelivery, nodes: u32) -> bool {
         let paced_account = server.account_rate.map(|_| server.account_id);
         let is_same = self.suspended_reason == server.suspended_reason

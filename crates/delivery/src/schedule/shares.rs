@@ -11,9 +11,10 @@ use postroad_model::{SourceId, Timestamp};
 
 use super::Schedule;
 
-/// Maximum number of messages that an address can be owed, so that it does not take all of them for long.
+/// Maximum number of messages that an address can be owed, so that it does not take all messages for a long time.
 const OWED_MAX: f64 = 32.0;
-/// If an address is owed more messages than this, others wait for it at sites where it had fewer messages than they.
+/// If an address is owed more messages than this, others wait for it at sites where it took fewer messages than they
+/// did.
 const OWED_SLACK: f64 = 4.0;
 /// Lead that an address may have over another at one site, in messages divided by weight, if the other is owed nothing.
 const SITE_SLACK: f64 = 4.0;

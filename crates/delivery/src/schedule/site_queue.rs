@@ -156,7 +156,7 @@ impl SiteQueue {
         None
     }
 
-    /// Charges a server for a message that turned out to be large.
+    /// Charges a server for a large message, whose size was not known when it was popped.
     pub(super) fn charge(&mut self, server: ServerId, turns: i64) {
         if let Some(server_queue) = self.servers.get_mut(&server) {
             server_queue.deficit = (server_queue.deficit - turns).max(-COST_MAX);

@@ -46,7 +46,7 @@ impl Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountedSource {
     pub(crate) id: SourceId,
-    pub(crate) provider: Arc<str>,
+    /// Name of the receiver group.    pub(crate) provider: Arc<str>,
 }
 
 /// Messages by address and receiver group.
@@ -165,7 +165,7 @@ impl Sources {
         sources.peek().is_some() && sources.all(|source| self.has_sent_quota(source, provider))
     }
 
-    /// Whether none of its addresses may send to anybody today.
+    /// Whether no address of the pool may send anything today.
     fn is_closed(&self, pool: PoolId) -> bool {
         let mut sources = self.of_pool(pool).peekable();
         sources.peek().is_some() && sources.all(|source| source.quota == Some(0))
@@ -186,7 +186,7 @@ impl Sources {
         self.pools.get(&pool).map_or("default", |pool| &pool.name)
     }
 
-    /// The address by which gates and notes name a source; that of no particular address if the source is unknown.
+    /// The address by which gates and notes name a source; `ANY_ADDRESS` if the source is unknown.
     pub(super) fn scope_address(&self, source: SourceId) -> IpAddr {
         self.find(source).map_or(ANY_ADDRESS, |source| source.scope_address())
     }

@@ -15,7 +15,7 @@ use super::{Entry, Schedule};
 
 /// Retries no longer wait for an address whose connections have hung for this long.
 const HUNG_AFTER: Duration = Duration::from_mins(1);
-/// Time a retry waits for its source address before it uses another.
+/// A retry waits for its source address if that is blocked for at most this long; otherwise it may use another.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
 /// Admits all entries that a path keeps: their servers and lanes were admitted before.

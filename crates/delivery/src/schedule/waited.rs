@@ -32,7 +32,8 @@ impl SeenBlock {
         Self { at: now, until, why }
     }
 
-    /// Notes that connections are in use, unless a block has just ended: then the messages that it let go use them.
+    /// Notes that connections are in use, unless a block has just ended: then they carry the messages that it held
+    /// back.
     pub(super) fn connections_in_use(last: &mut Option<Self>, why: Why, now: Timestamp) {
         match last {
             Some(block) if block.until.is_some_and(|until| now.since(until) <= JUST_ENDED) => block.ends(now),

@@ -54,7 +54,7 @@ impl MailBack {
     }
 }
 
-/// All wait equally long, so the first in is the first due.
+/// All entries wait equally long, so the first in is the first due.
 async fn work(
     mut waiting: mpsc::Receiver<(Instant, OutgoingMessage)>,
     name: DomainName,

@@ -72,6 +72,7 @@ struct Worker {
 struct Open {
     connection: Connection,
     since: Timestamp,
+    /// Number of messages sent over this connection.
     carried: u32,
     /// The provider's limits.
     rules: Arc<Provider>,
@@ -80,6 +81,7 @@ struct Open {
 /// Next step after a job.
 enum After {
     Continue,
+    /// The connection task ends.
     Leave,
 }
 

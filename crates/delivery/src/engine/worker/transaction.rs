@@ -27,8 +27,8 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 impl Worker {
     pub(super) async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> After {
         let shared = Arc::clone(&self.shared);
-        let goes_by_signature = job.route.rules.feedback_by_dkim;
-        let signing = if goes_by_signature { Signing::ForFeedback } else { Signing::Usual };
+        let is_feedback_by_dkim = job.route.rules.feedback_by_dkim;
+        let signing = if is_feedback_by_dkim { Signing::ForFeedback } else { Signing::Usual };
         let Prepared { message, dkim } = match shared.preparer.outgoing(&work, signing).await {
             Ok(prepared) => prepared,
             Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
@@ -166,7 +166,8 @@ impl Worker {
         After::Continue
     }
 
-    /// The message cannot be read now. Its claim is released after a pause, so that the rest of its lane need not wait.
+    /// The message cannot be read now. Its claim is released after a pause, so that other messages of its lane need
+    /// not wait.
     fn read_again_later(&self, job: &Job, error: &StoreError) {
         tracing::warn!(message.id = %job.entry.message_id, %error, "reading a message failed; retrying soon");
         let shared = Arc::clone(&self.shared);
@@ -182,8 +183,8 @@ impl Worker {
         });
     }
 
-    /// The current host does not support non-ASCII addresses: tries the other hosts of the domain. `None` if one of
-    /// them does; otherwise the old host, whose refusal is the outcome.
+    /// The current host does not support non-ASCII addresses: tries the other hosts of the domain. Returns `None` if
+    /// one of them does, and otherwise the old host, whose refusal is the outcome.
     async fn change_host_for_smtputf8(&mut self, job: &Job) -> Result<Option<Peer>, ConnectFailure> {
         // One connection at a time: the site's limits count this task once.
         let Some(old) = self.open.take() else { return Ok(Some(Peer::default())) };
@@ -218,7 +219,7 @@ impl Worker {
         After::Leave
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the facts of an attempt come from all sides here, once")]
+    #[expect(clippy::too_many_arguments, reason = "callers have these facts in different places")]
     pub(super) fn judge(
         &self,
         job: &Job,
@@ -234,8 +235,8 @@ impl Worker {
         self.shared.judge(&attempt, ending)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "as above")]
-    #[expect(clippy::unused_self, reason = "beside `judge`")]
+    #[expect(clippy::too_many_arguments, reason = "the same arguments as `judge`")]
+    #[expect(clippy::unused_self, reason = "called in the same way as `judge`")]
     fn attempt<'a>(
         &self,
         job: &Job,
