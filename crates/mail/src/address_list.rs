@@ -73,9 +73,9 @@ pub fn find_addresses(value: &str) -> Result<Vec<String>, AddressListProblem> {
 }
 
 /// Addresses that a reader sees in a header value with encoded words, or with text that must be encoded;
-/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Only the domain
-/// matters: the local part is always `x`. Returns at most one more than a header may have. Empty without such words:
-/// plain text is read the same way by everybody.
+/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Only the
+/// domain matters: the local part is always `x`. Returns at most `ADDRESSES_MAX` + 1 addresses, and none for ASCII
+/// without encoded words, which everybody reads the same way.
 pub fn find_spelled_domains(text: &str) -> Vec<String> {
     let decoded = decode_words(text);
     if text.is_ascii() && decoded == text {

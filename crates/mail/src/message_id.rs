@@ -1,7 +1,8 @@
 //! Message-IDs that can be recognised, so that a complaint that keeps nothing else of a message can be matched to it.
 //!
 //! The local part is a UUID of version 8 (RFC 9562 5.8). Of its 122 bits, 53 are a unique number, 21 identify the
-//! server, and 48 are HMAC-SHA256 over purpose and both. 48 bits cannot be guessed through an SMTP server.
+//! server, and 48 are an HMAC-SHA256 over the purpose, the number and the server. 48 bits cannot be guessed through
+//! an SMTP server.
 
 use std::fmt;
 

@@ -168,7 +168,7 @@ fn prepare(
         kept_from = edit.replaced.end;
     }
     if !head.is_empty() || kept_from > 0 {
-        // Exactly: a vector that grows by itself doubles.
+        // A vector that grows by itself would double its capacity.
         bytes.reserve_exact(head.len().saturating_sub(kept_from));
         bytes.splice(..kept_from, head);
     }
@@ -360,7 +360,7 @@ fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len() + 1]);
     for (index, end) in ends.enumerate() {
-        // Without its CR; behind the last line there may be none.
+        // `+ 1` leaves out the CR; the last line may have none.
         if end.saturating_sub(start + 1) > Limits::LINE_BYTES_MAX {
             return Err(RawProblem::LineTooLong { line: index + 1 });
         }

@@ -3,6 +3,7 @@
 //!
 //! The reached rate is the one at which the receiver took messages until it refused; the tried rate is the one that was
 //! allowed then. Constants that end in `_ROUGH` or `_SEARCH` apply while the rate is known only so well (`Knowledge`).
+
 use std::time::Duration;
 
 use postroad_model::Timestamp;

@@ -46,7 +46,8 @@ impl Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountedSource {
     pub(crate) id: SourceId,
-    /// Name of the receiver group.    pub(crate) provider: Arc<str>,
+    /// Name of the receiver group.
+    pub(crate) provider: Arc<str>,
 }
 
 /// Messages by address and receiver group.

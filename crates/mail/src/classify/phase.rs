@@ -1,5 +1,5 @@
-//! The command that was refused: the same text means something else before the recipient was named, and after it
-//! was accepted.
+//! The command that was refused: the same text means something else before the recipient was named, and after the
+//! recipient was accepted.
 
 use postroad_model::BounceClass;
 use serde::Deserialize;
@@ -97,7 +97,7 @@ mod tests {
         }
         assert_eq!(signal(Phase::Greeting, "554 mx.example.com"), Some(Signal::Reputation));
         assert_eq!(signal(Phase::MailFrom, "421 Too many connections"), Some(Signal::TooManyConnections));
-        // A refused password is our configuration's matter.
+        // A refused password is a mistake in our configuration.
         assert_ne!(
             signal(Phase::Greeting, "535 5.7.8 Authentication credentials invalid"),
             Some(Signal::Reputation)

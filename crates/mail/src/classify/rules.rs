@@ -17,6 +17,7 @@ pub struct RuleTable {
     means: Vec<(BounceClass, String)>,
 }
 
+/// One rule. `RuleEntry` documents the fields.
 #[derive(Debug)]
 pub struct Rule {
     name: String,

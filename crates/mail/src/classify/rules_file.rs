@@ -61,6 +61,7 @@ pub(super) struct RuleEntry {
     /// Hard only with one of these enhanced codes, or in reply to RCPT unless the code is x.7.x.
     #[serde(default)]
     pub(super) proof: Vec<String>,
+    /// Only a family of codes or a bare code decides.
     #[serde(default)]
     pub(super) vague: bool,
     /// Means the same whatever command was refused.

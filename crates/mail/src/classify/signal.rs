@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Phase;
 
-/// Pacing applies each of these at its own scope. A refusal that says nothing about other messages has none.
+/// Meaning of a refusal for pacing. Each applies at its own scope. A refusal that says nothing about other messages
+/// has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
