@@ -26,8 +26,8 @@ pub use retry::RetrySettings;
 pub use sample::sample;
 pub use signature::{PostalSigner, PostalSignerError, SecretError, StandardSecret};
 
-/// Posts in progress may finish for this long when the worker stops. The rest are aborted, and repeated by another node or
-/// after the next start.
+/// Posts in progress may finish for this long when the worker stops. Then they are aborted, and repeated by another
+/// node or after the next start.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub struct WebhookWorker {
     task: JoinHandle<()>,
 }
 
-/// Tells the worker to stop when it is dropped.
+/// Tells the worker to stop when this value is dropped.
 #[derive(Debug)]
 struct StopOnDrop(watch::Sender<bool>);
 

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(key().parse(&forged), None);
         assert!(
             key().parse(&format!("{payload}{}", key().mac(payload))).is_some(),
-            "the rest of it was right"
+            "only the MAC was wrong"
         );
     }
 

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn records_for_the_web_or_of_unknown_kinds_are_not_usable() {
+    fn pkix_records_and_records_of_unknown_kinds_are_not_usable() {
         let unusable = [
             record(0, 1, 1, 32),
             record(1, 1, 1, 32),

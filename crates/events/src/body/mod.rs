@@ -27,8 +27,8 @@ pub fn body(event: &FeedEvent, format: WebhookFormat) -> Option<Vec<u8>> {
 fn event_data(event: &FeedEvent) -> Map<String, Value> {
     let mut data = match serde_json::from_str(&event.data) {
         Ok(Value::Object(data)) => data,
-        // The store wrote these rows, so anything else is a bug; posting the rest is better than posting
-        // nothing.
+        // The store wrote these rows, so anything else is a bug; posting the event without data is better than
+        // posting nothing.
         _ => Map::new(),
     };
     let is_about_send_limit =

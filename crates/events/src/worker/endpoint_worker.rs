@@ -26,11 +26,11 @@ const UNSETTLED_MAX: usize = 64;
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
 /// A post to a new endpoint without an answer after this time moves to the permits for slow posts.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
-/// A post to an endpoint that has answered well before moves to them only after this time.
+/// Like `QUICK_ANSWER`, for an endpoint that has answered well before.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 /// A post without an answer is given up after this time while others wait for its permit.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
-/// The same time for an endpoint that has answered well before.
+/// Like `BUSY_PATIENCE`, for an endpoint that has answered well before.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
 /// Minimum pause between two claims while posts are in progress.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);

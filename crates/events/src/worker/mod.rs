@@ -32,8 +32,8 @@ const POLL: Duration = Duration::from_secs(1);
 const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Pause after a failed look-up.
 const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
-/// Pause if posts are due but another node holds them.
-const EMPTY_REST: Duration = Duration::from_secs(1);
+/// Pause of a worker that failed, or that found nothing because another node holds the due posts.
+const WORKER_REST: Duration = Duration::from_secs(1);
 /// An endpoint that has failed for this long counts as failing.
 const FAILING_AFTER: Duration = Duration::from_mins(1);
 /// Maximum number of endpoints whose pacing is remembered while they have no posts.
@@ -94,7 +94,7 @@ pub(crate) async fn run(
         settings,
     });
     Dispatcher { shared, workers: JoinSet::new(), endpoints: HashMap::new() }.run(stopping).await;
-    // All workers have ended, which closes the settler's channel: it writes the rest and ends.
+    // All workers have ended, which closes the settler's channel: it writes the outcomes that still wait, and ends.
     drop(settler_task.await);
 }
 
@@ -219,5 +219,5 @@ fn correction_times(now: Instant) -> Vec<Instant> {
 
 /// End of the pause of a worker that failed or found nothing.
 fn rest_until(now: Timestamp) -> Timestamp {
-    now.plus(EMPTY_REST)
+    now.plus(WORKER_REST)
 }

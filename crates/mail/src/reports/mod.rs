@@ -54,7 +54,7 @@ pub struct DmarcSummary {
 /// Mail with one domain in `From`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DmarcSender {
-    /// Empty if the report does not say.
+    /// Empty if the report does not say, and for domains beyond the limit of `dmarc.rs`.
     pub header_from: String,
     pub messages: u64,
     /// Messages that passed DKIM, SPF or both.

@@ -1,5 +1,5 @@
-//! The file in a zipped report. Our own code, because a report needs eighty lines of the format, and features that are
-//! not implemented (encryption, other methods, ZIP64, links) cannot be attacked.
+//! The file in a zipped report. This is our own code, because reports need only a small part of the format, and
+//! features that are not implemented (encryption, other methods, ZIP64, links) cannot be attacked.
 
 use super::ReportProblem;
 

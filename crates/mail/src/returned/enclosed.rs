@@ -7,11 +7,11 @@ use super::{notice, sections};
 /// A report that a gateway enclosed in its own notice. Used if the outer notice itself names no reason and no
 /// recipient: then the enclosed report is the actual bounce, and not the original message that was returned.
 pub(super) fn enclosed_report(parts: &Parts) -> Option<Parts> {
-    let says_nothing = parts.status.is_none()
+    let names_nothing = parts.status.is_none()
         && parts.feedback.is_none()
         && notice::is_notice(parts)
         && find_reply(&parts.notice).is_none()
         && !sections::begins_with_recipients(parts);
-    let enclosed = Parts::of(parts.enclosed_report.as_deref().filter(|_| says_nothing)?);
+    let enclosed = Parts::of(parts.enclosed_report.as_deref().filter(|_| names_nothing)?);
     enclosed.status.is_some().then_some(enclosed)
 }

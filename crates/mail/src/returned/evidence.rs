@@ -238,7 +238,7 @@ fn is_unknown_for_long(reply: &Reply) -> bool {
 /// Only the refusals of a session transcript: the reporting host's own remarks are guesses, and extensions such as
 /// `250-STARTTLS` refuse nothing.
 fn refusals_only<'a>(section: &'a str) -> String {
-    // `Out: ` is of Postfix's report to its postmaster, ` <-- ` of MDaemon, with the time before it.
+    // Postfix's report to its postmaster begins replies with `Out: `; MDaemon puts a time and ` <-- ` before them.
     let reply = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));
     let timed_reply = |line: &'a str| line.split_once(" <-- ").map(|(_, reply)| reply);
     let replies =

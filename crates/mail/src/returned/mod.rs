@@ -44,8 +44,8 @@ pub struct Returned {
     pub original_ids: Vec<String>,
     /// Whether it has a machine-readable part with the reason (RFC 5965); not every such report is a complaint.
     pub is_feedback_report: bool,
-    /// Whether it encloses the original and has no understood text of its own: at an address for complaints, that is a
-    /// complaint.
+    /// Whether it encloses the original and has neither a feedback report nor status fields: at an address for
+    /// complaints, that is a complaint.
     is_bare_copy: bool,
     /// Subject of the returned mail itself.
     pub subject: String,

@@ -7,7 +7,7 @@ use crate::mime_tree::{Leaf, leaves};
 use super::headers::Headers;
 use super::{address, original};
 
-/// Longer texts are cut: explanations are shorter, and the rest is the original in some form.
+/// Longer texts are cut: explanations are shorter, and after them comes the original in some form.
 const NOTICE_BYTES_MAX: usize = 256 << 10;
 /// Longest status fields: room for the groups of a thousand recipients.
 const FIELDS_BYTES_MAX: usize = 2 << 20;

@@ -78,7 +78,7 @@ fn link(
     let href = element.attributes().iter().find(|attribute| attribute.name() == "href")?;
     let range = href.value_source_location()?.bytes();
     let written = std::str::from_utf8(html.get(range.clone())?).ok()?;
-    // In other charsets the encoding of such a URL depends on the reader.
+    // The encoding of a non-ASCII URL in another charset depends on the reader.
     if encoding != UTF_8 && !written.is_ascii() {
         return None;
     }

@@ -12,7 +12,7 @@ use crate::track::TARGET_BYTES_MAX;
 /// Finds links in a text whose charset is a superset of ASCII.
 pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Insertion)> {
     let links = find_addresses(text).filter_map(|range| {
-        // Lossless: a URL found so is ASCII.
+        // Lossless, because `find_addresses` finds only ASCII.
         let target = tracked(&String::from_utf8_lossy(&text[range.clone()]), rules)?;
         Some((range, Insertion::Link(target)))
     });

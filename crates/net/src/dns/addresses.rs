@@ -48,7 +48,7 @@ impl Dns {
         if !found.is_empty() {
             return Ok(found);
         }
-        // The host is reachable over the other family, so it is not a bad host.
+        // A host that is reachable over IPv6 exists, so the failure is not permanent.
         match self.ask(host, RecordType::AAAA).await {
             Ok(_) => Err(AddressFailure::Temporary(
                 "the host has only IPv6 addresses, and IPv6 is switched off here".to_owned(),
