@@ -1,8 +1,8 @@
-//! A small authoritative name server for `postroad dev`: on loopback, over UDP, with records that are published by
-//! calls.
+//! A small authoritative name server for `postroad dev`: on loopback, over UDP, with records that are published
+//! through the dev API.
 //!
-//! It lets a domain go from missing to verified without owning one. Names without records do not exist. Records are
-//! kept in a file; if it cannot be written, they are lost with the process.
+//! With it, people can verify a domain that they do not own. Names without records do not exist. Records are kept in
+//! a file; if it cannot be written, they are lost with the process.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use postroad_net::limits::{BytePool, ByteShare};
 
+/// Messages up to this size use the pool for small messages.
 const SMALL_BYTES_MAX: usize = 64 << 10;
+/// A message's share exceeds its size by at most this, because shares grow in steps.
 const STEP_BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug)]
@@ -58,7 +60,7 @@ mod tests {
         assert!(first.small.bytes() == 0, "it has moved to the other pool");
         let mut second = Share::default();
         assert!(!memory.grow(&mut second, 2 << 20).await);
-        assert!(memory.grow(&mut second, 64 << 10).await, "small ones do not queue there");
+        assert!(memory.grow(&mut second, 64 << 10).await, "small messages do not wait for large ones");
         drop(first);
         assert!(memory.grow(&mut second, 2 << 20).await);
         drop(second);

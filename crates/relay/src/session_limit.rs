@@ -19,7 +19,7 @@ pub(crate) struct SessionPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Permit counted against the session's address; `None` inside for loopback addresses, which are not counted.
+/// Permit that counts against the session's address. It is empty for loopback addresses, which are not counted.
 #[derive(Debug)]
 pub(crate) struct MaybeAddressPermit {
     _permit: Option<AddressPermit>,

@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn every_phase_that_waits_for_the_peer_has_a_deadline() {
         for (row, phase) in Phase::all().enumerate() {
-            assert_eq!(phase as usize, row, "the rows stand in the order of the phases");
+            assert_eq!(phase as usize, row, "the rows are in the order of the phases");
             let waits = !matches!(phase, Phase::Ready | Phase::Closed);
             assert_eq!(phase.deadline().is_some(), waits, "{phase}");
         }

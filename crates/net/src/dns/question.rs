@@ -17,8 +17,8 @@ use crate::fair_permits::Asker;
 /// After this time the last known answer is used, if there is one (RFC 8767 5: 1.8 s).
 const LAST_KNOWN_AFTER: Duration = Duration::from_millis(1_800);
 
-/// Why there are no records. The first two are answers; the third is a failure; with the fourth, no query was sent or
-/// waited for long enough.
+/// Why there are no records. `NoSuchName` and `NoData` are answers; `Temporary` is a failure. `Busy`: no query was
+/// sent, or its answer was not waited for long enough.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupFailure {
     #[error("the name does not exist")]

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_goes_first() {
+    fn the_least_recently_used_policy_is_dropped_first() {
         let mut cache = PolicyCache::new(2);
         for name in ["a.example", "b.example"] {
             cache.keep(&domain(name), "1".to_owned(), policy(Duration::from_hours(1)), START);

@@ -1,8 +1,8 @@
 //! MTA-STS policies on disk, one line each, so that they survive a restart even if somebody breaks the domain's
 //! DNS.
 //!
-//! New policies are appended; the last line of a domain counts. The file is rewritten when it is opened and
-//! when it has grown too large. If it fails, the error is logged, policies are kept in memory, and all of them are
+//! New policies are appended; the last line of a domain counts. The file is rewritten when it is opened and when it
+//! has grown too large. If writing fails, the error is logged, policies are kept in memory, and all of them are
 //! written a while later.
 
 use std::collections::HashMap;
