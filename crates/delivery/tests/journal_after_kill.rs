@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use postroad_delivery::journal::{FinalReply, FlightKey, Journal, RecoveredOutcome};
 use postroad_model::{MessageId, ServerId, Timestamp};
 
-/// Set for the process that is to be killed, which is this test once more.
+/// Set in the process that is to be killed, which runs this same test.
 const VICTIM_FOLDER: &str = "POSTROAD_TEST_VICTIM_FOLDER";
 
 fn key(message: i64) -> FlightKey {

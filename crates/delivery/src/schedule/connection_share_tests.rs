@@ -13,7 +13,7 @@ use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 
 const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
-/// A schedule whose connection tasks do as it says. Sites whose name begins with `silent` never greet.
+/// A schedule with simulated connection tasks. Sites whose name begins with `silent` never greet.
 struct World {
     schedule: Schedule,
     now: Timestamp,

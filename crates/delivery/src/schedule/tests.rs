@@ -180,14 +180,14 @@ impl World {
                 && entry.key().0 <= self.now
             {
                 let event = entry.remove();
-                self.happen(event);
+                self.handle(event);
             }
         }
         self.now = end;
         self.schedule.tick(self.now);
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Resolved(lane, key) => {
                 let route = self.route(&key);
@@ -1051,7 +1051,7 @@ fn an_address_does_not_wait_for_one_that_gets_no_connection() {
 }
 
 #[test]
-fn the_cause_of_a_wait_goes_with_the_message() {
+fn a_sent_message_has_the_cause_of_its_wait() {
     let mut world = World::new();
     world.rules.connections_max = 1;
     // The only connection takes a minute for a message.
@@ -1256,7 +1256,7 @@ fn an_address_whose_connections_are_just_opened_keeps_its_retries() {
 }
 
 #[test]
-fn a_retry_leaves_the_shared_pool_for_the_one_that_its_server_has_now() {
+fn a_retry_leaves_the_shared_pool_for_the_new_pool_of_its_server() {
     let mut world = World::new();
     world.configure(|setup| {
         setup.pools = vec![pool(1, true), pool(2, false)];
@@ -1270,7 +1270,7 @@ fn a_retry_leaves_the_shared_pool_for_the_one_that_its_server_has_now() {
 }
 
 #[test]
-fn a_warming_address_sends_its_quota_and_the_rest_leaves_by_the_shared_pool() {
+fn a_warming_address_sends_its_quota_and_other_messages_use_the_shared_pool() {
     let mut world = World::new();
     let warming = Source { warmup_started_at: Some(START), ..source(1, 1, 1) };
     world.configure(|setup| {

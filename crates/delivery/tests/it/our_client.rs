@@ -1,4 +1,4 @@
-//! The last hop as delivery does it: our client session in front of the inbox, in every way it can send.
+//! Sends to the inbox with our own client session, in every way that it can send.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -211,7 +211,7 @@ fn rates_sizes_and_contents() {
 }
 
 #[test]
-fn names_times_commands_and_the_rest() {
+fn dns_timeout_protocol_and_other_refusals() {
     check(
         r"
         dns wait 451 4.1.8 Domain of sender address news@example.org does not resolve

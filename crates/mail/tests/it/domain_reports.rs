@@ -101,7 +101,7 @@ fn tls(found: Result<Option<DomainReport>, ReportProblem>) -> TlsSummary {
 }
 
 #[test]
-fn a_dmarc_report_is_counted_up() {
+fn a_dmarc_report_is_summed_up() {
     let summary = dmarc(read(&mail("application/gzip", &gzip(DMARC.as_bytes()))));
     let source = |address: &str, messages, dkim_passed, failed| DmarcSource {
         address: address.parse().unwrap(),
@@ -158,7 +158,7 @@ fn the_compression_is_detected_from_the_bytes() {
 }
 
 #[test]
-fn a_tls_report_is_counted_up() {
+fn a_tls_report_is_summed_up() {
     for file in [gzip(TLS.as_bytes()), TLS.as_bytes().to_vec()] {
         let summary = tls(read(&mail("application/tlsrpt+gzip", &file)));
         assert_eq!((summary.organisation.as_str(), summary.report_id.as_str()), ("isp.example", "7"));

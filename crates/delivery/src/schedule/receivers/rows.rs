@@ -11,19 +11,20 @@ use rand::{Rng, SeedableRng};
 
 use super::world::{Message, START, World};
 
-/// An unknown receiver, and a large one.
+/// MX host of an unknown receiver, and of a large one.
 const UNKNOWN: &str = "mx.receiver.example";
 const LARGE: &str = "aspmx.l.google.com";
-/// Behind it each domain has a host of its own.
+/// Suffix of the MX hosts of a provider where each domain has its own host.
 const HOSTS_OF_DOMAINS: &str = "mail.protection.outlook.com";
 
 /// Measurements of a row with one seed; `None` for values that the row does not measure.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Measured {
-    /// Of the receiver's capacity, in percent.
+    /// Used share of the receiver's capacity, in percent.
     pub(super) share: Option<f64>,
-    /// Of the attempts, in percent.
+    /// Refused share of the attempts, in percent.
     pub(super) refused: Option<f64>,
+    /// Number of refusals.
     pub(super) refusals: Option<f64>,
     /// Waits, in seconds.
     pub(super) p90: Option<f64>,

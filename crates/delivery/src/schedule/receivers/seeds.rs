@@ -1,4 +1,4 @@
-//! Runs the same play with many seeds, on all cores.
+//! Runs the same simulation with many seeds, on all cores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ pub(super) fn wanted() -> Option<u64> {
     std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok())
 }
 
-/// Plays every seed. Returns the results in the order of the seeds.
+/// Runs `play` with every seed. Returns the results in the order of the seeds.
 pub(super) fn play_all<T: Send>(seeds: &[u64], play: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(seeds.len())));
     let work = || {

@@ -56,7 +56,7 @@ pub(super) struct Message {
     pub(super) offered: u32,
     /// Number of its temporary failures.
     pub(super) delayed: u32,
-    /// Of these, without being offered.
+    /// Number of its temporary failures without an offer, because the connection failed.
     pub(super) delayed_unoffered: u32,
     pub(super) failed: bool,
     pub(super) sources: Vec<i64>,
@@ -222,7 +222,7 @@ impl World {
                 && entry.key().0 <= self.now
             {
                 let event = entry.remove();
-                self.happen(event);
+                self.handle(event);
             }
         }
         self.now = end;
@@ -272,7 +272,7 @@ impl World {
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Add(id) => {
                 let message = &self.messages[id];
