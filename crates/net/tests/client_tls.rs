@@ -31,7 +31,7 @@ fn write_file(text: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Connects and reads the answer to its end, including the session tickets for the next time.
+/// Connects and reads the answer to its end, including the session tickets, so that the next visit can resume.
 async fn visit(server: &HttpsServer, config: Arc<ClientConfig>) -> io::Result<HandshakeKind> {
     let stream = TcpStream::connect(server.address()).await?;
     let name = ServerName::try_from(HOST).unwrap();

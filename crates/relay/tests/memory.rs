@@ -15,9 +15,11 @@ use service::{FROM, Service, settings};
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
+/// Approximate size of a compressible message.
 const BYTES: usize = 1 << 20;
 /// Incompressible content is measured with more bytes, so that the fixed part of the rule hides nothing.
 const RANDOM_BYTES: usize = 6 << 20;
+/// Memory that a message may take beside three times its size.
 const FIXED_BYTES: usize = 1 << 20;
 
 #[tokio::test]
@@ -93,7 +95,7 @@ fn messages() -> Vec<String> {
         let head = format!("{from}Content-Type: multipart/mixed; boundary=b\r\n");
         messages.push(format!("{head}\r\n{}\r\n", filled(piece)));
     }
-    // As many bare LFs as make a message of that size once converted.
+    // Bare LFs that take `BYTES` bytes once they are converted to CRLF.
     messages.push(format!("{from}\r\n{}\r\n", "\n".repeat(BYTES / 2)));
     messages
 }

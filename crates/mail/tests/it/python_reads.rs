@@ -107,7 +107,8 @@ fn python_sees_what_was_composed() {
         with_name("a@b.example"),
         with_name("Very Long Name ".repeat(10).trim_end()),
         with_name("Long, with \"quotes\" ".repeat(8).trim_end()),
-        // Fits into one encoded word: some versions of Python show a space between the words of a display name.
+        // Short enough for one encoded word: some versions of Python show a space between two encoded words of a
+        // display name.
         with_name("Ζωή Παπαδοπούλου"),
         with_file("a b.gif"),
         with_file("quote\" back\\slash.gif"),

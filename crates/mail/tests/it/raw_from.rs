@@ -120,7 +120,7 @@ fn all_addresses_of_all_from_headers_count() {
         "From: T: a@good.test, B <b@evil.test>;, c@other.test",
         &["a@good.test", "b@evil.test", "c@other.test"],
     );
-    // A bare CR or LF is a line break to somebody, so it is one to us.
+    // Some programs read a bare CR or LF as a line break, so we do too.
     accepts("From: a@good.test\rFrom: b@evil.test", &["a@good.test", "b@evil.test"]);
     accepts("From: a@good.test\nFrom: b@evil.test", &["a@good.test", "b@evil.test"]);
 }
@@ -179,7 +179,7 @@ fn ambiguous_from_headers_are_refused() {
     refuses("", Empty);
     refuses("(just a note)", Empty);
     refuses("<>", Syntax);
-    // A later header is looked at as closely as the first.
+    // A second From header is checked like the first.
     assert_eq!(from_of(b"From: a@good.test\r\nFrom: <b@evil.test"), Err(RawProblem::From(Unclosed)),);
 }
 
@@ -216,7 +216,8 @@ fn problems_read_as_sentences() {
 }
 
 proptest! {
-    /// However the pieces are put together: an address outside quotes and comments is reported, or the message is refused.
+    /// Whatever the order of the pieces, an address outside quotes and comments is reported, or the message is
+    /// refused.
     #[test]
     fn no_address_goes_unreported(pieces in proptest::collection::vec(
         prop_oneof![
@@ -226,14 +227,14 @@ proptest! {
         ], 1..9)) {
         let text = pieces.concat();
         if let Ok(addresses) = from_of(format!("From: {text}").as_bytes()) {
-            // The strictness pays: what is accepted can be checked with a very simple reader.
-            let mut rest = String::new();
+            // All difficult forms are refused, so a very simple reader can check the accepted ones.
+            let mut unquoted = String::new();
             let mut is_quoted = false;
             for piece in text.split('"') {
-                if !is_quoted { rest.push_str(piece); }
+                if !is_quoted { unquoted.push_str(piece); }
                 is_quoted = !is_quoted;
             }
-            let named = rest.matches("b@evil.test").count();
+            let named = unquoted.matches("b@evil.test").count();
             let reported = addresses.iter().filter(|address| address.contains("b@evil.test")).count();
             prop_assert_eq!(named, reported, "{:?} {:?}", text, addresses);
         }

@@ -44,7 +44,7 @@ fn a_message_without_a_last_line_break_stays_so() {
 }
 
 #[test]
-fn missing_headers_come_on_top() {
+fn missing_headers_are_added_on_top() {
     let raw = prepared("From: a@good.test\r\n\r\nbody");
     assert_eq!(raw.message_id, "new@x.test");
     assert_eq!(

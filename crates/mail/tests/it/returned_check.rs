@@ -2,7 +2,7 @@
 
 use postroad_mail::returned::{ReturnedRecipient, read};
 
-/// Each recipient as `recipient kind status code class permanent hard`, `-` for what is unknown.
+/// Each recipient as `recipient kind status code class permanent hard`, `-` for an unknown value.
 #[track_caller]
 pub(crate) fn check(message: &str, expected: &[&str]) {
     let found: Vec<String> = read(message.as_bytes()).recipients.iter().map(summary).collect();

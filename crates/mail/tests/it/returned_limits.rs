@@ -1,4 +1,4 @@
-//! No bytes make reading fail, and nothing grows beyond its bounds.
+//! Any bytes can be read, and the results stay within their limits.
 
 use postroad_mail::returned::read;
 use proptest::prelude::*;

@@ -21,7 +21,7 @@ fn the_command_decides_what_unknown_means() {
         (data, "5.1.1", "550 5.1.1 Unknown user", "5.1.1 550 bad_mailbox permanent hard"),
         (rcpt, "5.1.1", "550 Unknown user", "5.1.1 550 bad_mailbox permanent hard"),
         (rcpt, "5.7.1", "553 Unknown user", "5.7.1 553 policy permanent -"),
-        // The other side's greeting, before any command.
+        // The remote host's greeting, before any command.
         ("", "5.0.0", "554 in.example.com", "5.0.0 554 policy permanent -"),
         ("", "5.1.1", "550 Unknown host", "5.1.1 550 policy permanent -"),
     ] {
@@ -60,7 +60,7 @@ fn temporary_refusals_until_expiry_are_timeouts_unless_they_name_a_reason() {
             &[&format!("jo@example.com bounce {expected}")],
         );
     }
-    // Exim's way to say the same.
+    // Exim's notice of the same failure.
     let text = "This is a permanent error. The following address(es) failed:\r\n\r\n  jo@example.com\r\n\
         \x20   host in.example.com [192.0.2.1]\r\n    SMTP error from remote mail server after RCPT TO:<jo@example.com>:\r\n\
         \x20   450 4.2.0 Greylisted: retry timeout exceeded\r\n";
@@ -113,7 +113,7 @@ fn exchange_writes_its_status_into_the_text() {
         ("Could not deliver the message in the time limit.", "4.4.7", "4.4.7 - timeout permanent -"),
         ("The message has a type that is not supported.", "5.6.1", "5.6.1 - content permanent -"),
         ("Contact your administrator.", "5.1.1", "5.1.1 - bad_mailbox permanent hard"),
-        // 5.5.0 is Exchange's word for any refusal: nothing tells that it was the recipient who was refused.
+        // 5.5.0 is Exchange's status for any refusal: it does not prove that the recipient was refused.
         ("Contact your administrator.", "5.5.0 smtp;550 No such user", "5.5.0 550 policy permanent -"),
         (
             "The destination server for this recipient could not be found in Domain Name Service (DNS).",

@@ -2,6 +2,7 @@
 
 use crate::returned_check::{check, notice};
 
+/// Line between the notice and the copy of the original message.
 const FOLLOWS: &str = "----- Original message -----\r\n";
 
 #[track_caller]

@@ -2,6 +2,7 @@
 
 use crate::returned_check::{check, notice};
 
+/// Summary of a bounce that proves that the mailbox does not exist.
 const DEAD: &str = "jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard";
 
 #[test]
@@ -175,7 +176,7 @@ fn several_recipients_have_a_paragraph_each() {
             "al@example.com bounce 5.2.2 - full permanent -",
         ],
     );
-    // Sendmail of the last century.
+    // An old version of Sendmail.
     let text = "   ----- Transcript of session follows -----\r\nWhile talking to in.example.com:\r\n>>> MAIL From:<x@sender.example>\r\n\
         <<< 501 <x@sender.example>... no access from mail server [192.0.2.1] which is an open relay.\r\n\
         554 <jo@example.com>... Remote protocol error\r\n\
@@ -299,7 +300,7 @@ fn unknown_user_is_hard_only_with_proof() {
         &message("Remote host said: 550 User unknown"),
         &["jo@example.com bounce - 550 policy permanent -"],
     );
-    // Postfix and Sendmail begin so when they refuse a recipient, and only then.
+    // Postfix and Sendmail begin a reply with the address only when they refuse that recipient.
     for reply in ["550 <jo@example.com>: User unknown", "550 <jo@example.com>... User unknown"] {
         check(&message(reply), &["jo@example.com bounce - 550 bad_mailbox permanent hard"]);
     }

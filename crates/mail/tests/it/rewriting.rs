@@ -66,7 +66,7 @@ fn html_message(html: &str) -> Vec<u8> {
 }
 
 #[test]
-fn only_addresses_change_in_html() {
+fn only_urls_change_in_html() {
     let html = r##"<!DOCTYPE html>
 <html><HEAD><link rel=stylesheet href="https://example.com/style.css"></HEAD>
 <!--[if mso]><a href="https://example.com/outlook">x</a><![endif]-->
@@ -106,7 +106,7 @@ fn the_pixel_is_before_the_end_of_the_body() {
 }
 
 #[test]
-fn addresses_with_references_lead_where_a_browser_would_go() {
+fn urls_with_character_references_lead_where_a_browser_would_go() {
     let html = "<a href=\"https://example.com/?a=1&amp;b=2&#x26;c=3\">x</a><a href='https://example.com/?&copy;'>y</a>";
     let out = String::from_utf8(rewritten_by(&html_message(html), &settings(false, true))).unwrap();
     let (_, targets, _) = undone(&out);
@@ -137,7 +137,7 @@ fn excluded_hosts_and_unsubscribe_links_are_left_alone() {
     assert_eq!(undone(&out).1, ["https://example.com/buy"]);
 }
 
-/// Every shape of message, with attachments and messages inside.
+/// A message with parts of every kind, including attachments and an enclosed message.
 fn nested() -> Vec<u8> {
     "Subject: x\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"m m\"\r\n\r\npreamble https://example.com/pre\r\n\
      --m m\r\nContent-Type: multipart/alternative; boundary=alt\r\n\r\n\
@@ -259,7 +259,7 @@ fn a_line_that_grows_too_long_is_encoded() {
 }
 
 #[test]
-fn each_recipient_has_links_of_its_own_and_always_the_same() {
+fn links_differ_between_recipients_and_are_always_the_same_for_one() {
     let message = nested();
     let plan = RewritePlan::of(&message, &settings(true, true));
     let key = key();
@@ -281,7 +281,7 @@ fn large_parts_and_broken_encodings_are_left_alone() {
 
 proptest! {
     #[test]
-    fn whatever_the_html_nothing_but_addresses_changes(pieces in prop::collection::vec(prop::sample::select(vec![
+    fn only_urls_change_in_any_html(pieces in prop::collection::vec(prop::sample::select(vec![
         "<a href=\"https://example.com/1\">", "<a href='https://example.com/2'", "<a href=https://example.com/3 ", ">", "</a>",
         "<!--", "-->", "<![CDATA[", "]]>", "<script>", "</script>", "<style>", "</style>", "<title>", "<body>", "</body>", "</html>",
         "\"", "'", "=", "&amp;", "<", "/", "x", " ", "\r\n", "é", "<svg>", "<a/href=\"https://example.com/4\"/>", "<textarea>", "<plaintext>",
@@ -291,7 +291,7 @@ proptest! {
         let message = html_message(&html);
         let out = rewritten(&message);
         let is_encoded = out.windows(16).any(|window| window == b"quoted-printable");
-        // A line that became too long is encoded; then what is shown is compared, not how it is written.
+        // If a line became too long, the part is encoded; then the decoded text is compared.
         let (text, original) = if is_encoded {
             (view(&out).html_body.unwrap(), html.clone())
         } else {

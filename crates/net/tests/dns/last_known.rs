@@ -20,7 +20,7 @@ async fn the_last_answer_serves_while_the_name_server_fails() {
         let before = server.questions("known.example", RecordType::MX);
         let found = plan(&dns, "known.example").await;
         assert_eq!(host_names(&found.unwrap()), ["mx.example.com"], "{failure:?}");
-        assert!(server.questions("known.example", RecordType::MX) > before, "it is asked all the same");
+        assert!(server.questions("known.example", RecordType::MX) > before, "the name server is still asked");
         assert_eq!(dns.addresses("mx.example.com").await, Ok(addresses.clone()), "{failure:?}");
     }
     // A name that was never answered has nothing to fall back on.
@@ -43,7 +43,7 @@ async fn a_name_server_that_hangs_holds_up_known_domains_for_two_seconds_only() 
     server.fail("known.example", Failure::Silent);
     let begun = Instant::now();
     assert_eq!(host_names(&plan(&dns, "known.example").await.unwrap()), ["mx.example.com"]);
-    // Without the last answer it is the resolver's patience, 24 seconds.
+    // Without the last answer, the look-up would wait for the name server, for up to 24 seconds.
     assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
 }
 

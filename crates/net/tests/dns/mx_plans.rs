@@ -24,7 +24,7 @@ async fn hosts_come_by_preference_and_in_lower_case() {
 }
 
 #[tokio::test]
-async fn only_equals_change_places_when_shuffled() {
+async fn only_hosts_of_equal_preference_are_shuffled() {
     let server = DnsServer::start();
     server.mx("example.com", 1, "first.example.com").mx("example.com", 30, "last.example.com");
     for number in 0..6 {
@@ -39,7 +39,7 @@ async fn only_equals_change_places_when_shuffled() {
         assert_eq!(order[7], "last.example.com");
         orders.insert(order);
     }
-    assert!(orders.len() > 1, "50 times the same order of six equals");
+    assert!(orders.len() > 1, "50 shuffles of six equal hosts gave one order");
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn missing_names_and_missing_records_are_distinguished() {
     let dns = patient(&server);
     assert_eq!(plan(&dns, "nowhere.example").await, Err(MxFailure::NoSuchDomain));
     assert_eq!(plan(&dns, "silent.example").await, Err(MxFailure::NoMail));
-    // RFC 8020: it has names below it, so it exists.
+    // RFC 8020: a name that has names below it exists.
     assert_eq!(plan(&dns, "below.example").await, Err(MxFailure::NoMail));
     assert!(MxFailure::NoSuchDomain.is_permanent() && MxFailure::NoMail.is_permanent());
 }

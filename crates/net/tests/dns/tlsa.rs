@@ -1,4 +1,4 @@
-//! TLSA records, and what counts as secure.
+//! TLSA records, and when they count as secure.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn records_count_only_if_a_trusted_resolver_validated_them() {
     let server = start_validating();
     add_host(&server, "mx.example");
     assert_eq!(base_of(&trusting(&server), "mx.example").await.as_deref(), Some("mx.example"));
-    assert_eq!(base_of(&patient(&server), "mx.example").await, None, "nobody is trusted by default");
+    assert_eq!(base_of(&patient(&server), "mx.example").await, None, "no resolver is trusted by default");
     assert!(!plan_is_secure(&patient(&server), &server).await);
     assert!(plan_is_secure(&trusting(&server), &server).await);
 }
@@ -58,7 +58,7 @@ async fn a_resolver_that_does_not_validate_makes_nothing_secure() {
     let server = DnsServer::start();
     add_host(&server, "mx.example");
     assert_eq!(base_of(&trusting(&server), "mx.example").await, None);
-    assert_eq!(server.questions("_25._tcp.mx.example", RecordType::TLSA), 0, "insecure addresses end it");
+    assert_eq!(server.questions("_25._tcp.mx.example", RecordType::TLSA), 0, "no query for an insecure host");
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_failing_lookup_is_not_an_absent_record() {
     for host in ["mx.bogus.example", "mx.silent.example", "mx.lost.example"] {
         let answer = dns.tlsa(host, 25).await;
         assert!(matches!(answer.tlsa, HostTlsa::Unknown(_)), "{host}: {answer:?}");
-        assert_eq!(answer.valid_for, Duration::from_mins(1), "it is asked again soon");
+        assert_eq!(answer.valid_for, Duration::from_mins(1), "the host is asked again soon");
     }
 }
 
@@ -100,7 +100,7 @@ async fn an_alias_is_followed_only_if_all_of_it_is_signed() {
     let dns = trusting(&server);
     assert_eq!(base_of(&dns, "alias.example").await.as_deref(), Some("real.example"));
     assert_eq!(base_of(&dns, "shady.unsigned.example").await, None);
-    // Also out of the cache.
+    // The cached answer gives the same result.
     assert_eq!(base_of(&dns, "shady.unsigned.example").await, None);
     assert_eq!(base_of(&dns, "own.example").await.as_deref(), Some("own.example"));
 }

@@ -72,7 +72,7 @@ async fn loops_of_aliases_end_and_are_temporary() {
         assert!(trouble_with(&dns, name).await.contains("aliases"), "{name}");
         assert!(server.questions(name, RecordType::MX) <= 10, "{name}");
     }
-    // A long chain that ends: nothing is there.
+    // This chain is long but ends, at a name that does not exist.
     assert_eq!(plan(&dns, "link0.example").await, Err(MxFailure::NoSuchDomain));
 }
 

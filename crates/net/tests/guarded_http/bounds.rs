@@ -5,13 +5,13 @@ use postroad_testkit::{CatcherAnswer, DnsServer, WebhookCatcher};
 use super::{client, failure_class, post, settings};
 
 #[tokio::test]
-async fn of_an_endless_answer_16_kib_are_read() {
+async fn only_16_kib_of_an_endless_answer_are_read() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     catcher.answer("/", CatcherAnswer::Endless);
     let client = client(&dns, None, settings());
     let answer = post(&client, &catcher.url("/")).await.unwrap();
     assert_eq!((answer.status, answer.body.len()), (200, 16 * 1024));
-    // The connection it came on is not reused.
+    // The connection of an answer that was cut is not reused.
     post(&client, &catcher.url("/")).await.unwrap();
     assert_eq!(catcher.connections(), 2);
 }

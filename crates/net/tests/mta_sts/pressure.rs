@@ -1,4 +1,5 @@
-//! Slow name servers, silent policy hosts and a full disk: mail goes on, and other servers notice nothing.
+//! Silent name servers, silent policy hosts and a file that cannot be written: look-ups end in time, and other
+//! servers are not affected.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -10,16 +11,16 @@ use postroad_testkit::dns_server::{Failure, RecordType};
 
 use super::{RECORD, Scene, enforced};
 
-/// Time that the name server's silence would take: three attempts of four seconds.
-const PATIENCE_OF_DNS: Duration = Duration::from_secs(12);
+/// Time after which the resolver gives up on a silent name server: three attempts of four seconds.
+const DNS_TIMEOUT: Duration = Duration::from_secs(12);
 
 #[tokio::test]
 async fn a_silent_record_is_given_up_soon() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "mx.example.com").dns.fail(RECORD, Failure::Silent);
     let begun = Instant::now();
-    assert_eq!(scene.ask().await, StsVerdict::Unknown, "it may have a policy");
-    assert!(begun.elapsed() < PATIENCE_OF_DNS, "{:?}", begun.elapsed());
+    assert_eq!(scene.ask().await, StsVerdict::Unknown, "the domain may have a policy");
+    assert!(begun.elapsed() < DNS_TIMEOUT, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -30,13 +31,14 @@ async fn a_known_policy_does_not_wait_for_a_silent_record() {
     scene.dns.fail(RECORD, Failure::Silent);
     let begun = Instant::now();
     enforced(&scene.ask_after(Duration::from_hours(30)).await);
-    assert!(begun.elapsed() < PATIENCE_OF_DNS, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < DNS_TIMEOUT, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
 async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() {
     let scene = Arc::new(Scene::new());
-    // Policy hosts that accept connections and stay silent; so many that the share of one destination does not limit them.
+    // Policy hosts that accept connections and stay silent. There are so many that the limit per destination does not
+    // apply.
     let port = scene.web.address().port();
     let silent: Vec<TcpListener> =
         (1..=60).map(|host| TcpListener::bind((Ipv4Addr::new(127, 0, 1, host), port)).unwrap()).collect();
@@ -48,7 +50,7 @@ async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() 
         let scene = Arc::clone(&scene);
         asking.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });
     }
-    // Once the last one has been looked up, they hold all the permits they can get.
+    // Once the last host has been looked up, the fetches hold all permits that they can get.
     while scene.dns.questions("mta-sts.silent399.example", RecordType::A) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -136,7 +136,7 @@ async fn a_client_that_guesses_secrets_is_disconnected_and_good_keys_keep_workin
     assert_eq!(client.say(&wrong).await, BAD);
     assert_eq!(client.reply().await, "421 4.7.0 Too many failed authentications, closing the connection");
     assert_eq!(client.reply().await, "");
-    // More failures of this address; called directly, because the relay delays its replies to them.
+    // More failures from this address. `log_in` is called directly, because the relay delays its replies to failures.
     let peer = postroad_app::Peer { address: [127, 0, 0, 1].into(), tls: true };
     for _ in 0..200 {
         assert!(service.app.log_in(&service.key, "wrong", peer).await.is_err());
@@ -174,7 +174,7 @@ async fn a_key_with_a_login_logs_in_by_it() {
     assert_eq!(rotated["login"], "shop@example.com");
     let new_secret = rotated["api_secret"].as_str().unwrap();
     assert_eq!(log_in("shop@example.com", new_secret).await, good);
-    assert_eq!(log_in("shop@example.com", secret).await, good, "until the grace is over");
+    assert_eq!(log_in("shop@example.com", secret).await, good, "the old secret works for a grace period");
     let listed = service.app.list_keys(None).await.unwrap();
     let logins = listed.as_array().unwrap().iter().filter(|key| key["login"] == "shop@example.com").count();
     assert_eq!(logins, 1);

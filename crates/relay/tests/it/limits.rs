@@ -102,7 +102,7 @@ async fn a_session_has_a_time_limit() {
             if !reply.starts_with("250 ") {
                 return reply;
             }
-            // A fast machine would come to the limit of commands first.
+            // A fast machine would reach the limit of commands first.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -162,11 +162,11 @@ async fn messages_that_wait_too_long_for_memory_get_452() {
     let reply = client.deliver(FROM, &TO, &large).await;
     assert_eq!(reply, "452 4.3.1 Too many messages are coming in, try again later");
     let reply = client.deliver(FROM, &TO, &text("")).await;
-    assert!(reply.starts_with("250 "), "a small one does not queue behind it: {reply}");
+    assert!(reply.starts_with("250 "), "a small message does not wait for large ones: {reply}");
     let reply = holder.say(".").await;
     assert!(reply.starts_with("250 "), "{reply}");
     let reply = client.deliver(FROM, &TO, &large).await;
-    assert!(reply.starts_with("250 "), "and then there is room again: {reply}");
+    assert!(reply.starts_with("250 "), "the memory is free again: {reply}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Submission options in headers, which are fields of the HTTP API.
+//! Submission options given as headers; the HTTP API has fields for them.
 
 use postroad_model::Status;
 
@@ -24,7 +24,7 @@ async fn tags_metadata_and_tracking_are_kept_and_their_headers_are_not() {
     let kept: Vec<&str> = stored.text.lines().filter(|line| line.starts_with("X-")).collect();
     assert_eq!(kept, ["X-Mailer: stays"]);
     client.deliver(FROM, &TO, &text("X-Postal-Tag: b\r\nX-Postroad-Tag: a\r\n")).await;
-    assert_eq!(service.stored_one().await.message.send.tag.as_deref(), Some("a"), "our own name wins");
+    assert_eq!(service.stored_one().await.message.send.tag.as_deref(), Some("a"), "X-Postroad-Tag wins");
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn test_mode_by_header_and_by_key_queues_nothing() {
 }
 
 #[tokio::test]
-async fn options_that_make_no_sense_are_refused() {
+async fn invalid_options_are_refused() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let tag = format!("X-Postroad-Tag: {}\r\n", "t".repeat(256));

@@ -4,7 +4,7 @@ use postroad_smtp::{ClientConfig, Phase};
 
 use super::dialogue::{config, opened, play};
 
-/// Plays `rest` with a server that offers pipelining and chunks.
+/// Plays the dialogue `rest` with a server that has offered pipelining and chunking.
 fn with_chunking(rest: &str) {
     play(config(), &format!("{}{rest}", opened("PIPELINING, CHUNKING")));
 }
@@ -105,6 +105,7 @@ fn without_pipelining_everything_waits() {
     assert_eq!(play(config(), &dialogue).phase(), Phase::Final);
 }
 
+/// Like `with_chunking`, but messages over 4 bytes follow their envelope in chunks of at most 6 bytes.
 fn in_chunks(rest: &str) {
     let config = ClientConfig { with_envelope_bytes_max: 4, chunk_bytes_max: 6, ..config() };
     play(config, &format!("{}{rest}", opened("PIPELINING, CHUNKING")));

@@ -151,7 +151,7 @@ fn last_bytes_wait_until_the_driver_takes_the_event() {
     let mut out = Vec::new();
     session.fill_output(&mut out, 100_000);
     assert!(out.ends_with(b"x\r\n"), "the dot is held back");
-    assert_eq!(session.fill_output(&mut out, 100_000), 0, "and stays so");
+    assert_eq!(session.fill_output(&mut out, 100_000), 0, "the dot is still held back");
 
     // If the connection is lost now, nothing can have been accepted: the end was not sent, and the event is
     // taken back.
@@ -162,7 +162,7 @@ fn last_bytes_wait_until_the_driver_takes_the_event() {
 
     assert_eq!(session.next_event(), Some(Event::Finishing));
     assert_eq!(session.phase(), Phase::Body);
-    assert_eq!(session.fill_output(&mut out, 2), 2, "a part of the end");
+    assert_eq!(session.fill_output(&mut out, 2), 2, "part of the final dot line");
     session.fill_output(&mut out, 100);
     assert!(out.ends_with(b"\r\n.\r\n"));
     assert_eq!(session.phase(), Phase::Final);

@@ -157,7 +157,7 @@ fn refused_sender_of_a_pipelined_group_is_the_outcome() {
 }
 
 #[test]
-fn envelope_parameters_are_said_when_needed_and_offered() {
+fn envelope_parameters_are_sent_if_needed_and_offered() {
     lock_step("> send Grüße|\nC: MAIL FROM:<a@rp.example.org> BODY=8BITMIME");
     lock_step(
         "> send-to jürgen@bücher.example hi|\nC: MAIL FROM:<a@rp.example.org> SMTPUTF8\nS: 250 ok\nC: RCPT TO:<jürgen@xn--bcher-kva.example>",

@@ -87,7 +87,7 @@ const UP_TO_STARTTLS: &str = "
 ";
 
 #[test]
-fn starttls_is_taken_and_everything_before_it_forgotten() {
+fn starttls_is_used_and_earlier_capabilities_are_forgotten() {
     let rest = "S: 220 go
         E: start tls
         > tls
@@ -123,7 +123,7 @@ fn failed_handshake_closes() {
 }
 
 #[test]
-fn refused_starttls_stops_only_those_who_require_it() {
+fn refused_starttls_stops_only_clients_that_require_it() {
     let refused = "S: 454 4.7.0 no TLS today\n";
     play(config(), &format!("{UP_TO_STARTTLS}{refused}E: ready"));
     let rest = format!("{refused}C: QUIT\nE: closed, refused: 454 4.7.0 no TLS today (starttls)");
@@ -131,7 +131,7 @@ fn refused_starttls_stops_only_those_who_require_it() {
 }
 
 #[test]
-fn missing_starttls_stops_only_those_who_require_it() {
+fn missing_starttls_stops_only_clients_that_require_it() {
     play(config(), &opened(""));
     play(
         with_tls(TlsMode::Required),
@@ -163,7 +163,7 @@ fn plain_is_preferred_and_masked() {
 }
 
 #[test]
-fn login_is_spoken_where_plain_is_not() {
+fn login_is_used_if_plain_is_not_offered() {
     let rest = "C: AUTH LOGIN
         S: 334 VXNlcm5hbWU6
         C: cmVsYXk=
@@ -187,7 +187,7 @@ fn refused_password_closes_and_its_echo_is_masked() {
 }
 
 #[test]
-fn passwords_are_not_said_in_the_clear_or_in_unknown_ways() {
+fn passwords_are_not_sent_in_the_clear_or_by_unknown_mechanisms() {
     play(with_password(false), &auth("PLAIN", "C: QUIT\nE: closed: no AUTH"));
     play(with_password(true), &auth("XOAUTH2", "C: QUIT\nE: closed: no AUTH"));
 }

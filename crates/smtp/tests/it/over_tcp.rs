@@ -26,7 +26,7 @@ fn codes(report: &Report) -> Vec<u16> {
 const EVERYTHING: &[&str] = &["PIPELINING", "CHUNKING", "8BITMIME", "SMTPUTF8", "SIZE 10000000"];
 
 #[tokio::test]
-async fn every_way_of_sending_brings_the_same_bytes() {
+async fn every_way_of_sending_delivers_the_same_bytes() {
     let text = "Subject: hi||.dot|..|.|Grüße|end|";
     let expected = text.replace('|', "\r\n");
     for extensions in [&[] as &[&str], &["PIPELINING"], &["CHUNKING"], &["PIPELINING", "CHUNKING"]] {
@@ -130,7 +130,7 @@ async fn bad_tls_ends_in_the_handshake() {
     ];
     for tls in bad {
         let impatient_in = matches!(tls, PeerTls::Stall).then_some(Phase::TlsHandshake);
-        // Trust the CA, unless the CA is what is wrong.
+        // Trusts the CA that belongs to the certificate, so that only the certificate is wrong.
         let ca_pem = match &tls {
             PeerTls::With(certificate) => certificate.ca_pem.clone(),
             _ => good.ca_pem.clone(),
@@ -228,7 +228,7 @@ async fn server_that_closes_between_messages_is_understood() {
     }));
     let report = deliver(&peer, config(), &["one|", "two|", "three|"]).await;
     assert_eq!(codes(&report), [250, 421]);
-    assert!(!report.outcomes[1].is_possible_duplicate(), "the server said no");
+    assert!(!report.outcomes[1].is_possible_duplicate(), "the server refused it");
     assert!(matches!(report.closed, Closed::ByServer { phase: Phase::MailFrom, .. }));
     peer.wait_until(|record| record.open_now == 0).await;
 }

@@ -139,9 +139,9 @@ fn a_chunk_beyond_the_size_limit_is_discarded() {
          c: 567
          S: 552 5.3.4 The message is too large
          C: BDAT 18446744073709551615
-         -- its end is far away
+         -- the chunk does not end in this test
          C: QUIT
-         -- and this belongs to it"
+         -- so QUIT is part of the chunk"
     );
     play(ServerConfig { limits, ..config() }, &dialogue);
 }

@@ -92,14 +92,14 @@ fn parameters_reach_the_driver() {
     use postroad_smtp::server::Event;
     let mut session = play(config(), "C: HELO x\nS: 250 mx.example.net");
     session.feed(b"MAIL FROM:<a@example.org> BODY=8BITMIME RET=FULL ENVID=x+3Dy AUTH=<>\r\n");
-    let Some(Event::Mail(mail)) = session.next_event() else { panic!("the sender is a question") };
+    let Some(Event::Mail(mail)) = session.next_event() else { panic!("no event for MAIL") };
     assert_eq!((mail.is_eight_bit, mail.ret, mail.envid.as_deref()), (true, Some(Ret::Full), Some("x=y")));
     session.accept();
     session.feed(b"RCPT TO:<b@example.net> NOTIFY=NEVER ORCPT=rfc822;c@example.net\r\nDATA\r\n");
-    let Some(Event::Rcpt(rcpt)) = session.next_event() else { panic!("the recipient is a question") };
+    let Some(Event::Rcpt(rcpt)) = session.next_event() else { panic!("no event for RCPT") };
     assert_eq!((rcpt.notify, rcpt.orcpt.as_deref()), (Some(Notify::NEVER), Some("rfc822;c@example.net")));
     session.accept();
-    let Some(Event::Message(envelope)) = session.next_event() else { panic!("the message begins") };
+    let Some(Event::Message(envelope)) = session.next_event() else { panic!("no event for DATA") };
     assert_eq!((&envelope.mail_from, &envelope.rcpt_to[..]), (&mail, &[rcpt][..]));
 }
 
@@ -119,7 +119,7 @@ fn refused_recipients_are_not_in_the_envelope() {
          S: 354 Send the message, end it with <CR><LF>.<CR><LF>
          E: message <a@example.org> to <c@example.net>"
     ));
-    // Pipelined without an accepted recipient: DATA is refused, and the lines behind it are commands.
+    // Pipelined without an accepted recipient: DATA is refused, and the lines after it are commands.
     play_greeted(&format!(
         "{MAIL}
          C: RCPT TO:<b@example.net>

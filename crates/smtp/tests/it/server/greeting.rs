@@ -92,7 +92,7 @@ fn tls_restarts_the_session() {
 
 /// CVE-2011-0411: a man in the middle injects commands after the client's STARTTLS.
 #[test]
-fn plaintext_behind_starttls_is_never_run() {
+fn plaintext_after_starttls_is_never_run() {
     let config = ServerConfig { tls_required: false, auth_required: false, ..submission() };
     play(
         config,

@@ -40,7 +40,7 @@ const FALSE_ENDS: &[&str] = &[
     "\\n.\\r\\n.\\n",
 ];
 
-/// Smuggled commands behind the false end.
+/// Smuggled commands after the false end.
 const SECOND: &str =
     "MAIL FROM:<admin@example.org>\\r\\nRCPT TO:<victim@example.net>\\r\\nDATA\\r\\nsecond\\r\\n";
 
@@ -154,7 +154,7 @@ fn sent_on(message: Vec<u8>) -> String {
 }
 
 #[test]
-fn dots_behind_a_bare_lf_survive_clients_that_double_them_and_those_that_do_not() {
+fn dots_after_a_bare_lf_survive_whether_or_not_the_client_doubles_them() {
     for (written, meant) in [
         ("a\\n.b", "a\\r\\n.b\\r\\n"),
         ("a\\n..b", "a\\r\\n.b\\r\\n"),
