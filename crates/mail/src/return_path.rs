@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(key().parse(&forged), None);
         assert!(
             key().parse(&format!("{payload}{}", key().mac(payload))).is_some(),
-            "only the MAC was wrong"
+            "everything but the MAC was right"
         );
     }
 
