@@ -91,9 +91,9 @@ pub fn find_spelled_domains(text: &str) -> Vec<String> {
         if before.is_none_or(|c| c.is_whitespace() || matches!(c, '<' | '(' | ',' | ';' | ':')) {
             continue;
         }
-        let behind = &decoded[at + sign.len()..];
+        let after_sign = &decoded[at + sign.len()..];
         let is_host = |c: char| c.is_alphanumeric() || is_dot(c) || matches!(c, '-' | '_');
-        let host = &behind[..behind.find(|c| !is_host(c)).unwrap_or(behind.len())];
+        let host = &after_sign[..after_sign.find(|c| !is_host(c)).unwrap_or(after_sign.len())];
         let host = host.trim_matches(|c| is_dot(c) || matches!(c, '-' | '_'));
         if host.contains(is_dot) {
             found.push(format!("x@{host}"));
@@ -141,17 +141,17 @@ pub(crate) enum Kind<'a> {
 pub(crate) struct Tokens<'a> {
     text: &'a str,
     at: usize,
-    is_behind_comment: bool,
+    is_after_comment: bool,
 }
 
 impl<'a> Tokens<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, is_behind_comment: false }
+        Self { text, at: 0, is_after_comment: false }
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Token<'a>>, AddressListProblem> {
         let bytes = self.text.as_bytes();
-        let mut is_glued = self.at > 0 && !self.is_behind_comment;
+        let mut is_glued = self.at > 0 && !self.is_after_comment;
         while let Some(byte) = bytes.get(self.at) {
             let start = self.at;
             let kind = match byte {
@@ -179,7 +179,7 @@ impl<'a> Tokens<'a> {
                 b')' => return Err(AddressListProblem::Unclosed),
                 _ => return Err(AddressListProblem::Syntax),
             };
-            self.is_behind_comment = matches!(kind, Kind::Comment(_));
+            self.is_after_comment = matches!(kind, Kind::Comment(_));
             return Ok(Some(Token { kind, is_glued }));
         }
         Ok(None)

@@ -98,8 +98,8 @@ impl RawMessage {
         named.map(|(_, value)| value.as_str()).find(|value| !value.is_empty())
     }
 
-    /// The `X-Metadata-*` headers: the rest of the name, in lower case because relays may change the case, and the
-    /// value.
+    /// The `X-Metadata-*` headers: the name after that prefix, in lower case because relays may change the case, and
+    /// the value.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
         let prefix = METADATA_PREFIX.len();
         let is_metadata = |name: &str| has_prefix(name.as_bytes(), METADATA_PREFIX);

@@ -22,7 +22,7 @@ pub(crate) struct Incoming {
     share: Share,
     /// Number of bytes that the share covers.
     covered: usize,
-    /// Whether no memory was free, so that the rest of the message is discarded.
+    /// Whether no memory was free, so that the message is discarded.
     is_dropped: bool,
 }
 

@@ -49,7 +49,7 @@ impl ReplyReader {
         Ok(None)
     }
 
-    /// Whether an incomplete reply waits for the rest.
+    /// Whether a reply has begun and is not complete.
     pub fn is_inside_reply(&self) -> bool {
         self.bytes > 0
     }

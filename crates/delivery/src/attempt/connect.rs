@@ -1,5 +1,5 @@
 //! Connect: finds a host of the route that responds, by preference, and opens the session until it accepts messages.
-//! TLS as the route requires; if TLS is not required, a failed handshake is followed by an attempt without it.
+//! Uses TLS as the route requires; if TLS is not required, a failed handshake is followed by an attempt without it.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};

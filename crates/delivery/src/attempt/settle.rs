@@ -38,7 +38,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
-    /// Pause before the next attempt, if known: the rest of a greylisting, or until an obstacle ends.
+    /// Pause before the next attempt, if known: the remaining greylisting time, or the time until an obstacle ends.
     pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, drawn from its reply.
     pub(crate) conclusion: Option<String>,
@@ -256,7 +256,7 @@ fn refused_command(phase: Phase, class: BounceClass) -> String {
     format!("({phase}, {class})")
 }
 
-/// Effect on other messages of a refusal that was stored as this delivery; `None` also if it refuses nothing.
+/// Effect on other messages of a refusal that was stored as this delivery; `None` also if the delivery is no refusal.
 pub(super) fn stored_signal(delivery: &NewDelivery) -> Option<Signal> {
     let class = BounceClass::parse(delivery.bounce_class.as_deref()?)?;
     let phase = Phase::all().find(|phase| delivery.details.contains(&refused_command(*phase, class)))?;

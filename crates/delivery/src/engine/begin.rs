@@ -20,7 +20,7 @@ pub(crate) struct Request {
     answer: oneshot::Sender<Result<Begun, StoreError>>,
 }
 
-/// The task that calls the store.
+/// Task that collects requests and passes them to the store.
 #[derive(Debug)]
 pub(crate) struct BeginBatcher {
     requests: mpsc::Receiver<Request>,

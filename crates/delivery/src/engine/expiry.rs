@@ -12,6 +12,7 @@ use super::{EngineShared, bare_entry};
 use crate::attempt::Ending;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Maximum number of expired messages read from the store at a time.
 const AT_ONCE: usize = 500;
 /// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
@@ -88,7 +89,7 @@ mod tests {
         let failed = |error| check_write(Some(Ok((MessageId(7), Err(error)))));
         assert!(failed(StoreError::Internal("an odd row".into())).is_ok());
         assert!(failed(StoreError::NotFound).is_ok());
-        assert!(failed(StoreError::Unavailable("the disk is full".into())).is_err(), "all would fail");
+        assert!(failed(StoreError::Unavailable("the disk is full".into())).is_err(), "it ends the round");
         assert!(check_write(Some(Ok((MessageId(7), Ok(true))))).is_ok());
     }
 }

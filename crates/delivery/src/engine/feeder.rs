@@ -31,13 +31,18 @@ const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
 const SETUP_EVERY: u32 = 2;
 /// The whole setup is read again this often, whether or not it changed: a database may be replaced by another.
 const WHOLE_SETUP_EVERY: u32 = 60;
+/// Claims of dead nodes are released this often, at most `REAP_STEPS_MAX` batches at a time.
 const REAP_EVERY: u32 = 10;
 const REAP_STEPS_MAX: usize = 20;
+/// Maximum number of begun attempts of dead nodes that are adopted at a time.
 const ABANDONED_AT_ONCE: usize = 500;
+/// Pacing notes are exchanged, and unused state and gates removed, this often.
 const SWEEP_EVERY: u32 = 60;
 /// Estimates about receivers are kept for this long.
 const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
+/// Maximum number of pacing notes read at a time.
 const NOTES_MAX: usize = 50_000;
+/// Each read begins this much before the last one, because other nodes may store notes with earlier times.
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
 /// Maximum number of servers that get an event about a paused warm-up; limited, because it is one transaction.
 const NOTIFIED_SERVERS_MAX: usize = 200;
@@ -137,7 +142,6 @@ impl Feeder {
         let since = self.notes_read_until.unwrap_or_else(|| begun_at.minus(NOTES_KEPT));
         let notes = shared.store.list_pacing_notes(since, NOTES_MAX).await?;
         shared.with(|schedule, now| schedule.remember(notes, now));
-        // Another node may just be writing a note with an earlier time.
         self.notes_read_until = Some(begun_at.minus(NOTES_OVERLAP));
         shared.store.purge_pacing_notes(begun_at.minus(NOTES_KEPT)).await?;
         Ok(())

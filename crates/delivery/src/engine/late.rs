@@ -11,6 +11,7 @@ use crate::attempt::Ending;
 use crate::schedule::Late;
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Maximum number of messages recorded in one round.
 const AT_ONCE: usize = 500;
 /// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;

@@ -17,7 +17,7 @@ const FINISHING: u8 = 1;
 const REPLIED: u8 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "one at a time, on its way to the file or from it")]
+#[expect(clippy::large_enum_variant, reason = "only one exists at a time, while it is written or read")]
 pub(super) enum Mark {
     /// Written right before the final dot or last chunk.
     Finishing,

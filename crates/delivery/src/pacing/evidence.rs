@@ -11,6 +11,7 @@ const KEPT_FOR: Duration = Duration::from_mins(10);
 
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
+    /// Part, server and time of each refusal, oldest first.
     seen: Vec<(u64, ServerId, Timestamp)>,
 }
 

@@ -129,7 +129,8 @@ impl Providers {
         })
     }
 
-    /// The smart host's own limits. Those of the table are for receivers that did not ask for our mail.
+    /// Limits of a smart host, as the operator set them. The table's limits are for receivers without an agreement
+    /// with us.
     pub(crate) fn smart_host(&self, connections_max: u32, rate: Option<SendRate>) -> Arc<Provider> {
         Arc::new(Provider {
             name: "smarthost".to_owned(),

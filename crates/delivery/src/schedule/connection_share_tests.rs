@@ -190,7 +190,7 @@ fn sites_that_do_not_answer_hold_a_fifth_of_the_connections() {
             world.add(1, &format!("silent-{n}.example"));
         }
     }
-    assert_eq!(world.dialling.len(), 70, "seven tenths of them for new sites");
+    assert_eq!(world.dialling.len(), 70, "new sites get seven tenths of the connections");
     // A site that answered lately has its connection at once, and a new one as soon as those before it had their time.
     world.add(1, "known.example");
     assert_eq!(world.send_one(), 1);
@@ -217,9 +217,9 @@ fn a_silent_site_that_times_out_lets_the_next_one_try() {
     }
     assert_eq!(world.dialling.len(), 2);
     let after: HashSet<u64> = world.dialling.keys().copied().collect();
-    assert!(after.is_disjoint(&before), "others have their turn");
+    assert!(after.is_disjoint(&before), "other sites have their turn");
     world.pass(Duration::from_secs(20));
-    assert!(world.dialling.keys().all(|attempt| after.contains(attempt)), "and keep it until their time-out");
+    assert!(world.dialling.keys().all(|attempt| after.contains(attempt)), "they keep it until they time out");
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn sites_that_greet_and_never_reply_leave_connections_to_the_others() {
             world.add(1, &format!("stuck-{n}.example"));
         }
     }
-    assert_eq!(world.busy.len(), 70, "one connection for each site without a reply, and not all of them");
+    assert_eq!(world.busy.len(), 70, "sites without a reply get one each, and seven tenths in all");
     world.pass(Duration::from_mins(1));
     assert_eq!(world.busy.len(), 70);
     world.add(1, "known.example");
@@ -352,7 +352,7 @@ fn a_server_gives_connections_up_while_another_waits() {
             world.add(1, &format!("a-{n}.example"));
         }
     }
-    assert_eq!(world.busy.len(), 7, "these sites are new");
+    assert_eq!(world.busy.len(), 7, "new sites get seven tenths");
     for _ in 0..7 {
         world.send_one();
     }
@@ -374,12 +374,12 @@ fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
     for n in 0..30 {
         world.add(1, &format!("late-{n}.example"));
     }
-    assert_eq!(world.busy.len(), 7, "seven tenths for new sites");
+    assert_eq!(world.busy.len(), 7, "new sites get seven tenths");
     let waiting = world.busy.split_off(0);
     let parked = waiting.iter().filter(|(path, _)| world.schedule.park(*path, world.now)).count();
     world.work();
     assert_eq!(parked, 5, "half as many as there are connections");
-    assert_eq!(world.busy.len(), 5, "others have their room");
+    assert_eq!(world.busy.len(), 5, "other sites use the freed connections");
     for _ in 0..parked {
         world.schedule.unpark();
     }

@@ -83,6 +83,7 @@ pub(super) struct ConnectionShares {
     silent_max: u32,
     /// Limit of new and silent attempts together; attempts that become silent during a message may exceed it.
     unproved_max: u32,
+    /// Number of the last attempt.
     attempt_ids: u64,
     /// Attempts by the time they become overdue, with their paths.
     pub(super) overdue: BTreeSet<(Timestamp, usize, u64)>,

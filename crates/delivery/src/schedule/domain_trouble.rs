@@ -82,7 +82,7 @@ mod tests {
         let now = Timestamp::from_micros(1_794_711_600_000_000);
         let mut trouble = DomainTrouble::default();
         for _ in 0..3 {
-            assert!(!trouble.end(other), "mail of others is taken in between");
+            assert!(!trouble.end(other), "no mail of the other server was stopped");
             trouble.refused(spammer, 3, &refusal(spammer), now);
         }
         assert!(trouble.is_stopped(spammer) && !trouble.is_stopped(other));

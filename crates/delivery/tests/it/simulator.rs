@@ -46,7 +46,7 @@ async fn early_attempts_of_each_message_are_refused() {
             ("greylist@sim.postroad.test", &["450 4.2.0", "250 2.0.0"]),
         ] {
             for beginning in expected {
-                // Each attempt on a connection of its own, as after a wait.
+                // Each attempt has its own connection, as after a pause.
                 let reply = SmtpClient::connect(address).await.deliver(return_path, &[to], TEXT).await;
                 assert!(reply.starts_with(beginning), "{to} {return_path}: {reply}");
             }

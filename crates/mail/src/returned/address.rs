@@ -24,8 +24,8 @@ pub(super) fn find_all(text: &str) -> impl Iterator<Item = &str> {
 /// Labels that some systems write before the address, in lower case.
 const LABELS: [&str; 4] = ["failed recipient", "failed address", "recipient address", "recipient"];
 
-/// The address at the beginning of a line, and the rest. Skips list and quote marks, labels, and a reply code, which
-/// old Sendmail puts there.
+/// The address at the beginning of a line, and the text after it. Skips list and quote marks, labels, and a reply
+/// code, which old Sendmail puts there.
 pub(super) fn split_leading(line: &str) -> Option<(&str, &str)> {
     let line = skip_label(skip_marks(line));
     let line = skip_marks(skip_codes(line));

@@ -72,15 +72,15 @@ fn reference(after: &str) -> Option<(char, usize)> {
         return numeric(digits);
     }
     let end = after.bytes().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(after.len());
-    let (name, behind) = after.split_at(end);
+    let (name, after_name) = after.split_at(end);
     if name.is_empty() {
         return bare;
     }
-    if behind.starts_with(';') {
+    if after_name.starts_with(';') {
         let (_, character) = NAMED.iter().find(|(known, _)| *known == name)?;
         return Some((*character, name.len() + 2));
     }
-    if behind.starts_with('=') {
+    if after_name.starts_with('=') {
         return bare;
     }
     if let Some((_, character)) = LEGACY.iter().find(|(known, _)| *known == name) {

@@ -31,7 +31,7 @@ pub(super) fn find_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> 
             let run = run_length(&text[from..]);
             let (run_start, run_end) = (from, from + run);
             from = run_end;
-            if let Some(end) = address_end(text, start, run_start..run_end) {
+            if let Some(end) = url_end(text, start, run_start..run_end) {
                 return Some(start..end);
             }
         }
@@ -59,7 +59,7 @@ fn run_length(text: &[u8]) -> usize {
 }
 
 /// End of a URL; `None` if it is uncertain: a non-ASCII character may belong to the URL or to the next word.
-fn address_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
+fn url_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
     if run.len() > TARGET_BYTES_MAX || text.get(run.end).is_some_and(|b| !b.is_ascii()) {
         return None;
     }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_end_where_a_reader_would_say() {
+    fn urls_end_where_a_reader_would_say() {
         for (text, expected) in [
             ("See https://example.com/a.", "https://example.com/a"),
             ("(https://example.com/a)", "https://example.com/a"),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_addresses_are_left_alone() {
+    fn ambiguous_urls_are_left_alone() {
         for text in [
             "",
             "://",
@@ -141,7 +141,7 @@ mod tests {
 
     /// Would take very long if the time were quadratic.
     #[test]
-    fn millions_of_bytes_of_addresses_take_linear_time() {
+    fn millions_of_bytes_of_urls_take_linear_time() {
         for piece in ["(https://", "https://a)", "https://a)))))))))))))))))))))", "https://"] {
             found(&piece.repeat(4_000_000 / piece.len()));
         }

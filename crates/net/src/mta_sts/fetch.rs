@@ -1,5 +1,5 @@
-//! Fetches a policy file over HTTPS (RFC 8461 3.3): verified, without redirects, bounded in size and time. Servers and
-//! policy hosts share the permits; domains whose last fetch failed have permits of their own, so that first fetches
+//! Fetches a policy file over HTTPS (RFC 8461 3.3): verified, without redirects, bounded in size and time. Servers
+//! and policy hosts share the permits; domains whose last fetch failed have separate permits, so that first fetches
 //! never wait for them.
 
 use std::net::{IpAddr, SocketAddr};
@@ -76,7 +76,7 @@ pub(super) struct Fetcher {
     later: Arc<FairPermits<IpAddr>>,
 }
 
-/// Class of a fetch: each has permits of its own.
+/// Class of a fetch: each class has separate permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FetchRank {
     First,
@@ -179,7 +179,7 @@ async fn read_policy(stream: TlsStream<TcpStream>, host: &str) -> Result<Bytes, 
             Err(error) => Err(FetchError::Body(error)),
         }
     };
-    // Polled here, not in a task of its own, so that both end at the caller's timeout.
+    // Polled here, not in a separate task, so that both end at the caller's timeout.
     let mut connection = std::pin::pin!(connection);
     let mut exchange = std::pin::pin!(exchange);
     match futures_util::future::select(exchange.as_mut(), connection.as_mut()).await {

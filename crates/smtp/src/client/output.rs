@@ -87,7 +87,7 @@ impl Segment {
         Self::new(Content::Line { bytes, written: 0 }, Some(awaited), Some(shown.to_owned()))
     }
 
-    /// BDAT line of a chunk; the reply is awaited for the chunk behind it.
+    /// BDAT line of a chunk. It awaits no reply: the chunk after it does.
     pub(super) fn announcement(line: &str) -> Self {
         let bytes = [line.as_bytes(), b"\r\n"].concat();
         Self::new(Content::Line { bytes, written: 0 }, None, Some(line.to_owned()))

@@ -116,7 +116,7 @@ impl ClientSession {
         let Some(transaction) = &self.transaction else { return };
         let has_more_under_way = !self.awaited.is_empty() || !self.output.is_empty();
         if has_more_under_way {
-            // The replies to the rest of the pipelined group come first.
+            // The replies to the other commands of the pipelined group come first.
         } else if transaction.is_decided {
             self.reset();
         } else if transaction.is_chunked {
@@ -177,7 +177,7 @@ impl ClientSession {
             ReplyClass::Intermediate => self.unexpected(awaited.phase(), &reply),
             _ => {
                 self.decide(Verdict::Refused(reply), awaited.phase());
-                self.reset(); // RFC 3030 2: what is left of the transaction is indeterminate
+                self.reset(); // RFC 3030 2: the state of the transaction is indeterminate
             }
         }
     }

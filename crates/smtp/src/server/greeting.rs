@@ -69,7 +69,7 @@ impl ServerSession {
             self.abandon();
             self.say_standard(StandardReply::StartTls);
             self.state = State::TlsHandshake;
-            // Pipelined input behind STARTTLS may have been injected.
+            // Pipelined input after STARTTLS may have been injected.
             self.input.clear();
             self.events.push_back(Event::StartTls);
         }

@@ -9,7 +9,7 @@ pub(super) struct Input {
     bytes: BytesMut,
     /// No LF occurs before this index, so it is not searched again.
     searched: usize,
-    /// Whether the current line is too long, so that the rest of it is discarded.
+    /// Whether the current line is too long, so that it is discarded up to its end.
     is_overlong: bool,
 }
 

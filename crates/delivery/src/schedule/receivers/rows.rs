@@ -1,4 +1,4 @@
-//! The rows of the table: a receiver, a load, and what is measured.
+//! The rows of the table: each has a receiver, a load, and the values to measure.
 
 use std::time::Duration;
 
