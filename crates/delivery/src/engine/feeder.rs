@@ -42,7 +42,7 @@ const SWEEP_EVERY: u32 = 60;
 const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of pacing notes read at a time.
 const NOTES_MAX: usize = 50_000;
-/// Each read begins this much before the last one, because other nodes may store notes with earlier times.
+/// Each read overlaps the last one by this much, because other nodes may store notes with earlier times.
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
 /// Maximum number of servers that get an event about a paused warm-up; limited, because it is one transaction.
 const NOTIFIED_SERVERS_MAX: usize = 200;
