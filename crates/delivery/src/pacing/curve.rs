@@ -2,7 +2,7 @@
 //! fast if nothing is refused.
 //!
 //! The reached rate is the one at which the receiver took messages until it refused; the tried rate is the one that was
-//! allowed then. Constants that end in `_ROUGH` or `_SEARCH` apply while the rate is known only so well (`Knowledge`).
+//! allowed then. Constants that end in `_ROUGH` or `_SEARCH` apply at the `Knowledge` of that name.
 
 use std::time::Duration;
 
