@@ -1,5 +1,5 @@
-//! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: the oldest
-//! opens first, then the oldest clicks, and unsubscriptions last.
+//! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: first the
+//! oldest opens and clicks that could not be written, then the oldest other clicks, and unsubscriptions last.
 
 use std::collections::VecDeque;
 
