@@ -1,4 +1,5 @@
-//! Stacked bars as SVG: axes, lines for values, a title on the whole height of every bar. Colours come from classes, so charts follow the light or dark theme.
+//! Stacked bar charts as SVG, with grid lines and a tooltip for each bar. Colours come from classes, so charts
+//! follow the light or dark theme. Lengths are in SVG units.
 
 use std::fmt::Write as _;
 
@@ -6,7 +7,7 @@ use crate::shown::count;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 260.0;
-/// Room for the values beside the lines: at least this, more for long values.
+/// Minimum width left of the bars, for the values of the grid lines; long values get more.
 const LEFT_MIN: f64 = 64.0;
 /// Width of a digit on narrow screens, where texts are largest.
 const DIGIT_WIDTH: f64 = 12.5;
@@ -16,7 +17,7 @@ const BOTTOM: f64 = 30.0;
 /// Maximum number of labels below the bars.
 const LABELS_MAX: usize = 12;
 
-/// One part of every bar.
+/// A segment of every bar, such as `delivered`.
 pub(crate) struct Part {
     /// Class with its colour: `c1` to `c4`.
     pub(crate) class: &'static str,
@@ -84,12 +85,12 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
         }
         svg.push_str("</g>");
         if at % every == 0 {
-            // The last one may be wider than its bar.
+            // The last label may be wider than its bar: keep it within the chart.
             let half_width = bar.label.chars().count() as f64 * DIGIT_WIDTH / 2.0 + RIGHT;
             let _ = write!(
                 svg,
                 "<text{} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                // Narrow screens have room for half of them.
+                // Narrow screens show only every second label.
                 if (at / every).is_multiple_of(2) { "" } else { " class=\"minor\"" },
                 (x + slot / 2.0).min(WIDTH - half_width),
                 HEIGHT - 8.0,

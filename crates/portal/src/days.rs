@@ -12,7 +12,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// The moment when a day begins; `None` if the text is no day.
 pub(crate) fn begin(day: &str) -> Option<Timestamp> {
-    // Longer texts could bring a time of their own.
+    // A longer text could already contain a time.
     (day.len() == "2027-01-31".len()).then(|| Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z")))?
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn day_of(at: Timestamp) -> String {
 
 /// The fields `since` and `until` of a search: from the beginning of one day to the end of another. Either may be empty.
 ///
-/// A text that is no day is left out, and `problem` says so: the page keeps the other filters.
+/// A text that is not a day is ignored, and `problem` says so; the other filters still apply.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DayRange {
     pub(crate) since: String,
@@ -62,7 +62,7 @@ impl DayRange {
         }
     }
 
-    /// Refuses a text that is no day: a file cannot say that it was left out.
+    /// Refuses a text that is not a day. For downloads, which cannot show `problem`.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         self.problem.clone().map_or(Ok(()), |text| Err(Problem::Invalid(text)))
     }

@@ -49,7 +49,7 @@ impl Fields {
         self.0.iter().find(|(given, _)| given == name).map_or("", |(_, value)| value)
     }
 
-    /// `None` if it is absent or blank.
+    /// Like `text`; `None` if the field is absent or blank.
     pub(crate) fn filled(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
@@ -71,7 +71,7 @@ impl Fields {
         }
     }
 
-    /// A query string of all fields but some, with its question mark.
+    /// Query string of all fields except `names`, with its question mark.
     pub(crate) fn query_without(&self, names: &[&str]) -> String {
         let kept = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
         let kept: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.as_str())).collect();

@@ -22,7 +22,7 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let is_tls = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls);
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    // A page may be stricter: the preview of a message has a policy of its own.
+    // A page may set a stricter policy, as the preview of a message does.
     set_default(headers, CONTENT_SECURITY_POLICY, POLICY);
     set_default(headers, X_FRAME_OPTIONS, "DENY");
     set_default(headers, CACHE_CONTROL, "no-store");
@@ -30,7 +30,7 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     set_default(headers, HeaderName::from_static("permissions-policy"), PERMISSIONS);
     set_default(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
     set_default(headers, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
-    // Without it, browsers look up the hosts of a mail's links as soon as the mail is shown.
+    // Otherwise browsers look up the hosts of a mail's links as soon as the mail is shown.
     set_default(headers, HeaderName::from_static("x-dns-prefetch-control"), "off");
     set_default(headers, HeaderName::from_static("x-robots-tag"), "noindex, nofollow");
     if is_tls {

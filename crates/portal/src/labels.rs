@@ -2,7 +2,7 @@
 
 use postroad_app::FieldProblem;
 
-/// Names of fields in the API, and the labels of the forms. Of a nested field the last name counts.
+/// Names of fields in the API, and the labels of the forms. For a nested field, the last name is looked up.
 const LABELS: &[(&str, &str)] = &[
     ("account", "The account"),
     ("action", "The action"),

@@ -34,7 +34,7 @@ struct Stream {
     server_id: ServerId,
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
-    /// The last turn sent a notice; the next waits for `PAUSE`.
+    /// Whether the last call of `next` sent a notice; the following one waits for `PAUSE` first.
     was_noticed: bool,
     until: Instant,
     _permit: LivePermit,
@@ -76,7 +76,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
     let after = stream.after?;
     let (mut cursor, is_changed) = stream.look(FeedStart::After(after), WAIT).await?;
     if is_changed {
-        // The notice is about everything until now.
+        // One notice covers all events up to now.
         (cursor, _) = stream.look(FeedStart::Latest, Duration::ZERO).await?;
     }
     (stream.after, stream.was_noticed) = (Some(cursor), is_changed);

@@ -1,4 +1,4 @@
-//! Permits for event streams of open pages: a number in total, per account and per person.
+//! Permits for event streams of open pages, limited in total, per account and per person.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use postroad_net::limits::{FairPermit, FairPool};
 
 use crate::problem::Problem;
 
-/// Pages that update themselves at the same time.
+/// Maximum number of open event streams.
 const LIVE_MAX: usize = 1_000;
-/// Such pages of one account, so that no account takes all permits.
+/// Maximum per account, so that no account takes all permits.
 const LIVE_OF_ACCOUNT_MAX: usize = 100;
 const LIVE_OF_PERSON_MAX: usize = 20;
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_person_and_one_account_have_a_share_of_the_streams() {
+    fn streams_are_limited_per_person_and_per_account() {
         let permits = LivePermits::default();
         let (shop, other) = (AccountId(1), AccountId(2));
         let (ann, bob) = (UserId(1), UserId(2));

@@ -1,5 +1,5 @@
-//! Routes of pages and forms. Handlers are behind one type, because axum compiles dozens of functions for each type of
-//! handler, and there are two hundred.
+//! Routes of pages and forms. All handlers are boxed into one type: axum compiles dozens of functions for each type
+//! of handler, and the portal has two hundred handlers.
 
 use std::sync::Arc;
 

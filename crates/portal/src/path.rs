@@ -1,4 +1,5 @@
-//! Parameters in the path of a page. A path that does not fit has no page, like any other unknown path.
+//! Parameters in the path of a page. A path whose parameters cannot be parsed gets 404, like
+//! any other unknown path.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

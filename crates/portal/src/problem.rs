@@ -111,7 +111,7 @@ impl Problem {
         }
     }
 
-    /// The text for a form that is shown again; problems that no form explains stay errors.
+    /// The text to show with a refused form. Only `Invalid` has one; other problems are returned as errors.
     pub(crate) fn into_form_text(self) -> Result<String, Self> {
         match self {
             Self::Invalid(text) => Ok(text),

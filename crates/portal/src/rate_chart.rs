@@ -1,5 +1,5 @@
-//! A rate over time as SVG: a line with a dot for each span that had mail, a title on the whole height of each, and a
-//! dashed line at the rate to stay below.
+//! A rate over time as SVG: a line with a dot for each span that had mail, a tooltip for each span, and a dashed line
+//! at the rate to stay below. Lengths are in SVG units.
 
 use std::fmt::Write as _;
 
@@ -51,12 +51,12 @@ pub(crate) fn rate_chart(points: &[RatePoint], limit: f64, description: &str) ->
     let mut is_drawing = false;
     for (at, point) in points.iter().enumerate() {
         if at % every == 0 {
-            // The last one reaches beyond its point.
+            // The last label may be wider than its span: keep it within the chart.
             let half_width = point.label.chars().count() as f64 * DIGIT_WIDTH / 2.0;
             let _ = write!(
                 svg,
                 "<text{} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                // Narrow screens have room for half of them.
+                // Narrow screens show only every second label.
                 if (at / every).is_multiple_of(2) { "" } else { " class=\"minor\"" },
                 x(at).min(WIDTH - half_width),
                 HEIGHT - 8.0,

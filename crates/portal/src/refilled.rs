@@ -13,9 +13,9 @@ use crate::problem::{Problem, is_other_version};
 
 /// Longest page that is read; pages are smaller.
 pub(crate) const PAGE_BYTES_MAX: usize = 16 << 20;
-/// Types of fields that keep the value of the page: no person types them, or they must not be repeated.
-const KEPT: [&str; 6] = ["hidden", "password", "submit", "button", "file", "image"];
-/// Hidden fields that do not say which object a form is about.
+/// Types of inputs that are not refilled: no person types them, or they must not be repeated.
+const NOT_REFILLED: [&str; 6] = ["hidden", "password", "submit", "button", "file", "image"];
+/// Hidden fields that do not identify the object of a form.
 const NOT_OF_THE_OBJECT: [&str; 4] = ["csrf", "once", "version", "had_last_day"];
 
 /// The page, with the submitted values in the form that is sent to `action`.
@@ -31,7 +31,7 @@ pub(crate) async fn refilled(page: Answer, action: &str, fields: &Fields, proble
 /// hidden fields. If somebody else changed the object meanwhile, the page keeps the current values: submitted again, the old
 /// ones would undo that change.
 ///
-/// The page's own HTML is searched: text of others has no angle brackets and quotation marks there.
+/// Searching the HTML as text is safe: askama has escaped angle brackets and quotation marks in text from outside.
 pub(crate) fn fill(html: String, action: &str, fields: &Fields, problem: &str) -> String {
     if is_other_version(problem) {
         return html;
@@ -135,7 +135,7 @@ fn fill_form(form: &str, fields: &Fields) -> String {
             // The script has sent the exact time, as in `2027-01-31T09:00:00.000Z`; the field of the page is in UTC.
             let minute: String = exact.chars().take("2027-01-31T09:00".len()).collect();
             input.set_attribute("value", &minute.replace('&', "&amp;"))?;
-        } else if !KEPT.contains(&kind.as_str()) {
+        } else if !NOT_REFILLED.contains(&kind.as_str()) {
             input.set_attribute("value", &fields.raw(&name).replace('&', "&amp;"))?;
         }
         Ok(())
@@ -167,7 +167,7 @@ fn fill_form(form: &str, fields: &Fields) -> String {
     rewrite_str(form, settings).unwrap_or_else(|_| form.to_owned())
 }
 
-/// Opens the `details` element around the end of the page so far, if there is one.
+/// Opens the last `details` element of `before` if it is not closed there, because it then contains the form.
 fn open_details(before: &mut String) {
     if let Some(at) = before.rfind("<details")
         && !before[at..].contains("</details>")

@@ -27,8 +27,8 @@ use crate::visit::{SentForm, Visit};
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// Longest path that is followed back.
 const BACK_BYTES_MAX: usize = 4_000;
-/// Folders above a form's path that are tried as its page.
-const PARENTS_MAX: usize = 3;
+/// Number of paths that are tried as the page of a form: its own path and the folders above it.
+const CANDIDATES_MAX: usize = 3;
 
 /// The portal's pages, to load the page of a refused form.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub(crate) async fn show(State(forms): State<RefusedForms>, mut request: Request
     forms.page_of(head, &sent, &problem, response.status()).await.unwrap_or(response)
 }
 
-/// A request with what identifies its sender; without the route's own extensions.
+/// Copies the parts of a request that identify its sender, without the extensions that the router added.
 fn copy_of(parts: &Parts) -> Parts {
     let (mut copy, ()) = axum::http::Request::new(()).into_parts();
     copy.method = parts.method.clone();
@@ -161,7 +161,7 @@ fn back_path(referer: &str, base_url: &str) -> Option<String> {
 /// The path of a form and the folders above it.
 fn folders(path: &str) -> impl Iterator<Item = String> + '_ {
     let above = std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(folder, _)| folder));
-    above.take_while(|folder| !folder.is_empty()).take(PARENTS_MAX).map(ToOwned::to_owned)
+    above.take_while(|folder| !folder.is_empty()).take(CANDIDATES_MAX).map(ToOwned::to_owned)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Room for texts of others on one page, so that it stays light however long they are.
+//! Limits the text from outside on one page, so that the page stays small however long the texts are.
 
 use crate::shown::beginning_on_page;
 
-/// Bytes of texts of one list.
+/// Maximum bytes of such texts in one list, escaped.
 const BYTES_MAX: usize = 35_000;
 
 pub(crate) struct TextBudget {
@@ -28,7 +28,7 @@ impl TextBudget {
         (shown, false)
     }
 
-    /// The beginning of a text, without a way to the rest.
+    /// Like `take`, without telling whether the text was cut.
     pub(crate) fn cut(&mut self, text: &str, bytes_max: usize) -> String {
         self.take(text, bytes_max).0
     }

@@ -47,7 +47,7 @@ impl NodeReport {
         Self { wake, task }
     }
 
-    /// Call it when the certificate was loaded again.
+    /// Publishes a report now. Called after the certificate was reloaded.
     pub(crate) fn republish(&self) {
         self.wake.notify_one();
     }

@@ -34,7 +34,7 @@ use crate::smtp_listeners::{self, SmtpAddresses};
 /// HTTP and SMTP connections and webhooks get this long to finish when the service stops.
 const CONNECTIONS_TIME_MAX: Duration = Duration::from_secs(7);
 /// Longest time to store the last clicks, opens and uses of keys.
-const NOTES_TIME_MAX: Duration = Duration::from_secs(2);
+const LAST_WRITES_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Everything that runs.
 pub(crate) struct Service {
@@ -305,8 +305,8 @@ impl Service {
         }
     }
 
-    /// Finishes the requests and messages in progress, then stores the last notes: within ten seconds whatever hangs,
-    /// except for messages whose last bytes were sent and whose reply is missing.
+    /// Finishes the requests and messages in progress, then stores the last clicks, opens and uses of keys. Takes at
+    /// most ten seconds, except for messages whose last bytes were sent and whose reply is missing.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
         // Waiting calls would keep their connections for half a minute.
@@ -334,13 +334,13 @@ impl Service {
             tracing::warn!("shutdown: some connections or webhooks did not end in time and are aborted");
         }
         // The listeners are closed, so no more events arrive.
-        let notes = async {
+        let last_writes = async {
             if let Some(tracking) = self.tracking {
                 tracking.stop().await;
             }
             self.housekeeping.stop().await;
         };
-        if tokio::time::timeout(NOTES_TIME_MAX, notes).await.is_err() {
+        if tokio::time::timeout(LAST_WRITES_TIME_MAX, last_writes).await.is_err() {
             tracing::warn!(
                 "shutdown: the last clicks, opens and uses of keys were lost: the store did not answer"
             );

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const READY_SECS_MAX: u64 = 60;
 const STOP_SECS_MAX: u64 = 10;
-/// Another process may take the free port before the server binds it.
+/// Maximum number of starts: another process may take the free port before the server binds it.
 const STARTS_MAX: usize = 3;
 
 /// `$1` is the folder, the rest the server's command line. SIGQUIT is PostgreSQL's immediate shutdown.
@@ -101,7 +101,7 @@ impl Cluster {
         keeper.args(["-c", KEEPER, "postgres-keeper"]).arg(folder.path()).arg(programs.join("postgres"));
         keeper.arg("-D").arg(&data).args(["-p", &port.to_string()]);
         keeper.args(SETTINGS.iter().chain(more_settings).flat_map(|setting| ["-c", setting]));
-        // A process group of its own: Ctrl-C ends the tests first, then their database.
+        // In its own process group: Ctrl-C ends the tests first, then their database.
         keeper.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log.try_clone()?).process_group(0);
         let mut cluster = Self {
             url: format!("postgres://postroad@127.0.0.1:{port}/postgres"),

@@ -1,5 +1,5 @@
-//! JavaScript libraries that tests run, in a folder under the target folder: the client of Mailpit's API, and axe-core, which finds
-//! pages that are hard to use.
+//! JavaScript libraries that tests run, in a folder under the target folder: the client of Mailpit's API, and axe-core,
+//! which finds accessibility problems of pages.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::install;
 
 /// Pinned, so that a test fails only because of our changes.
 const LIBRARIES: &[&str] = &["mailpit-api@2.1.0", "axe-core@4.14.0"];
-/// Records what was installed.
+/// File that lists the installed versions.
 const MARK: &str = "postroad-libraries";
 
 /// Installs the libraries into `node-for-tests/node_modules`.

@@ -1,5 +1,6 @@
-//! Python libraries that tests verify with, in a virtual environment under the target folder: the official
-//! library of Standard Webhooks, django-anymail, which reads Postal's webhooks, schemathesis, which calls an API by its OpenAPI document, and the spelling checker of CI.
+//! Python libraries that tests use, in a virtual environment under the target folder: the official library of Standard
+//! Webhooks, django-anymail, which reads Postal's webhooks, schemathesis, which calls an API by its OpenAPI document, and
+//! typos, the spelling checker of CI.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +15,7 @@ const LIBRARIES: &[&str] = &[
     "typos==1.51.1",
     "schemathesis==4.32.0",
 ];
-/// Records what was installed.
+/// File that lists the installed versions.
 const MARK: &str = "postroad-libraries";
 
 /// Installs the libraries and returns the interpreter that has them; `typos` and `schemathesis` are programs in the same folder.

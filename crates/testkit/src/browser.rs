@@ -22,7 +22,7 @@ const TIME_ZONE: &str = "America/New_York";
 /// Name of the field with an element's id (WebDriver section 11).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// One window of a browser with a profile of its own. Closed when dropped.
+/// One window of a browser with its own profile. Closed when dropped.
 #[derive(Debug)]
 pub struct Browser {
     driver: Child,

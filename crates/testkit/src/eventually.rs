@@ -1,4 +1,4 @@
-//! Waiting for something that happens by itself.
+//! Waits for a condition by polling.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const TIME_MAX: Duration = Duration::from_secs(40);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// Polls until it gives `Ok`. Panics with the last `Err` after 40 seconds.
+/// Calls `poll` until it returns `Ok`. Panics with the last `Err` after 40 seconds.
 pub async fn eventually<T, E: Display>(mut poll: impl AsyncFnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + TIME_MAX;
     loop {

@@ -1,4 +1,4 @@
-//! What the first start of a service leaves: made once in a test process, then copied for each test.
+//! Data folder and database after the first start of a service: made once in a test process, then copied for each test.
 //!
 //! A first start creates the tables and generates keys, which takes several times as long as starting again.
 
@@ -17,12 +17,12 @@ use crate::{Daemon, Database};
 pub struct FirstStart {
     folders: Vec<PathBuf>,
     files: Vec<(PathBuf, Vec<u8>)>,
-    /// Stays on the server that the tests use: a static value is never dropped.
+    /// Never dropped from PostgreSQL if this value is a static; it ends with the private server of the test run.
     database: Option<Database>,
 }
 
 impl FirstStart {
-    /// Runs the program with `--data-dir` after `args`, on the database if there is one, until it is ready.
+    /// Starts the program with `args` and `--data-dir`, on the database if there is one, and stops it once it is ready.
     pub fn of(program: &Path, args: &[&str], database: Option<Database>) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let data_dir = folder.path().join("data");
@@ -57,7 +57,7 @@ impl FirstStart {
     }
 }
 
-/// Adds what is in `base`/`folder`, by its path below `base`; folders come before what they hold.
+/// Adds the folders and files in `base`/`folder`, with paths relative to `base`. A folder comes before its content.
 fn read_folder(
     base: &Path,
     folder: &Path,

@@ -30,7 +30,7 @@ async fn cluster_serves_databases_through_outages_and_stops() {
 
     proxy.stall();
     let late = tokio::time::timeout(Duration::from_millis(50), answers(&client)).await;
-    assert!(late.is_err(), "a stalled line answers nothing");
+    assert!(late.is_err(), "a stalled link answers nothing");
     proxy.restore();
     assert!(answers(&client).await);
 

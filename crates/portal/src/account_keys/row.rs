@@ -11,6 +11,7 @@ pub(crate) struct KeyRow {
     pub(crate) name: String,
     pub(crate) scopes: String,
     pub(crate) networks: String,
+    /// `Revoked` or `Expired`; `None` while the key works.
     pub(crate) ended: Option<&'static str>,
     pub(crate) expires_at: Option<When>,
     pub(crate) last_used_at: Option<When>,

@@ -49,7 +49,7 @@ pub(super) struct AnalyticsQuery {
 }
 
 impl AnalyticsQuery {
-    /// Also returns a problem to show, if any; the part concerned then has its default.
+    /// Reads the query. If a field is invalid, it gets its default, and the problem to show is returned too.
     pub(super) fn read(fields: &Fields, now: Timestamp, own_zone: &Zone) -> (Self, Option<String>) {
         let mut problem = None;
         let zone_name = fields.text("zone").to_owned();
@@ -166,7 +166,7 @@ impl AnalyticsQuery {
     }
 
     pub(super) fn top(&self) -> TopQuery {
-        let usual = match self.by {
+        let default_metric = match self.by {
             // Accepted messages have no bounce class, so sort by temporary failures.
             TopBy::Dimension(Dimension::BounceClass) => Metric::SoftFail,
             _ => Metric::Accepted,
@@ -175,7 +175,7 @@ impl AnalyticsQuery {
             from: Some(self.from),
             to: Some(self.to),
             by: self.by,
-            metric: self.metric.unwrap_or(usual),
+            metric: self.metric.unwrap_or(default_metric),
             filters: self.filters(),
             include_bots: self.include_bots,
             limit: TOP_ROWS,

@@ -14,7 +14,7 @@ use crate::visit::Visit;
 /// Rates from which receivers begin to distrust a sender.
 pub(crate) const BOUNCE_RATE_MAX: f64 = 0.04;
 pub(crate) const COMPLAINT_RATE_MAX: f64 = 0.0008;
-/// For fewer messages a rate is meaningless.
+/// With fewer messages than this, a rate is not marked as high.
 pub(crate) const JUDGED_MESSAGES_MIN: u64 = 50;
 
 pub(crate) const PARTS: [Part; 4] = [
@@ -24,7 +24,7 @@ pub(crate) const PARTS: [Part; 4] = [
     Part { class: "c4", name: "held" },
 ];
 
-/// Bounces and complaints of one day in UTC.
+/// Bounce rate and complaint rate of one day in the reader's time zone.
 pub(crate) struct RatesOfDay {
     pub(crate) day: String,
     pub(crate) bounce: String,

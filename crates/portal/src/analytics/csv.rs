@@ -13,7 +13,7 @@ use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-/// Maximum number of recipient domains of a file; the largest ones.
+/// Maximum number of recipient domains in a file. It has the largest ones.
 const DOMAINS_MAX: usize = 1_000;
 /// Columns after the counts. Times are from acceptance to delivery.
 const RATES_AND_TIMES: [&str; 9] = [
@@ -36,7 +36,7 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
     }
     let first = match query.by {
         TopBy::Dimension(dimension) => dimension,
-        // Recipient domains are too many for a series of each.
+        // There are too many recipient domains for a time series of each.
         TopBy::RecipientDomain => {
             let caller = visit.caller(server, Operation::AnalyticsTop).await?;
             let wanted = TopQuery { limit: DOMAINS_MAX, ..query.top() };

@@ -1,4 +1,4 @@
-//! The log as lines of JSON, oldest first, by the filters of the list.
+//! Downloads the audit log as JSON lines, oldest first, with the filters of the list.
 
 use axum::body::{Body, Bytes};
 use futures_util::stream;
@@ -12,7 +12,7 @@ use super::filter::Filters;
 use crate::answer::{Answer, download};
 use crate::visit::Visit;
 
-/// Entries read for one piece.
+/// Entries read at once; each read is one piece of the answer.
 const PIECE_ROWS: usize = 200;
 
 struct Export {

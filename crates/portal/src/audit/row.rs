@@ -8,11 +8,11 @@ use crate::sentence::Sentence;
 use crate::shown::When;
 use crate::text_budget::TextBudget;
 
-/// Longest value that is shown in full; the export has the rest.
+/// Longer values are cut; the export has them in full.
 const VALUE_BYTES_MAX: usize = 500;
-/// Longest name.
+/// Longer names are cut.
 const NAME_BYTES_MAX: usize = 300;
-/// Fields of one entry; an entry has fewer.
+/// Maximum number of fields shown for one entry; no entry has that many.
 const FIELDS_MAX: usize = 40;
 
 /// A field before and after a change.
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_shown() {
+    fn only_fields_that_differ_are_shown() {
         let before = serde_json::json!({ "name": "a", "mode": "live", "version": 1 });
         let after = serde_json::json!({ "name": "b", "mode": "live", "version": 2 });
         let found = differences(Some(&before), Some(&after), &mut TextBudget::default());

@@ -12,6 +12,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
+/// Reads a switch; `None` stands for the server's setting.
 fn read_switch(fields: &Fields, name: &str) -> Option<bool> {
     match fields.text(name) {
         "on" => Some(true),

@@ -18,7 +18,7 @@ pub(crate) struct RecordRow {
     pub(crate) found: Vec<String>,
     pub(crate) hint: Option<String>,
     pub(crate) since: Option<When>,
-    /// End of the certificate of a host for links.
+    /// When the TLS certificate of the tracking host expires.
     pub(crate) certificate_until: Option<When>,
 }
 

@@ -79,7 +79,7 @@ struct Row {
     is_test: bool,
     /// Id, recipient and subject of its message.
     message: Option<(i64, String, String)>,
-    /// Details as JSON, one field in a line; empty if there are none.
+    /// Details as JSON, one field per line; empty if there are none.
     data: String,
     /// Whether `data` is cut.
     is_cut: bool,

@@ -94,7 +94,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     message_page(&visit, layout, envelope, view)
 }
 
-/// Cancels all held messages, as a job. On a live server they wait for a decision on each, so it is refused there.
+/// Cancels all held messages, as a job. Refused on a live server, where somebody decides on each held message.
 pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::MessagesCancelHold).await?;
     if caller.mode == ServerMode::Live {

@@ -15,8 +15,8 @@ use crate::redirect::see_other;
 use crate::shown::{When, beginning, beginning_on_page, bytes, first_headers};
 use crate::visit::{Form, Visit};
 
-/// Bytes of a body and of its headers in the list: of the newest request, and of each other request. A page with fifty
-/// requests stays below 100 kB.
+/// Bytes shown of the body and of the headers: of the newest request, of each other request, and of a request on its
+/// own page. A page with fifty requests stays below 100 kB.
 const NEWEST_BYTES: (usize, usize) = (6_000, 3_000);
 const LISTED_BYTES: (usize, usize) = (500, 400);
 const ALL_BYTES: (usize, usize) = (usize::MAX, usize::MAX);
@@ -35,7 +35,7 @@ struct RequestRow {
     /// Whether the page of the request shows more.
     has_more: bool,
     status: u16,
-    /// The type of the event, if it is one of ours.
+    /// The field `type` of a JSON body; our webhooks name the event there.
     event: Option<String>,
 }
 

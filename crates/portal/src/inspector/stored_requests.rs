@@ -51,7 +51,7 @@ struct Inspector {
     requests: VecDeque<Arc<Received>>,
     /// Number of requests received so far.
     count: u64,
-    /// Number of changes, for open pages.
+    /// Counts arrivals and clearings; open pages wait for a new value.
     changed: watch::Sender<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Inspectors {
         self.lock().get(&server).filter(|inspector| inspector.until > now).map(snapshot)
     }
 
-    /// Announces every new request.
+    /// Notified when a request arrives and when the requests are cleared.
     pub(super) fn follow(&self, server: ServerId) -> Option<watch::Receiver<u64>> {
         self.lock().get(&server).map(|inspector| inspector.changed.subscribe())
     }
@@ -114,7 +114,7 @@ impl Inspectors {
     /// Stores a request to this token; `false` if there is no such inspector.
     pub(super) fn take(&self, token: &str, mut received: Received) -> bool {
         let mut all = self.lock();
-        // Compared by hash, so that the time reveals nothing about a token.
+        // Compared by hash, so that the time of the comparison reveals nothing about a token.
         let wanted = digest(&SHA256, token.as_bytes());
         let has_token = |inspector: &&mut Inspector| {
             digest(&SHA256, inspector.token.as_bytes()).as_ref() == wanted.as_ref()

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// How long an old key can stay valid, so that it can be replaced where it is used; a day unless another is chosen.
+/// Hours for which a rotated key can stay valid, so that it can be replaced where it is used; the first is the default.
 const GRACE_HOURS: [i64; 5] = [24, 0, 1, 7 * 24, 30 * 24];
 
 pub(super) async fn revoke(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {

@@ -18,8 +18,9 @@ use crate::text_budget::bytes_in_page;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 20;
-/// Bytes of the rows of one page; each has forms. A key can have a hundred networks.
+/// Maximum bytes of the rows of one page: a key can have a hundred networks.
 const ROWS_BYTES_MAX: usize = 60_000;
+/// Estimated bytes of markup for one row, with its forms.
 const MARKUP_BYTES: usize = 2_500;
 
 struct Row {
@@ -73,7 +74,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let (keys, mut has_more) = visit.app().list_credentials_as(&visit.by, filter, after, PAGE_ROWS).await?;
     let now = visit.app().now();
     let mut rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
-    has_more |= keep_light(&mut rows);
+    has_more |= drop_excess_rows(&mut rows);
     let next = rows.last().filter(|_| has_more);
     let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
     let once = new_once();
@@ -81,8 +82,8 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     page_with(status, &ListPage { layout, server, rows, next, revoked, problem, once, is_first })
 }
 
-/// Leaves out rows that make the page too long, but not the first. Returns whether there were any.
-fn keep_light(rows: &mut Vec<Row>) -> bool {
+/// Drops the rows beyond `ROWS_BYTES_MAX`, but never the first. Returns whether rows were dropped.
+fn drop_excess_rows(rows: &mut Vec<Row>) -> bool {
     let mut bytes = 0;
     let fitting = rows.iter().take_while(|row| {
         bytes += MARKUP_BYTES + 2 * (bytes_in_page(&row.name) + row.networks.len());

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Action of a button: one of `app`'s, or the sending of a scheduled message now.
+/// Action of a button: a `MessageAction`, or sending a scheduled message now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Message(MessageAction),
@@ -57,7 +57,7 @@ impl Act {
 
     pub(super) async fn run(self, app: &App, caller: &Caller, id: MessageId) -> Result<(), Problem> {
         match self {
-            // Like `send/cancel`: also a message whose time has come, if it is not being sent yet.
+            // Like `send/cancel`, this also cancels a message that is due but not being sent yet.
             Self::Message(MessageAction::CancelScheduled) => {
                 let changed = app.change_schedule(caller, id, ScheduleChange::Cancel).await;
                 changed.map(drop).map_err(Problem::from)

@@ -14,8 +14,8 @@ pub(super) struct MethodRow {
     pub(super) text: String,
 }
 
-/// `keys` are the DNS names of the keys that signed the message, if it was signed already. Empty if the server does not
-/// have the sender's domain.
+/// Explains the authentication of mail from `from`. `keys` are the DNS names of the DKIM keys that signed the message;
+/// empty if it was not signed yet. Returns no rows if the server does not have the sender's domain.
 pub(super) async fn explain(
     visit: &Visit,
     server: i64,
@@ -32,7 +32,7 @@ fn rows(found: &Authentication, keys: &[String]) -> Vec<MethodRow> {
     let Authentication { domain, return_path, selectors, .. } = found;
     let is_signed_own =
         if keys.is_empty() { !selectors.is_empty() } else { !own_selectors(domain, keys).is_empty() };
-    // RFC 7489 section 3.1: one of the two for the domain in From.
+    // RFC 7489 section 3.1: SPF or DKIM is aligned with the domain in From.
     let is_aligned = found.is_return_path_own || is_signed_own;
     let row = |name, is_good, good, other, text| MethodRow {
         name,

@@ -20,7 +20,7 @@ use crate::shown::count;
 use crate::visit::Form;
 use crate::visit::Visit;
 
-/// Ticked messages of one form: a page has fewer.
+/// Maximum number of ticked messages in one form; a page lists fewer.
 const TICKED_MAX: usize = 500;
 
 #[derive(Template)]
@@ -60,7 +60,7 @@ struct AskPage {
     is_final: bool,
     matched: u64,
     count: String,
-    /// All were counted in the time that a count may take.
+    /// Whether all matches were counted before the time limit of the count.
     is_complete: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reads and parses the stored bytes of a message, few at a time.
+//! Reads and parses the stored bytes of a message. A permit limits how many are parsed at the same time.
 
 use postroad_app::access::Operation;
 use postroad_app::{MessageDetail, MessageView, view_message};

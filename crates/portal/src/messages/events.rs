@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::newest_rows::{NewestRows, escaped_bytes, shortened};
 use crate::shown::{When, duration};
 
-/// Markup of one webhook attempt.
+/// Estimated bytes of markup for one webhook attempt.
 const ATTEMPT_MARKUP_BYTES: usize = 600;
 
 pub(super) struct EventRow {
@@ -15,7 +15,7 @@ pub(super) struct EventRow {
     pub(super) seq: i64,
     pub(super) at: When,
     pub(super) kind: &'static str,
-    /// Details as JSON, one field in a line; empty if there are none.
+    /// Details as JSON, one field per line; empty if there are none.
     pub(super) data: String,
     pub(super) attempts: Vec<AttemptRow>,
 }

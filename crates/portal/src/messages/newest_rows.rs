@@ -2,16 +2,16 @@
 
 use askama::filters::{Escaper as _, Html};
 
-/// Bytes of the rows of one page, escaped.
+/// Maximum bytes of the rows of one page, escaped.
 const ROWS_BYTES_MAX: usize = 50_000;
-/// Markup of one row.
+/// Estimated bytes of markup for one row.
 const MARKUP_BYTES: usize = 500;
-/// Characters of one text of a row.
+/// Longer texts are cut.
 const TEXT_CHARS_MAX: usize = 1_000;
 
 pub(crate) struct NewestRows<T> {
     pub(crate) rows: Vec<T>,
-    /// Number of newer rows to leave out, for the link to older ones; `None` if there are none.
+    /// Value of `skipped` for the link to older rows; `None` if there are none.
     pub(crate) older: Option<usize>,
     /// Whether newer rows were left out.
     pub(crate) has_newer: bool,
@@ -24,7 +24,7 @@ impl<T> Default for NewestRows<T> {
 }
 
 impl<T> NewestRows<T> {
-    /// Leaves out the newest `skipped` rows, and older ones than fit. At least one row is kept.
+    /// Skips the newest `skipped` rows and keeps the next ones that fit on a page, at least one.
     pub(crate) fn new(mut rows: Vec<T>, skipped: usize, bytes_of: impl Fn(&T) -> usize) -> Self {
         let skipped = skipped.min(rows.len().saturating_sub(1));
         rows.truncate(rows.len() - skipped);

@@ -69,7 +69,7 @@ struct MessagePage {
     events: NewestRows<EventRow>,
     figures: FiguresView,
     authentication: Vec<MethodRow>,
-    /// Whether it was signed already, by keys that are known.
+    /// Whether an attempt recorded the DKIM keys that signed the message.
     is_signed: bool,
     content: MessageContent,
     preview: PreviewOptions,
@@ -146,7 +146,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     })
 }
 
-/// A held message cannot be released while its recipient is suppressed.
+/// Query of the page with the recipient's suppression. It blocks the release of a held message.
 async fn suppression_of(visit: &Visit, server: i64, message: &Message) -> Option<String> {
     if message.status != Status::Held {
         return None;

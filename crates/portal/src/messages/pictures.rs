@@ -21,6 +21,7 @@ use crate::visit::Visit;
 
 /// Maximum number of pictures of one message.
 const PICTURES_MAX: usize = 40;
+/// Maximum total size of the embedded pictures, as `data:` URLs.
 const BYTES_MAX: usize = 8 << 20;
 const CONNECTIONS_MAX: usize = 6;
 /// Time for all pictures; late ones are left out.
@@ -55,7 +56,7 @@ fn find(html: &str) -> Vec<String> {
     found
 }
 
-/// Pictures as `data:` URLs by their URL.
+/// Loads pictures. Returns `data:` URLs by address; pictures that cannot be loaded are missing.
 async fn load(http: &GuardedHttp, addresses: Vec<String>) -> HashMap<String, String> {
     let deadline = Instant::now() + TIME_MAX;
     let mut loading = stream::iter(addresses)
@@ -95,7 +96,7 @@ fn replace(html: &str, pictures: &HashMap<String, String>) -> String {
 /// the new addresses; `None` if it cannot be parsed.
 fn rewrite(html: &str, change: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let change = RefCell::new(change);
-    // A style sheet arrives in pieces.
+    // lol_html passes a style sheet in chunks; they are collected here.
     let sheet = RefCell::new(String::new());
     let attributes = element!("*", |element| {
         let mut change = change.borrow_mut();

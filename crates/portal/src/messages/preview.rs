@@ -31,7 +31,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     preview_of(&visit, view).await
 }
 
-/// The HTML part as the query wants it.
+/// The HTML part, with the options of the query.
 pub(crate) async fn preview_of(visit: &Visit, view: MessageView) -> Answer {
     let options = PreviewOptions::read(visit);
     let failed = |error: tokio::task::JoinError| Problem::Internal(error.to_string());

@@ -3,7 +3,7 @@
 
 use lol_html::{RewriteStrSettings, element, rewrite_str};
 
-/// A place that the mail does not have, so that a click changes nothing. The element stays a link, and looks like one.
+/// An anchor that the mail does not have, so that a click does nothing. The element still looks like a link.
 const NOWHERE: &str = "#no-such-place-in-this-preview";
 /// Longest target that is shown.
 const TARGET_BYTES_MAX: usize = 2_000;

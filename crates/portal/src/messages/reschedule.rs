@@ -10,7 +10,7 @@ use crate::problem::{Problem, sentences};
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-/// Messages of a tag that one form changes.
+/// Maximum number of messages that one form reschedules.
 const MESSAGES_MAX: usize = 10_000;
 
 pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {

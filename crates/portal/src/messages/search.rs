@@ -55,7 +55,7 @@ impl Search {
         }
     }
 
-    /// Whether it searches for some of the tab's messages.
+    /// Whether a query or a filter narrows the tab's messages.
     pub(super) fn is_searching(&self) -> bool {
         !self.q.is_empty() || !self.status.is_empty() || !self.domain.is_empty()
     }

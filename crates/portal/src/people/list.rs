@@ -14,7 +14,7 @@ use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 
-/// People, and invitations, of one page: each has forms.
+/// Rows of people, and of invitations, on one page. Few, because each row has forms.
 const PAGE_ROWS: usize = 20;
 
 struct Row {

@@ -19,7 +19,7 @@ use crate::visit::Visit;
 
 /// Maximum number of days in the chart: the newest ones.
 const DAYS_MAX: usize = 60;
-/// Maximum number of rows of days and providers that are read: the newest ones.
+/// Maximum number of rows that are read, one for each day and provider: the newest ones.
 const HISTORY_MAX: usize = 10_000;
 const PARTS: [Part; 3] = [
     Part { class: "c1", name: "sent" },
@@ -42,7 +42,8 @@ struct AddressPage {
     layout: Layout,
     pool: String,
     row: AddressRow,
-    /// Receiver groups and messages sent to them today, for a warm-up; without the counts of others.
+    /// Receiver groups and the messages sent to each today, for a warm-up. A dash instead of a count that the person
+    /// may not see.
     today: Vec<(String, String)>,
     is_operator: bool,
     chart: Option<String>,
@@ -81,7 +82,8 @@ fn find(pools: &[PoolView], address: IpAddr) -> Option<(&PoolView, &AddressView)
         .find_map(|pool| Some((pool, pool.addresses.iter().find(|one| one.source.address == address)?)))
 }
 
-/// Messages of today by receiver group. The group of all others is always there: it is what a new address begins with.
+/// Messages of today by receiver group. The group `others` is always listed: a new address
+/// starts with it.
 fn today(view: &AddressView) -> Vec<(String, String)> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::from([("", 0)]);
     for (provider, counts) in &view.source.today_by_provider {

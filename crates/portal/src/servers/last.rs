@@ -13,7 +13,7 @@ use crate::session;
 const COOKIE: &str = "server";
 const MAX_AGE_S: u64 = 365 * 24 * 3_600;
 
-/// Sets the cookie with each page of another server. The page was shown, so the person may see the server.
+/// Sets the cookie when a page of another server was shown: the person may then see that server.
 pub(crate) async fn remember(request: Request, next: Next) -> Response {
     let is_tls = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls);
     let server = Some(request.uri().path()).filter(|_| request.method() == Method::GET).and_then(server_in);

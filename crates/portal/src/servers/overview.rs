@@ -68,7 +68,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         })
         .collect();
     let steps = steps(&visit, server, !rows.is_empty()).await?;
-    // Without messages, the page shows its problems only.
+    // Without messages, the page shows only the problems of `health`.
     let health = health::read(&visit, &record).await?;
     let mut week = None;
     if !rows.is_empty() {

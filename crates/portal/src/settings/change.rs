@@ -69,7 +69,7 @@ pub(super) async fn pool(Path(server): Path<i64>, form: Form) -> Answer {
     }
 }
 
-/// Sets the highest values for programs with keys of the server. The operator's and the account's are stored separately.
+/// Sets the ceilings for the server's keys. Ceilings of the operator and of the account are stored separately.
 pub(super) async fn ceilings(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let changed = match read_ceilings(&fields) {

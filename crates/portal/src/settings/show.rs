@@ -13,7 +13,7 @@ use crate::servers::{PoolChoice, pools_for};
 use crate::shown::When;
 use crate::visit::Visit;
 
-/// Highest values for programs with keys of the server, in the form; empty for none.
+/// Ceilings for the server's keys, as fields of the form; empty for none.
 struct CeilingFields {
     is_development: bool,
     send_rate: String,

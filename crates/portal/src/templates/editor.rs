@@ -192,7 +192,7 @@ pub(super) async fn show_new(Path(server): Path<i64>, visit: Visit) -> Answer {
         subject: "Hello {{ name }}".to_owned(),
         html_body: "<p>Hello {{ name }},</p>\n<p>your code is <b>{{ code }}</b>.</p>\n".to_owned(),
         sample_model: "{\n  \"name\": \"Ann\",\n  \"code\": \"123456\"\n}".to_owned(),
-        // As the API does.
+        // The API's default.
         inline_css: true,
         ..Draft::default()
     };
@@ -284,7 +284,7 @@ pub(super) async fn page_of(
     )
 }
 
-/// A command that works as it is, but for the key; and its sender, if the server has a verified domain.
+/// A curl command in which only the key is missing, and the sender for tests: empty without a verified domain.
 async fn api_call(
     visit: &Visit,
     server: i64,
@@ -301,7 +301,7 @@ async fn api_call(
     };
     let from = if test_from.is_empty() { "hello@your-domain.example" } else { &test_from };
     let message = json!({ "to": [visit.person.user.email], "from": from, "template": template });
-    // In a shell, a quote within quotes ends them, is written by itself, and begins them again.
+    // In a shell, `'\''` is a single quote within single quotes.
     let message = message.to_string().replace('\'', "'\\''");
     let url = format!("{}/api/v1/send/message", visit.base_url);
     let call = format!(

@@ -82,7 +82,7 @@ pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `--url` and `--profile` go before the variables with URL and keys, and these before the profile that `POSTROAD_PROFILE`
+/// Precedence: `--url` and `--profile`, then the variables with URL and keys, then the profile that `POSTROAD_PROFILE`
 /// names.
 fn choose_profile(args: &ApiArgs) -> anyhow::Result<Profile> {
     let mut profiles = vec![Profile { url: args.url.clone(), ..Profile::default() }];

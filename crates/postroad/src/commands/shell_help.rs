@@ -23,7 +23,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<()> {
     let mut command = Cli::command().mut_subcommand("api", of_api);
     clap_complete::generate(shell, &mut command, "postroad", &mut script);
     if shell == clap_complete::Shell::Fish {
-        // Its generator leaves positional arguments out.
+        // clap's generator for fish leaves out positional arguments.
         let names = endpoints.join(" ");
         writeln!(
             script,

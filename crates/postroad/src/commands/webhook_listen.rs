@@ -21,6 +21,7 @@ use crate::control::{self, Request};
 use crate::feed::FeedCommand;
 use crate::terminal::{self, print, remark};
 
+/// Longest time that the server waits for events before it answers a poll.
 const WAIT_SECS: u64 = 20;
 /// Pause after an error; a server may be restarting.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use super::failure::Failure;
 use super::zone::{DnsResponse, Zone};
 
+/// UDP payload size that the server announces in EDNS.
 const PAYLOAD_BYTES_MAX: u16 = 1_232;
 
 pub(super) struct Sockets {
@@ -113,7 +114,7 @@ async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Opt
         Some(Failure::Truncated | Failure::WrongId) | None => {}
     }
     let mut message = message_of(&request, question, reply);
-    // RFC 6840 5.7, 5.8: only for those who understand the bit.
+    // RFC 6840 5.7, 5.8: the AD bit is only for clients that understand it.
     let asks_for_ad =
         request.metadata.authentic_data || request.edns.as_ref().is_some_and(|edns| edns.flags().dnssec_ok);
     message.metadata.authentic_data = is_secure && asks_for_ad && failure.is_none();

@@ -41,6 +41,7 @@ pub struct HiddenReceiver {
     /// Open connections by number, with their source and the number of accepted messages.
     open: HashMap<u64, (i64, u32)>,
     connections_made: u64,
+    /// First offer of each sender, recipient and source, for greylisting.
     first_seen: HashMap<(String, String, i64), Timestamp>,
     /// Accepted messages in order.
     pub accepted: Vec<(i64, Timestamp)>,

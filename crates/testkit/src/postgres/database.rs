@@ -32,7 +32,7 @@ impl Database {
         Self { url: with_database(server_url, &name), server_url: server_url.to_owned(), name }
     }
 
-    /// A new database with everything that this one holds, to which nobody may be connected.
+    /// Copies this database into a new one. Panics if anybody is connected to this one.
     #[must_use]
     pub fn copy(&self) -> Self {
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
@@ -105,7 +105,7 @@ impl Drop for Database {
     }
 }
 
-/// Runs statements; also a single one that allows no transaction, such as `VACUUM`.
+/// Runs statements, or a single statement that cannot run in a transaction, such as `VACUUM`.
 pub fn run(url: &str, statement: &str) {
     execute(url, statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
 }
@@ -131,7 +131,7 @@ pub fn all_text(url: &str) -> String {
     read.unwrap_or_else(|error| panic!("cannot read {url}: {error:?}"))
 }
 
-/// Tables with columns of these names.
+/// Table and name of every column with one of these names.
 pub(crate) fn columns_named(url: &str, names: &[&str]) -> Vec<(String, String)> {
     let text = "SELECT c.oid::regclass::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
                 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
@@ -143,7 +143,7 @@ pub(crate) fn columns_named(url: &str, names: &[&str]) -> Vec<(String, String)> 
     read.unwrap_or_else(|error| panic!("cannot read {url}: {error:?}"))
 }
 
-/// Both integers of each row that a query finds.
+/// The rows of a query that selects two integers.
 pub(crate) fn pairs(url: &str, query: &str) -> Vec<(i64, i64)> {
     let read = on_connection(url, async |client| {
         let rows = client.query(query, &[]).await?;

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum LinkState {
     Open,
     /// Connections are dropped; new ones are closed before a byte is read.
     Cut,
@@ -28,7 +28,7 @@ enum Line {
 #[derive(Debug)]
 pub struct PgProxy {
     url: String,
-    line: watch::Sender<Line>,
+    link: watch::Sender<LinkState>,
     connections: Arc<AtomicUsize>,
 }
 
@@ -40,7 +40,7 @@ impl PgProxy {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
         listener.set_nonblocking(true).expect("a fresh socket can be made non-blocking");
         let own = listener.local_addr().expect("a bound socket has an address");
-        let (line, seen) = watch::channel(Line::Open);
+        let (link, seen) = watch::channel(LinkState::Open);
         let connections = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&connections);
         thread::spawn(move || {
@@ -53,7 +53,7 @@ impl PgProxy {
                 relay(listener, address, seen, counter).await;
             });
         });
-        Self { url: format!("{before}{own}{after}"), line, connections }
+        Self { url: format!("{before}{own}{after}"), link, connections }
     }
 
     pub fn url(&self) -> &str {
@@ -62,7 +62,7 @@ impl PgProxy {
 
     /// Closes all connections; returns when none is left.
     pub fn cut(&self) {
-        self.line.send_replace(Line::Cut);
+        self.link.send_replace(LinkState::Cut);
         let deadline = Instant::now() + Duration::from_secs(5);
         while self.connections.load(Ordering::SeqCst) > 0 {
             assert!(Instant::now() < deadline, "the proxy's connections did not close within 5 s");
@@ -72,57 +72,57 @@ impl PgProxy {
 
     /// Stops all traffic without closing anything, until `restore` or `cut`.
     pub fn stall(&self) {
-        self.line.send_replace(Line::Stalled);
+        self.link.send_replace(LinkState::Stalled);
     }
 
     pub fn restore(&self) {
-        self.line.send_replace(Line::Open);
+        self.link.send_replace(LinkState::Open);
     }
 }
 
 impl Drop for PgProxy {
     fn drop(&mut self) {
-        self.line.send_replace(Line::Gone);
+        self.link.send_replace(LinkState::Gone);
     }
 }
 
 async fn relay(
     listener: TcpListener,
     target: SocketAddr,
-    mut line: watch::Receiver<Line>,
+    mut link: watch::Receiver<LinkState>,
     connections: Arc<AtomicUsize>,
 ) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = line.wait_for(|line| *line == Line::Gone) => return,
+            _ = link.wait_for(|link| *link == LinkState::Gone) => return,
         };
         let Ok((client, _)) = accepted else { continue };
         // Counted before the state is checked, so that `cut` cannot miss a connection that is about to start.
         connections.fetch_add(1, Ordering::SeqCst);
-        if *line.borrow() == Line::Cut {
+        if *link.borrow() == LinkState::Cut {
             drop(client);
             connections.fetch_sub(1, Ordering::SeqCst);
             continue;
         }
-        let (mut cut, line, connections) = (line.clone(), line.clone(), Arc::clone(&connections));
+        let (mut cut, link, connections) = (link.clone(), link.clone(), Arc::clone(&connections));
         tokio::spawn(async move {
             tokio::select! {
-                () = carry(client, target, line) => {}
-                _ = cut.wait_for(|line| *line == Line::Cut) => {}
+                () = carry(client, target, link) => {}
+                _ = cut.wait_for(|link| *link == LinkState::Cut) => {}
             }
             connections.fetch_sub(1, Ordering::SeqCst);
         });
     }
 }
 
-async fn carry(client: TcpStream, target: SocketAddr, line: watch::Receiver<Line>) {
+async fn carry(client: TcpStream, target: SocketAddr, link: watch::Receiver<LinkState>) {
     let Ok(server) = TcpStream::connect(target).await else { return };
     let (client_in, client_out) = client.into_split();
     let (server_in, server_out) = server.into_split();
     tokio::select! {
-        () = pump(client_in, server_out, line.clone()) => {}
-        () = pump(server_in, client_out, line) => {}
+        () = pump(client_in, server_out, link.clone()) => {}
+        () = pump(server_in, client_out, link) => {}
     }
 }
 
@@ -130,11 +130,11 @@ async fn carry(client: TcpStream, target: SocketAddr, line: watch::Receiver<Line
 async fn pump(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
-    mut line: watch::Receiver<Line>,
+    mut link: watch::Receiver<LinkState>,
 ) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let is_open = line.wait_for(|line| *line == Line::Open).await.is_ok();
+        let is_open = link.wait_for(|link| *link == LinkState::Open).await.is_ok();
         if !is_open || to.write_all(&buffer[..count]).await.is_err() {
             return;
         }

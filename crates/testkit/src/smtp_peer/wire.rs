@@ -16,7 +16,7 @@ pub(super) struct Wire {
     buffer: Vec<u8>,
     received_bytes: u64,
     sent_bytes: u64,
-    /// The limit on sent bytes is reached.
+    /// Whether the limit on sent bytes is reached.
     is_over: bool,
 }
 
