@@ -16,8 +16,11 @@ use super::sink::Sink;
 use super::systems::{Kind, Setup};
 use super::usage::Usage;
 
+/// Messages a second of the runs at a fixed rate.
 const RATE: usize = 1_000;
+/// Duration of a run at a fixed rate.
 const SECONDS: usize = 10;
+/// Duration of each run without a fixed rate, for `http_bench`.
 const LEVEL_SECONDS: &str = "5";
 const BATCH_MESSAGES: &str = "500";
 const OTHER_SENDER: &str = "shop@other.test";

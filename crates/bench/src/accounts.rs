@@ -65,7 +65,7 @@ const CALLS: [&str; 34] = [
 
 /// A running installation with one account that has all servers.
 struct Filled {
-    /// Runs until it is dropped, before the folder of its data.
+    /// The service; the caller drops it before the folder of its data.
     _daemon: Daemon,
     client: Client,
     operator_key: String,
@@ -182,7 +182,7 @@ async fn measure_calls(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec
             let by_server = (SERVER, key.as_str());
             let (by, body) = match name {
                 "servers/list by name" => (by_account, json!({ "name": "s7" })),
-                // There are none, so that a scan would read all.
+                // No row matches the next filters, so that a scan would read all rows.
                 "servers/list of suspended ones" => (by_account, json!({ "suspended": true })),
                 "servers/list of deleted ones" => (by_account, json!({ "deleted": true })),
                 "credentials/list of revoked ones" => (by_account, json!({ "revoked": true })),

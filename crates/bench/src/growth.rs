@@ -13,8 +13,9 @@ use super::sink::Sink;
 use super::systems::{Kind, Setup, System};
 use super::usage::Usage;
 
+/// Recipients per request.
 const RECIPIENTS: &str = "50";
-/// Multiples of the messages of a run.
+/// Sizes of the history, as multiples of the messages of a run.
 const STEPS: [usize; 3] = [1, 10, 100];
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {

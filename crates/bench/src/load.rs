@@ -1,4 +1,4 @@
-//! Load generators: Postfix's `smtp-source` where it can, our own elsewhere.
+//! Load generators: Postfix's `smtp-source` for plain SMTP, our own tool `load` for everything else.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

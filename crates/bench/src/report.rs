@@ -9,7 +9,7 @@ const PEER: &str = "postfix";
 /// Figure that ratios are computed from, if measured.
 const RATE: &str = "per_second";
 const CPU: &str = "cpu_s_per_1000";
-/// Last word in the name of another build that a system is compared with.
+/// Suffix of the name of another build that a system is compared with.
 const BEFORE: &str = " before";
 
 /// Named figures of one run, in display order; the names include the unit.

@@ -13,7 +13,7 @@ use super::systems::{free_port, wait_for_port};
 
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: &str = "1000";
-/// Bytes of the output that are kept: longer than one of its lines.
+/// Bytes at the end of each read that are parsed; longer than one line of the output.
 const TAIL_BYTES: usize = 256;
 /// Pause between two reads of its counts, which go into a pipe that holds some thousand lines.
 const READ_EVERY: Duration = Duration::from_millis(2);

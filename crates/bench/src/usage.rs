@@ -50,7 +50,7 @@ impl Usage {
         Ok(Self { roots, cpu_before, peak, is_over, sampler })
     }
 
-    /// Waits for deferred work, such as counting every few seconds, which belongs to the measurement.
+    /// Ends the measurement when the processes are idle, so that it includes deferred work such as counting events.
     pub(super) async fn end_when_idle(self) -> anyhow::Result<Used> {
         let deadline = Instant::now() + IDLE_WAIT_MAX;
         let (mut last, mut idle_since) = (cpu(&self.roots)?, Instant::now());

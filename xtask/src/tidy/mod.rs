@@ -76,7 +76,7 @@ fn list_findings(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// For the checks' own tests: what `check` says about a repository of these files.
+/// Findings of `check` in a repository of these files, for the tests of the checks.
 #[cfg(test)]
 fn findings_in(check: Check, files: &[(&str, &str)]) -> Vec<String> {
     check(&Tree::of(files)).iter().map(ToString::to_string).collect()

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 const RECIPIENTS_PER_SEND: usize = 50;
 const CALLERS: usize = 16;
 const WAITING_DOMAIN: &str = "waiting.example";
-/// Time for the reads of the queue after a start.
+/// Wait after a start, so that the service has read its queue.
 const SETTLE: Duration = Duration::from_secs(10);
 
 #[tokio::main]

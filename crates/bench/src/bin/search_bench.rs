@@ -197,7 +197,7 @@ async fn open(database: Database) -> Store {
     Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens")
 }
 
-/// Messages to be written: `messages` of them, `apart` ids from each other, each with a send of its own.
+/// Messages to write: `messages` of them, each with its own send, and with ids that are `apart` from each other.
 struct Fill {
     server: ServerId,
     messages: i64,

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{Setup, System, free_port, wait_for_port};
 use postroad_test_programs::install;
 
-/// Contents of `main.cf`. Its limits are far higher than the number of sessions, which limits smtp-source.
+/// Contents of `main.cf`. Its limits on clients are higher than the number of sessions of smtp-source.
 const MAIN: &str = "compatibility_level = 3.6
 command_directory = /usr/sbin
 daemon_directory = /usr/lib/postfix/sbin

@@ -105,7 +105,7 @@ impl ModuleTree {
         }
         let left = re_exports_left.checked_sub(1)?;
         if let Some(path) = module.names.uses.get(word) {
-            // `use serde;` names itself: no way to follow.
+            // `use serde;` names another crate, so there is nothing to follow.
             let leads_on = path.first().is_some_and(|first| first != word);
             return leads_on.then(|| self.resolve(at, &[path.as_slice(), rest].concat(), left)).flatten();
         }

@@ -1,4 +1,4 @@
-//! Rust source as words and marks, without comments, strings and what only tests compile.
+//! Rust source as words and punctuation, without comments, strings and test code.
 
 use super::super::rust_text::{self, Kind};
 
