@@ -182,7 +182,7 @@ async fn measure_calls(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec
             let by_server = (SERVER, key.as_str());
             let (by, body) = match name {
                 "servers/list by name" => (by_account, json!({ "name": "s7" })),
-                // No row matches the next filters, so that a scan would read all rows.
+                // No row matches the next three filters, so that a scan would read all rows.
                 "servers/list of suspended ones" => (by_account, json!({ "suspended": true })),
                 "servers/list of deleted ones" => (by_account, json!({ "deleted": true })),
                 "credentials/list of revoked ones" => (by_account, json!({ "revoked": true })),

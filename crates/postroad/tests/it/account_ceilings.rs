@@ -72,7 +72,7 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
     let [limit, remaining, reset] = rate_limit_of(&free);
     assert_eq!((limit, remaining), (20, 3));
     assert!(reset > 0 && reset <= 31 * 24 * 3_600, "{reset}");
-    // The other server uses the rest of it.
+    // The other server uses up the account's limit.
     let mail = good_but(json!({"from": "a@second.example"}));
     let near = call(&world, second, "send/message", &mail).await;
     assert_eq!(near["status"], "success", "{near}");

@@ -65,7 +65,7 @@ async fn mail_of_the_service_itself_is_read_by_nobody(world: World) {
     assert_eq!(shown["status"], "success", "{shown}");
     assert!(shown["data"]["plain_body"].is_null() && shown["data"]["raw_message"].is_null(), "{shown}");
     assert!(!shown.to_string().contains(&token), "{shown}");
-    // They cannot be deleted: a restored server would no longer be the service's own.
+    // The service's own server and account cannot be deleted: a restored server would no longer be the service's own.
     for (call, id) in [("servers/delete", &own["id"]), ("accounts/delete", &own["account"])] {
         assert_eq!(code(&world, operator(&world), call, &json!({ "id": id })).await, "ValidationError");
     }
@@ -365,7 +365,7 @@ async fn a_tampered_audit_log_is_noticed_at_the_command_line() {
     assert!(verify(&expected).0);
     let (_, _, err) = verify("1:2");
     assert!(err.contains("should be ACCOUNT:SEQ:HASH"), "{err}");
-    // Later entries do no harm.
+    // The check also succeeds after later entries.
     done(&world, (ACCOUNT, &one.key), "account/update", &json!({"name": "uno"})).await;
     assert!(verify(&expected).0);
     // The newest entries are removed, and the head is set back.
@@ -378,7 +378,7 @@ async fn a_tampered_audit_log_is_noticed_at_the_command_line() {
     assert!(world.audit_output(&["verify"]).0, "the shortened log is consistent");
     let (success, _, err) = verify(&of_one);
     assert!(!success && err.contains("entry 6 is missing or altered"), "{err}");
-    // The head alone is removed, then all.
+    // First only the head is removed, then all entries.
     database.remove_audit_head(id);
     assert!(!world.audit_output(&["verify"]).0, "there are entries without a head");
     database.remove_audit_entries_after(id, 0);

@@ -53,7 +53,7 @@ pub(crate) struct Customer {
     pub(crate) server_keys: Vec<String>,
 }
 
-/// Creates an account and its key as the operator, and the rest with that key.
+/// Creates an account and its key as the operator, and two servers with their keys by the account's key.
 pub(crate) async fn create_customer(world: &World, name: &str) -> Customer {
     let operator = (OPERATOR, ready(world, "operator_api_key"));
     let id = done(world, operator, "accounts/create", &json!({ "name": name })).await["id"].clone();
@@ -149,12 +149,12 @@ async fn nothing_of_another_account_is_seen_or_changed(world: World) {
     for ((name, foreign, expected), (_, unknown, _)) in
         calls_about(&other).into_iter().zip(calls_about(&nobody))
     {
-        // By the other account's key: as if it were not there.
+        // With the key of another account, the object seems not to exist.
         let by = (ACCOUNT, one.key.as_str());
         let answer = call(&world, by, name, &foreign).await;
         assert_eq!(answer["data"]["code"], expected, "{name}: {answer}");
         assert_eq!(answer["data"], call(&world, by, name, &unknown).await["data"], "{name}");
-        // By keys of servers, foreign and own: they may not make these calls.
+        // Keys of servers, foreign and own, may not make these calls.
         for key in [&one.server_keys[0], &other.server_keys[0]] {
             assert_eq!(code(&world, (SERVER, key), name, &foreign).await, "AccessDenied", "{name}");
         }
@@ -400,7 +400,7 @@ async fn creating_again_with_the_same_idempotency_key_creates_nothing(world: Wor
     assert!(first["api_key"].is_string() && again["data"]["api_key"].is_null(), "shown once");
     let other = json!({"name": "other", "idempotency_key": "k3"});
     assert_eq!(code(&world, by, "account_keys/create", &other).await, "IdempotencyConflict");
-    // A server's own things; a sister server may use the same keys.
+    // Objects of a server; a sister server may use the same idempotency keys.
     let (own, sister) = ((SERVER, one.server_keys[0].as_str()), (SERVER, one.server_keys[1].as_str()));
     let webhook = json!({"url": "https://hooks.example/in", "idempotency_key": "k1"});
     let template =
@@ -441,7 +441,7 @@ async fn creating_again_with_the_same_idempotency_key_creates_nothing(world: Wor
     assert!(done(&world, by, "credentials/update", &endless).await["expires_at"].is_null());
     let wrong = json!({"id": one.credentials[0], "expires_at": "never"});
     assert_eq!(code(&world, by, "credentials/update", &wrong).await, "ValidationError");
-    // Pages have everything once.
+    // The pages together list every item once.
     let (mut names, mut cursor) = (Vec::new(), Value::Null);
     loop {
         let page = call(&world, by, "servers/list", &json!({"limit": 1, "cursor": cursor})).await;
@@ -597,7 +597,7 @@ async fn an_account_takes_any_name_without_learning_those_of_others(world: World
     done(&world, operator, "accounts/update", &json!({"id": one.id, "name": "other"})).await;
     let listed = done(&world, operator, "accounts/list", &json!({"name": "other"})).await;
     assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
-    // At the command line, an id says which is meant.
+    // On the command line, an id selects one of the accounts with the same name.
     let (success, _, text) = world.admin_output(&["account", "rename", "other", "third"]);
     let ids = format!("{}, {}", one.id, other.id);
     assert!(!success && text.contains(&ids), "{text}");
@@ -709,7 +709,7 @@ async fn nothing_is_changed_in_a_deleted_account(world: World) {
     }
 }
 
-/// The time in so many seconds (RFC 3339).
+/// The time `seconds` from now (RFC 3339).
 fn time_in(seconds: i64) -> String {
     let now = SystemClock.now().as_micros();
     Timestamp::from_micros(now + seconds * 1_000_000).to_rfc3339()

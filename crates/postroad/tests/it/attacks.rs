@@ -114,7 +114,7 @@ async fn hanging_tests(world: &World) {
     let made = world.call("/api/v1/webhooks/create", &json!({ "url": url })).await;
     let call = json!({ "id": made["data"]["id"], "padding": "x".repeat(300 << 10) });
     let tests = (0..250).map(|_| world.client.post_json("/api/v1/webhooks/test", Some(&world.key), &call));
-    // Answered or not: what counts is what it does to others.
+    // Whether the calls are answered does not matter, only their effect on others.
     let _ = tokio::time::timeout(Duration::from_secs(12), join_all(tests)).await;
 }
 

@@ -58,7 +58,7 @@ async fn until_counted(world: &World, key: &str, accepted: i64) {
     .await;
 }
 
-/// Runs the background work until nothing of the two is left.
+/// Runs the background work until the server and the account are removed.
 async fn purge(world: &World, app: &App, store: &Store, server: ServerId, account: AccountId) {
     let counting = CounterTask::start(app.clone());
     eventually(async || {
@@ -128,7 +128,7 @@ async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world:
         .filter(|key| !KEPT.iter().any(|column| key.starts_with(column)))
         .collect();
     assert!(left.is_empty(), "{left:?}");
-    // The server was one of its account, with a credential and a domain.
+    // The account of the deleted server has one server, credential and domain less.
     let mut expected = of_others(&before, &gone);
     for table in ["servers", "credentials", "domains"] {
         *expected.get_mut(&format!("{table}.account_id={}", one.id)).unwrap() -= 1;

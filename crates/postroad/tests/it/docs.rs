@@ -1,12 +1,13 @@
 //! Runs the shell blocks of README.md and docs/*.md as a reader would paste them.
 //!
-//! A block says by the word behind `sh` how it is run:
+//! The word after `sh` says how a block is run:
 //!
 //! - `sh run`: beside a running `postroad dev`, which also has the servers `production` and `shop`.
 //! - `sh serve`: in an empty folder; a block of one line that starts with `postroad serve` starts the service.
 //! - `sh skip`: not at all (it builds, or takes an hour).
 //!
-//! Blocks of one document run in their order in one folder; `*.zone` files that they make are published in the test's DNS. Ports, keys and ids of the text are replaced by real ones.
+//! Blocks of one document run in order in one folder; `*.zone` files that they write are published in the test's DNS.
+//! Ports, keys and ids in the text are replaced by real ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ impl Reader {
         Self { folder, daemon: None, dns: DnsServer::start(), replacements: Vec::new() }
     }
 
-    /// Starts a `dev` with what the documents take for granted.
+    /// Starts `postroad dev` with the servers, keys and messages that the documents assume.
     async fn start_dev(&mut self) {
         let data = self.folder.path().join("postroad-data");
         let mut arguments: Vec<String> = DEV.iter().map(|word| (*word).to_owned()).collect();

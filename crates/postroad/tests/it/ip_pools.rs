@@ -199,7 +199,7 @@ async fn a_warm_up_is_started_paused_resumed_and_ended(world: World) {
     let pool = done(&world, operator, "ip_pools/create", &json!({"name": "acme", "account": acme.id})).await;
     let address = json!({"pool": pool["id"], "address": "192.0.2.1", "helo": "mta.example.com"});
     done(&world, operator, "ip_pools/add_address", &address).await;
-    // The account that the pool is for does it itself.
+    // The account that owns the pool changes the warm-up itself.
     let by = (ACCOUNT, acme.key.as_str());
     let change_warm_up = async |action: &str| {
         done(&world, by, "ip_pools/warm_up", &json!({"address": "192.0.2.1", "action": action})).await

@@ -1,4 +1,4 @@
-//! schemathesis, another project's tester, calls every endpoint of the OpenAPI document with data of its own making.
+//! schemathesis, an independent API tester, calls every endpoint of the OpenAPI document with generated data.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -188,7 +188,7 @@ async fn codes_of_the_app_and_recovery_codes_sign_in_once_each(world: World) {
         visitor.send("/sign_in/code", &[("token", &token), ("code", code)]).await;
         !visitor.cookie.is_empty() && visitor.is_signed_in().await
     };
-    // The first code was used to put the app in use.
+    // The first code was used to enable the app.
     let next = totp_code(&secret, now + 30);
     for (code, works) in [(next.as_str(), true), (&next, false), (codes[0], true), (codes[0], false)] {
         assert_eq!(enter(code).await, works, "{code}");

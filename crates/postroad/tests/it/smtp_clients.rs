@@ -60,7 +60,7 @@ fn run(mut command: Command) {
 async fn send_everywhere(client: fn(&ClientOptions<'_>) -> Command, subject: &str) {
     let world = World::start(Engine::Sqlite);
     let ready = world.daemon.ready();
-    // Self-signed: its own authority.
+    // The certificate is self-signed, so it is its own authority.
     let ca_file = world.data_dir().join("dev-certificate.pem");
     for (listener, port) in [("starttls", "starttls_port"), ("tls", "tls_port")] {
         for mechanism in ["PLAIN", "LOGIN"] {

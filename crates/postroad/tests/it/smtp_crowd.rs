@@ -10,7 +10,8 @@ use crate::world::{Engine, World};
 
 const SLOW: usize = 500;
 const FROM: &str = "shop@example.test";
-/// Of the whole process. Measured in a debug build: 48 MiB before and 98 MiB with all of them (docs/smtp.md).
+/// Maximum memory of the whole process. Measured in a debug build: 48 MiB before and 98 MiB with all sessions
+/// (docs/smtp.md).
 const CROWD_KIB_MAX: u64 = 160 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -56,7 +57,8 @@ async fn the_largest_message_is_not_three_times_in_memory() {
     let mut client = log_in(&world).await;
     assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
     let before = memory_kib(&world, "VmHWM");
-    // Once as it came and once compressed; a third copy would be too much. Hardly compressible, so that what is stored is as large as can be.
+    // In memory once as received and once compressed; a third copy would be too much. The text hardly compresses, so
+    // that the stored copy is as large as possible.
     let mut rng = rand::rng();
     // In test mode, because delivery would read it again at the same time.
     let mut message = text("X-Test-Mode: true\r\n") + "\r\n";

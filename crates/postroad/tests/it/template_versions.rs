@@ -80,7 +80,7 @@ async fn concurrent_changes_of_different_texts_are_all_kept(world: World) {
     assert_eq!(done(&world, "get", json!({"alias": "a"})).await["version"], 31);
 }
 
-/// Publishing a template publishes its layout, if that never was.
+/// Publishing a template publishes its layout too, if the layout was never published.
 async fn a_draft_of_a_layout_changes_no_mail(world: World) {
     let frame =
         |mark: &str| json!({"alias": "frame", "html_body": format!("<i>{mark}</i>{{{{ content }}}}")});

@@ -1,4 +1,4 @@
-//! Templates from outside: kept, tried, published, sent by HTTP and SMTP, on both engines.
+//! Templates from outside: saved, validated, published, sent by HTTP and SMTP, on both engines.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -29,7 +29,7 @@ pub(crate) fn admin_text(world: &World, args: &[&str]) -> String {
     command_text(world, "admin", args)
 }
 
-/// Likewise a `queue` command.
+/// Output of a `queue` command without `--json`.
 pub(crate) fn queue_text(world: &World, args: &[&str]) -> String {
     command_text(world, "queue", args)
 }

@@ -194,7 +194,7 @@ async fn the_command_line_invites_people(world: World) {
     let (success, _, err) =
         world.admin_output(&["user", "uninvite", "bob@customer.example", "--account", "dev"]);
     assert!(!success && err.contains("is not invited"), "{err}");
-    // The person of `dev` has the session of its sign-in link once that is opened.
+    // The person of `dev` has no session until its sign-in link is opened.
     assert_eq!(world.admin(&["user", "sessions", "dev@example.test"]), json!([]));
     let link = world.daemon.ready()["sign_in_url"].as_str().unwrap().to_owned();
     let path = link.strip_prefix(url).expect("a page of the portal");

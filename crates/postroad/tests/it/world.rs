@@ -89,7 +89,7 @@ pub(crate) fn program() -> &'static Path {
     &PROGRAM
 }
 
-/// Whether [`program`] is as fast as what is released.
+/// Whether [`program`] is as fast as a release build.
 pub(crate) fn is_optimised_build() -> bool {
     std::env::var_os("POSTROAD_TEST_PROGRAM").is_some() || !cfg!(debug_assertions)
 }
@@ -101,7 +101,7 @@ pub(crate) struct World {
     pub(crate) key: String,
     pub(crate) folder: TempDir,
     envs: Vec<(String, String)>,
-    // After the daemon, so that it is dropped when nobody is connected any more.
+    // Declared after the daemon, so that it is dropped when nobody is connected any more.
     database: Option<Database>,
 }
 
@@ -110,7 +110,7 @@ impl World {
         Self::start_with(engine, &[])
     }
 
-    /// On copies of what a first start left.
+    /// Starts on copies of the data folder and database of a first start.
     pub(crate) fn start_with(engine: Engine, envs: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let database = first_start(engine).copy_to(&folder.path().join("data"));
@@ -118,7 +118,7 @@ impl World {
         Self::start_in(folder, url.as_deref(), database, envs)
     }
 
-    /// The first start in a new data folder, on the database of `url` (SQLite if there is none).
+    /// Starts in a new data folder, on the database at `url`, or on SQLite without one.
     pub(crate) fn start_on(url: Option<&str>, database: Option<Database>, envs: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         Self::start_in(folder, url, database, envs)
@@ -140,7 +140,7 @@ impl World {
         Self { daemon, client, key, folder, envs, database }
     }
 
-    /// On SQLite, in a process that file permissions apply to, even if root runs the tests.
+    /// Starts on SQLite, in a process to which file permissions apply even if root runs the tests.
     pub(crate) fn start_without_root_rights() -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let data_dir = folder.path().join("data");
@@ -168,7 +168,7 @@ impl World {
         Some(postroad_testkit::postgres::all_text(url))
     }
 
-    /// Rows of servers and accounts in all tables.
+    /// Numbers of rows that belong to servers and accounts, in all tables.
     pub(crate) fn owned_rows(&self) -> OwnedRows {
         match &self.database {
             Some(database) => owned_rows_of_postgres(database.url()),
@@ -281,7 +281,7 @@ impl World {
         .await
     }
 
-    /// Waits until the log says it, for facts that no entry point shows yet.
+    /// Waits until the log contains `text`, for facts that no entry point shows.
     pub(crate) async fn until_logged(&self, text: &str) {
         eventually(async || {
             let log = self.daemon.stderr_text();

@@ -30,7 +30,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let ada = joined.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     browser.open(&site.path(&format!("{base}/people"))).await;
     browser.until_text("ada@shop.example").await;
-    // A server from a pool of its own.
+    // A server that sends from its own pool.
     let cookie = site.cookie().await;
     let pools = site.submit("/account/pools", &cookie, &format!("name=shop&account={id}")).await;
     assert_eq!(pools.status, 303, "{}", pools.text());

@@ -75,7 +75,7 @@ async fn days_are_those_of_the_readers_time_zone() {
     };
     assert!(shows("UTC").await);
     assert!(!shows("Etc/GMT+12").await || !shows("Etc/GMT-14").await);
-    // Without the script, and with a cookie of somebody else.
+    // Without the time zone's cookie, and with an invalid one.
     for cookie in
         [cookie.clone(), format!("{cookie}; zone=Atlantis"), format!("{cookie}; zone=../../etc/passwd")]
     {

@@ -135,7 +135,8 @@ async fn create_key(browser: &Browser) -> String {
     key
 }
 
-/// As somebody does who copies them. PHP, Ruby, Go and Rust programs need what is not installed for tests.
+/// Runs the snippets as a person who copies them would, except PHP, Ruby, Go and Rust: what they need is not installed
+/// for tests.
 #[tokio::test]
 async fn snippets_of_a_new_key_send_a_first_message() {
     let site = Site::start();

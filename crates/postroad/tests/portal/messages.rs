@@ -120,7 +120,7 @@ async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
         assert_eq!(rows(&format!("{name}+status%3Aheld")).await, (200, 0), "{name}");
         assert_eq!(rows(&format!("-{name}")).await, (200, 2), "{name}");
     }
-    // A number of no message is a text as before; a Message-ID of two messages lists both.
+    // A number that is no message's id is searched as text; a Message-ID of two messages lists both.
     assert_eq!(rows(&format!("{id}0")).await, (200, 2));
     let search = json!({ "q": format!("id:{other}") });
     let answer = site.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
@@ -228,7 +228,7 @@ async fn authentication_of_a_message_is_explained() {
     }
 }
 
-/// A key that replaced another one does not rewrite history.
+/// The page keeps the key that signed, not the key that replaced it later.
 #[tokio::test]
 async fn a_delivered_message_names_the_key_that_signed_it() {
     let site = Site::start();

@@ -65,7 +65,7 @@ impl Way<'_> {
         let last = self.get(&keys, cookie).await.headers["set-cookie"].to_str().unwrap().to_owned();
         assert!(last.starts_with("server=") && last.contains("; HttpOnly"), "{last}");
         assert_eq!(last.contains("; Secure"), is_tls, "{last}");
-        // A form of the other scheme is a form of another site.
+        // A form of another site is refused.
         let foreign =
             [self.headers.as_slice(), &[("cookie", cookie), ("origin", "https://evil.example")]].concat();
         let form = format!("csrf={csrf}&name=stolen").into();
@@ -103,7 +103,7 @@ async fn behind_a_trusted_proxy_with_tls_cookies_are_secure_and_addresses_are_ht
 }
 
 #[tokio::test]
-async fn anybodys_word_that_there_is_tls_counts_for_nothing() {
+async fn only_a_trusted_proxy_can_say_that_there_is_tls() {
     let serving = Serving::start("");
     let headers = vec![("host", "portal.example"), ("x-forwarded-proto", "https")];
     let way = Way { client: serving.client.clone(), origin: "http://portal.example".to_owned(), headers };

@@ -201,7 +201,7 @@ async fn a_problem_has_the_menu_and_a_link_back_to_our_own_page_alone() {
     }
     // A frame or a script gets no menu.
     assert!(!ask(&own, Some(("sec-fetch-dest", "iframe"))).await.contains("class=\"side\""));
-    // Nor does somebody who is not signed in, and no token is valid for a form of another session.
+    // A wrong token is refused below the menu; a person who is not signed in is sent to the sign-in page.
     let stale = site
         .post("/servers", &[("cookie", &cookie), ("sec-fetch-site", "same-origin")], "csrf=x&name=a")
         .await;

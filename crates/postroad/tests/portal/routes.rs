@@ -269,7 +269,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/servers/{development}/inbox", "", AtLeast(ReadOnly)),
     (Page, "/servers/{development}/inbox/{held}", "", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/inbox/clear", "", AtLeast(Member)),
-    // The session ends with it.
+    // Last, because it ends the session.
     (Form, "/sign_out", "", AtLeast(ReadOnly)),
 ];
 

@@ -78,7 +78,7 @@ impl Site {
         format!("{}{path}", self.url)
     }
 
-    /// Sends by the API with the key of the ready line, or another; returns the ids of its messages.
+    /// Sends by the API with this key; returns the ids of the messages.
     pub(crate) async fn send_with(&self, key: &str, message: &Value) -> Vec<i64> {
         let answer = self.client.post_json("/api/v1/send/message", Some(key), message).await.unwrap().json();
         assert_eq!(answer["status"], "success", "{answer}");
@@ -201,7 +201,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// `more` is put behind the rest of the configuration.
+    /// `more` is appended to the configuration.
     pub(crate) fn start(more: &str) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let config = folder.path().join("postroad.toml");

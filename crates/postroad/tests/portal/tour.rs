@@ -197,7 +197,7 @@ async fn use_authenticator_app(site: &Site, browser: &Browser) {
     browser.until_text("Keep these recovery codes").await;
 }
 
-/// Texts of pictures that are not within them.
+/// Script that returns the texts in SVG pictures that reach beyond the picture.
 const CUT_TEXTS: &str = "return [...document.querySelectorAll('svg')].flatMap(svg => {
     const whole = svg.viewBox.baseVal;
     const isCut = text => {

@@ -23,7 +23,7 @@ pub(crate) async fn call_analytics(world: &World, path: &str, body: &Value) -> V
     answer["data"].clone()
 }
 
-/// Waits until a summary says this number: on PostgreSQL an open transaction of anybody delays counting.
+/// Waits until a summary shows this count: on PostgreSQL, any open transaction delays counting.
 pub(crate) async fn until_counted(world: &World, metric: &str, count: u64) -> Value {
     eventually(async || {
         let summary = call_analytics(world, SUMMARY, &json!({})).await;

@@ -82,7 +82,7 @@ async fn numbers_are_those_of_the_mail(engine: Engine) {
             (series["recipient_provider"].as_str().unwrap(), sum("accepted"), sum("sent"))
         })
         .collect();
-    // The provider is known after the first look-up of the hosts: what is counted before has none yet.
+    // The provider is known after the first look-up of the hosts; messages counted before that have none.
     assert_eq!(sums.iter().map(|(.., sent)| sent).sum::<u64>(), 2, "{sums:?}");
     assert!(sums.iter().any(|(provider, _, sent)| *provider == "google" && *sent >= 1), "{sums:?}");
 

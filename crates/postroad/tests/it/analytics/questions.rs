@@ -117,7 +117,7 @@ async fn invalid_parameters_are_refused(world: World) {
     assert_eq!(unknown["flags"]["warnings"], json!(["Unknown field `form` was ignored"]));
 }
 
-/// On one engine: a thousand sends take their time.
+/// On one engine only, because a thousand sends take long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tags_beyond_a_thousand_are_counted_together_with_a_warning() {
     let world = World::start(Engine::Sqlite);
@@ -140,7 +140,7 @@ async fn tags_beyond_a_thousand_are_counted_together_with_a_warning() {
     let top = world.call(TOP, &json!({"dimension": "tag", "limit": 1})).await;
     assert_eq!(top["data"]["items"][0]["value"], "(other)", "{top:#}");
     assert_eq!(top["flags"]["warnings"], json!([warning]));
-    // Nothing about tags, nothing to warn of.
+    // A question that is not about tags gets no warning.
     let answer = world.call(SUMMARY, &json!({"filters": {"recipient_provider": "other"}})).await;
     assert_eq!(
         (&answer["data"]["accepted"], &answer["flags"]["warnings"]),

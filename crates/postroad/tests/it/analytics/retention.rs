@@ -17,7 +17,7 @@ async fn update(world: &World, retention: Value) -> Value {
     answer["data"]["retention"].clone()
 }
 
-/// Waits until the answer about a message is so.
+/// Waits until `is_so` holds for the answer about a message.
 async fn until_message(world: &World, id: i64, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually(async || {
         let answer = world.call(MESSAGE, &json!({"id": id, "_expansions": true})).await;

@@ -86,7 +86,7 @@ async fn kill_in_the_middle(mut world: World, mode: &'static str) {
         assert_eq!(again["data"], answer["data"], "the same answer");
         assert_eq!(again["flags"], json!({"idempotent_replay": true}));
     }
-    // Of those that were not answered, each is there as a whole, or is accepted now.
+    // Each batch that was not answered is stored as a whole, or is accepted now.
     let mut replayed = 0;
     for number in 0..BATCHES {
         let again = world.call(BATCH, &batch(number, mode)).await;

@@ -19,10 +19,10 @@ both_engines!(
     a_batch_has_50_mib_at_most,
     large_messages_of_a_batch_are_stored_whole,
     small_requests_with_large_results_are_refused,
-    templates_of_a_batch_share_an_amount_of_work
+    templates_of_a_batch_share_a_budget_of_work
 );
 
-async fn templates_of_a_batch_share_an_amount_of_work(world: World) {
+async fn templates_of_a_batch_share_a_budget_of_work(world: World) {
     // 1 MB, compared thirty times: within the bounds of one mail.
     let html = format!(
         "{{% set x = '0123456789abcdef' %}}{}{}<p>{{{{ name }}}}</p>",
@@ -42,7 +42,7 @@ async fn templates_of_a_batch_share_an_amount_of_work(world: World) {
     let refused = &results[99]["error"];
     assert_eq!(refused["code"], "TemplateRenderingFailed", "{refused}");
     assert!(refused.to_string().contains("of this batch have too much to do together"), "{refused}");
-    // The next batch has an amount of its own.
+    // The next batch has its own budget of work.
     let again = json!({"defaults": {"from": "shop@example.test"}, "messages": [message(0)]});
     assert_eq!(done(&world, &again).await["accepted"], 1);
 }
@@ -97,7 +97,7 @@ async fn a_batch_has_50_mib_at_most(world: World) {
 }
 
 async fn large_messages_of_a_batch_are_stored_whole(world: World) {
-    // Files on SQLite, pieces on PostgreSQL, and small ones that are too many for one statement.
+    // Large bodies are files on SQLite and pieces on PostgreSQL; the small ones are too many for one statement.
     let sizes = [2 * MIB, 700_000].into_iter().chain([90_000; 110]);
     let messages: Vec<Value> = sizes.enumerate().map(|(number, bytes)| {
             let data = STANDARD.encode(random_bytes(bytes));

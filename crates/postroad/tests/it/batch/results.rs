@@ -82,7 +82,7 @@ async fn the_good_ones_of_500_messages_are_accepted(world: World) {
     while count_caught(&world).await < 493 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    // The one after them is the 494th: nobody got two copies, and no bad one left.
+    // This later message is the 494th: nobody got two copies, and no bad message was sent.
     done(&world, &batch_to(["last@example.net".to_owned()])).await;
     wait_for(&world, "last@example.net").await;
     assert_eq!(count_caught(&world).await, 494);
@@ -99,7 +99,7 @@ async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
     assert_eq!(results[1], json!({"index": 1, "status": "not_sent"}));
     assert_eq!(results.iter().filter(|result| result["status"] == "not_sent").count(), 493);
 
-    // Without them it is accepted, under the key that was not used up.
+    // Without the bad messages it is accepted: the refusal did not use up the idempotency key.
     let messages = atomic["messages"].as_array_mut().unwrap();
     let mut at = 0;
     messages.retain(|_| {

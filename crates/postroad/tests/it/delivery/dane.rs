@@ -10,7 +10,7 @@ use super::tls_demands::Authorities;
 use crate::world::{Engine, World, both_engines};
 
 const TRUSTED: (&str, &str) = ("POSTROAD_DNS_DNSSEC", "loopback");
-/// Slower than the connections per minute that a site gets, or the retries would take them all.
+/// Slow retries, so that they do not use up the connections per minute that a site gets.
 const SLOW_RETRIES: (&str, &str) = ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s");
 
 /// Simulated internet whose name server validates DNSSEC.
@@ -153,7 +153,7 @@ async fn the_next_host_is_tried_if_the_first_cannot_be_trusted() {
 
 both_engines!(records_that_cannot_be_used_demand_tls_with_any_certificate);
 
-// PKIX usages are not for SMTP: records are there, so TLS is a must, but nothing says with which certificate.
+// PKIX usages are not for SMTP: records exist, so TLS is required, but they prescribe no certificate.
 async fn records_that_cannot_be_used_demand_tls_with_any_certificate(engine: Engine) {
     let outside = validating_outside();
     let certificate = TestCertificate::self_signed(&["whoever.example"]);
@@ -172,7 +172,7 @@ async fn unsigned_answers_change_nothing(engine: Engine) {
     let outside = validating_outside();
     let (kind, has) = ((3, 1, 1), TestCertificate::self_signed(&["whoever.example"]));
     let other = TestCertificate::self_signed(&["whoever.example"]);
-    // All of it unsigned; only the domain; only the records.
+    // Three cases: everything is unsigned, only the domain, or only the TLSA records.
     let _unsigned = site(&outside, "unsigned.example", kind, &other, &has);
     let shared = site(&outside, "signed.example", kind, &other, &has);
     outside.dns.mx("customer.example", 10, "mx.signed.example").unsigned("customer.example");

@@ -1,4 +1,4 @@
-//! Messages that wait for long without being offered: they are reported as delayed, and nothing of theirs has failed.
+//! Messages that wait long without being offered: they are reported as delayed, without a failed attempt.
 
 use std::net::IpAddr;
 

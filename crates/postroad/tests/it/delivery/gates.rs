@@ -96,7 +96,7 @@ async fn a_cancelled_message_is_never_sent(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_down_paces_mail_and_what_waits_is_listed() {
+async fn a_slow_down_paces_mail_and_waiting_mail_is_listed() {
     let outside = Outside::new();
     let peer = outside.site("gated.example", Script::new());
     let world = outside.start(Engine::Sqlite, &[]);

@@ -16,16 +16,17 @@ use super::limits::until_received;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// A receiver, its mail, and what has to come of it.
+/// A receiver, the number of its messages, and the expected outcome.
 struct Receiver {
     domain: &'static str,
     messages: usize,
     limits: HiddenLimits,
-    /// Of its capacity until its last message, in percent. Loose: the machine may be busy with other tests.
+    /// Minimum share of its capacity until its last message, in percent. Low, because the machine may be busy with
+    /// other tests.
     share_min: f64,
-    /// Number of times the receiver refuses a message of this load.
+    /// Expected number of refusals by the receiver.
     refusals: RangeInclusive<usize>,
-    /// Number of times a message may be delayed: only those that it refused are, never those that were not offered.
+    /// Expected number of delays: only refused messages are delayed, never messages that were not offered.
     delays: RangeInclusive<usize>,
 }
 
@@ -166,7 +167,7 @@ fn assert_each_once(peer: &SmtpPeer, ids: &HashMap<String, i64>) {
     assert!(taken.iter().all(|(address, times)| *times == 1 && ids.contains_key(address)), "{taken:?}");
 }
 
-/// Of what the receiver could have taken until it took its last message, in percent.
+/// Share of the receiver's capacity that was used until its last message, in percent.
 fn share_of_capacity(peer: &SmtpPeer) -> f64 {
     let share = peer.look_at_receiver(|receiver| {
         let first = receiver.accepted.first().expect("it took something").1;

@@ -56,7 +56,7 @@ async fn connections_and_messages_per_connection_stay_within_the_limit(engine: E
     let messages_max = connections.iter().map(|connection| connection.messages_begun).max().unwrap();
     assert!(peer.open_connections_max() <= 5, "{} at once", peer.open_connections_max());
     assert!(messages_max <= 50, "{messages_max} over one connection");
-    // The limits are used, too.
+    // The limits are also reached.
     assert!(
         peer.open_connections_max() >= 3 && messages_max == 50,
         "{} {messages_max}",
@@ -97,7 +97,7 @@ async fn a_rate_per_minute_is_never_exceeded() {
     assert!(took < Duration::from_secs(12), "the rate is used: {took:?}");
 }
 
-/// A host that takes one at a time.
+/// A host that takes one connection at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_site_with_one_connection_gets_one() {
     let outside = Outside::new();

@@ -12,7 +12,7 @@ use crate::world::{Engine, World, good_but};
 
 pub(crate) struct Outside {
     pub(crate) dns: DnsServer,
-    /// Keeps the port from others; nobody sends to it.
+    /// Reserves the port; no mail is sent to it.
     reserved: TcpListener,
     next_address: AtomicU8,
 }

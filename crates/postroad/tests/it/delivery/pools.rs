@@ -219,7 +219,7 @@ async fn an_address_whose_plan_is_over_is_shown_as_done(engine: Engine) {
     assert_eq!(state(&world), "done");
 }
 
-/// On SQLite alone; the tests of `store` have the same on both engines.
+/// On SQLite only; the tests of `store` cover both engines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
     let outside = Outside::new();
@@ -246,7 +246,7 @@ async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
     assert_eq!(counts.get(&SECOND.parse::<IpAddr>().unwrap()), None, "{counts:?}");
 }
 
-/// Takes a recipient when it comes again from the same address, and nobody before `is_taking`.
+/// Accepts a recipient at its second attempt from the same address, and nobody before `is_taking`.
 fn greylisting_by_address(is_taking: Arc<AtomicBool>) -> Script {
     let seen = Mutex::new(HashSet::new());
     Script::new().when(move |context| {

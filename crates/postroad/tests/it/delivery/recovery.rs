@@ -9,7 +9,7 @@ use serde_json::json;
 use super::outside::{Outside, to};
 use crate::world::{Engine, World, both_engines};
 
-/// Stops the service and leaves a journal as a process has it that was killed right after this reply.
+/// Stops the service and leaves the journal of a process that was killed right after this reply.
 async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str), source: Option<&str>) {
     leave_reply_without_tls(world, id, attempt, reply, source, None).await;
 }

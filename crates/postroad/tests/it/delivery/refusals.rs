@@ -41,7 +41,7 @@ async fn a_421_at_the_banner_fails_no_message() {
     assert_eq!(deliveries[0]["remote_ip"], peer.address().ip().to_string());
 }
 
-/// A host that calls fresh connections used up refuses the message; it does not make us connect without end.
+/// A host that refuses fresh connections as used up: each counts as an attempt, so that we do not reconnect endlessly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fresh_connection_that_is_called_used_up_counts_as_an_attempt() {
     let outside = Outside::new();
@@ -165,9 +165,9 @@ async fn a_host_that_knows_only_helo_gets_its_mail() {
     assert!(connection.violations.is_empty(), "{:?}", connection.violations);
 }
 
-/// Offered extensions are used: one flight with BDAT, and TLS with any certificate.
+/// Offered extensions are used: the whole transaction pipelined, with BDAT, and TLS with any certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_modern_host_gets_its_mail_in_one_flight_inside_tls() {
+async fn a_modern_host_gets_its_mail_pipelined_inside_tls() {
     let outside = Outside::new();
     let certificate = postroad_testkit::TestCertificate::self_signed(&["someone-else.example"]);
     let script = Script::new()
@@ -278,7 +278,7 @@ async fn a_refusal_suppresses_only_in_a_phase_that_knows_the_recipient() {
         ("i", Stage::Message, "550 5.1.1 no such user", true),
     ];
     let outside = Outside::new();
-    // In one flight, too: the reply to MAIL then comes after the end of the message was sent.
+    // Also pipelined: the reply to MAIL then comes after the end of the message was sent.
     let extensions: [&[&str]; 2] = [&[], &["PIPELINING", "CHUNKING"]];
     let mut peers = Vec::new();
     for (name, stage, reply, _) in cases {

@@ -115,7 +115,7 @@ async fn sigterm_ends_within_ten_seconds_whatever_hangs() {
     let mut world = outside.start(Engine::Sqlite, &[]);
     let hook = json!({ "url": hooks.url("/hook"), "events": ["message.accepted"] });
     assert_eq!(world.call("/api/v1/webhooks/create", &hook).await["status"], "success");
-    // More than the buffers of a connection hold, or the message would be past its end.
+    // More than the buffers of a connection hold; otherwise the last bytes would be sent already.
     let long = "x".repeat(8_000_000);
     let mut ids = Vec::new();
     for domain in ["silent.example", "unnamed.example", "handshake.example"] {

@@ -125,7 +125,7 @@ async fn a_sender_can_demand_tls() {
     let wrong = outside.site("stranger.example", tls(&stranger));
     let plain = outside.site("plain.example", Script::new());
     let authorities = Authorities::of(&[&trusted]);
-    // Slower than the connections per minute that a site gets, or the retries would take them all.
+    // Slow retries, so that they do not use up the connections per minute that a site gets.
     let envs =
         [("POSTROAD_DELIVERY_CA_FILE", authorities.path()), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")];
     let world = outside.start(Engine::Sqlite, &envs);

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::outside::{Outside, to};
 use crate::world::{Engine, SEND, World, both_engines, good_but, is_optimised_build};
 
-/// How much of the world does not answer.
+/// Numbers of hosts, domains and webhooks that do not answer.
 struct Trouble {
     silent_hosts: usize,
     dead_domains: usize,
@@ -35,13 +35,14 @@ impl Trouble {
 }
 
 const SLOW_ANSWER: Duration = Duration::from_secs(3);
-/// Of each kind, known and new.
+/// Number of messages to known domains, and of messages to new ones.
 const HEALTHY: usize = 200;
 const KNOWN_DOMAINS: usize = 20;
 /// Memory that the service may use in addition during the trouble. A debug build needs more than a release build.
 const MORE_MEMORY_KB_MAX: u64 = 400 << 10;
 
-/// For known and for new domains. A debug build that shares two cores with other tests has more time.
+/// Maximum p99 latency, for known and for new domains. A debug build, which shares two cores with other tests, may be
+/// slower.
 fn p99_max() -> [Duration; 2] {
     if is_optimised_build() { [1, 2].map(Duration::from_secs) } else { [Duration::from_secs(6); 2] }
 }
@@ -78,7 +79,7 @@ fn add_server(world: &World, name: &str) -> String {
     made["api_key"].as_str().expect("a key").to_owned()
 }
 
-/// Webhooks that hang, of a server of their own that sends some messages.
+/// Creates webhooks that hang, on a separate server that sends some messages.
 async fn dead_webhooks(world: &World, catcher: &WebhookCatcher, count: usize) {
     catcher.answer("/hangs", CatcherAnswer::Hang);
     let key = &add_server(world, "second");
@@ -101,7 +102,7 @@ fn resident_kb(world: &World) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// From the request to the last byte at the peer, of messages that were sent to these addresses.
+/// Latencies from the request to the last byte at the peer, of messages to addresses with this prefix.
 fn latencies(peer: &SmtpPeer, begun: &HashMap<String, Instant>, prefix: &str) -> Vec<Duration> {
     let mut all: Vec<Duration> = peer.look(|record| {
         let of_kind = record.messages.iter().filter(|message| message.rcpt_to[0].starts_with(prefix));

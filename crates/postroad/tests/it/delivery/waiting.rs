@@ -114,7 +114,7 @@ async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine
     assert_eq!(done["status"], "success", "{done}");
     let first = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(first, "Sent").await;
-    // Behind the one message of this hour, and one that becomes due after the server is suspended.
+    // One waits behind the only message of this hour; another becomes due after the server is suspended.
     let slow = good_but(json!({"to": ["bob@shop.example"], "expires_at": in_millis(1_500)}));
     let slow = world.accepted_id(&slow).await;
     let times =

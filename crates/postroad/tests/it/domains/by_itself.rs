@@ -11,17 +11,17 @@ use super::{publish, start_with, status};
 use crate::world::{Engine, World, both_engines};
 
 const PURPOSES: [&str; 5] = ["spf", "dkim", "dmarc", "return_path", "tracking"];
-/// As often as it may be, so that the test need not wait for minutes and hours.
+/// The shortest allowed intervals, so that the test does not wait for minutes or hours.
 const OFTEN: [(&str, &str); 2] =
     [("POSTROAD_DOMAINS_CHECK_INTERVAL", "1s"), ("POSTROAD_DOMAINS_CHECK_INTERVAL_MAX", "1s")];
 
 impl World {
-    /// The domain as it is known, without a check.
+    /// The stored domain, without a check.
     async fn known(&self, name: &str) -> Value {
         self.domains("get", &json!({ "name": name })).await
     }
 
-    /// Waits until the service finds the domain so.
+    /// Waits until automatic checks have found a state of the domain for which `is_so` holds.
     async fn until_found(&self, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         eventually(async || {
             let domain = self.known(name).await;
@@ -95,7 +95,7 @@ async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
     .await;
 }
 
-/// The questions for the DKIM record say how many nodes looked.
+/// The number of DNS queries for the DKIM record shows how many nodes checked it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_nodes_one_checks_a_domain() {
     let (dns, database) = (DnsServer::start(), Database::create());

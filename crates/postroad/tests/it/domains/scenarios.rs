@@ -25,7 +25,7 @@ struct Zone<'a> {
 }
 
 struct Scenario {
-    /// As somebody enters it.
+    /// Domain name as a person enters it.
     entered: &'static str,
     purpose: &'static str,
     publish: fn(&Zone<'_>),

@@ -84,7 +84,7 @@ async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
     let raw = |at: usize| messages[at].raw.clone();
     let recipient = |at: usize| messages[at].sent.recipient.clone();
     let path = &messages[3].sent.return_path;
-    // A receiver that drops the headers it does not know, but notes the envelope.
+    // A receiver that drops headers it does not know, but adds the envelope sender as Return-Path.
     let noted = format!("Return-Path: <{path}>\r\n{}", without_header(&raw(3), "X-Postroad-Id"));
     for (at, to, text) in [
         (0, format!("fbl@{host}"), yahoo(&raw(0), &messages[0].sent.return_path, &recipient(0))),
@@ -99,7 +99,7 @@ async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
     assert_eq!(world.expanded(messages[0].sent.id).await["status"]["status"], "Sent");
 }
 
-// Receivers that keep nothing but the headers that every message has.
+// Some receivers keep only the headers that every message has.
 async fn a_message_id_of_ours_suppresses_the_one_recipient_it_was_for(world: World) {
     let host = host(&received(&world, "first@example.com").await).to_owned();
     let fbl = format!("fbl@{host}");
@@ -173,7 +173,7 @@ async fn forged_complaints_suppress_nobody(world: World) {
     }
     let outside = format!("X-Postroad-Id: {id}\r\n{}", microsoft(&unsigned, address));
     assert_eq!(report(&world, &fbl, &outside).await, FOREIGN);
-    // One who was sent a message can complain about it, and suppresses nobody else by naming others.
+    // A recipient can complain about its own message, but suppresses nobody else by naming others.
     let named = own.raw.replace("attacker@example.net", address);
     assert_eq!(report(&world, &fbl, &yahoo(&named, &wrong_path, address)).await, TAKEN);
     assert_eq!(next_status(&world, address).await, "Sent");
@@ -202,7 +202,7 @@ async fn configured_addresses_take_complaints(engine: Engine) {
     let envs = [("POSTROAD_FEEDBACK_ADDRESSES", "loops@company.example, abuse@company.example")];
     let world = World::start_with(engine, &envs);
     let known = received(&world, "jo@example.com").await;
-    // No machine-readable part, no header of Microsoft's: what feedback loops enclose is a complaint.
+    // Neither a machine-readable part nor Microsoft's header: a message that a feedback loop encloses is a complaint.
     let text = format!(
         "From: loop@isp.example\r\nSubject: A message\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\
          Content-Type: message/rfc822\r\n\r\n{}\r\n--b--\r\n",

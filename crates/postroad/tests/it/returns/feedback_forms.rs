@@ -18,7 +18,7 @@ pub(super) fn yahoo(original: &str, mail_from: &str, recipient: &str) -> String 
     )
 }
 
-/// Microsoft's JMRP: nothing for machines but the message and a header of theirs in it.
+/// Microsoft's JMRP: no machine-readable part, only the message with a header that Microsoft added.
 pub(super) fn microsoft(original: &str, recipient: &str) -> String {
     format!(
         "Received: from BAY004-FBL ([198.51.100.1]) by BAY004.hotmail.example with Microsoft SMTPSVC; \
@@ -31,7 +31,7 @@ pub(super) fn microsoft(original: &str, recipient: &str) -> String {
     )
 }
 
-/// Comcast, as Validity sends for it: the recipient is blotted out everywhere.
+/// Comcast, as Validity sends for it: the recipient is redacted everywhere.
 pub(super) fn comcast(original: &str, recipient: &str) -> String {
     let redacted = original.replace(recipient, "redacted@comcast.example");
     format!(

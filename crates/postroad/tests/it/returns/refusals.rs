@@ -61,7 +61,7 @@ async fn nothing_is_relayed(world: World) {
             client.say("RSET").await;
         }
     }
-    // A name for bounces as customers have it, but not of the domain that this message is from.
+    // A return-path domain as customers have it, but of another domain than this message's sender.
     let foreign = format!("{local_part}@{domain}.example.net");
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
     let refused = mail_back(&world, &foreign, &text).await;

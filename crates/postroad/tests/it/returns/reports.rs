@@ -131,7 +131,7 @@ async fn a_domain_below_the_policy_gets_its_own_part(world: World) {
         json!({"name": "news.shop.example", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
     let reports = world.domains("reports", &all).await;
     assert_eq!((&reports["dmarc"]["messages"], &reports["dmarc"]["passed"]), (&json!(10), &json!(10)));
-    // Names below our own host that nobody has are no domains of ours.
+    // Made-up names below our own host are not domains of ours.
     let own = to.split_once('@').unwrap().1;
     let made_up = report(tls(&format!("x1.{own}")).as_bytes());
     assert!(mail_back(&world, &to.replace("dmarc", "tls"), &made_up).await.starts_with("550 5.7.1 "));

@@ -125,7 +125,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     let nobody = erase(&world, json!({"address": "nobody@nowhere.example"})).await;
     assert_eq!((&nobody["errors"], &nobody["note"]), (&json!([]), &job["note"]), "{nobody}");
     assert_ne!(nobody["note"], Value::Null);
-    // A stored answer about the longer address is what it was.
+    // A stored answer about the longer address is unchanged.
     let same = send(&world, kept_answer).await;
     assert_eq!(id_of(&same, &longer), longer_id, "{same}");
 

@@ -133,7 +133,7 @@ async fn a_reply_that_quotes_a_message_is_shown_to_its_server_only(engine: Engin
     for text in [before, after, posts] {
         assert!(!text.contains("jane"), "{text}");
     }
-    // Nor is it stored with other messages of its own server, where erasing Jane would not remove it.
+    // The reply is not stored with other messages of Jane's server either: erasing Jane would not remove it there.
     until_status(&world.key, joe, "Sent").await;
     let own = world.call(TIMELINE, &json!({ "id": joe })).await;
     assert!(!own.to_string().contains("jane"), "{own}");

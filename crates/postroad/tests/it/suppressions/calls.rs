@@ -115,7 +115,7 @@ async fn a_thousand_at_once_are_taken_and_one_more_is_not(world: World) {
     assert_eq!(listed(&world).await, [""; 0]);
     let data = done(&world, ADD, &json!({"items": items[..1_000]})).await;
     assert_eq!((&data["added"], data["results"].as_array().unwrap().len()), (&json!(1_000), 1_000));
-    // By pages, each once.
+    // The pages list each address once.
     let mut seen = std::collections::BTreeSet::new();
     let mut cursor = Value::Null;
     for page in 0..3 {

@@ -107,7 +107,7 @@ async fn test_mode_and_simulated_recipients_are_not_looked_up(world: World) {
     add(&world, "delivered@sim.postroad.test").await;
     let simulated = send(&world, "delivered@sim.postroad.test").await;
     world.until_status(simulated, "Sent").await;
-    // Neither when it is accepted nor when it is tried again.
+    // A simulated recipient is looked up neither when the message is accepted nor when it is tried again.
     add(&world, "greylist@sim.postroad.test").await;
     let tried_again = send(&world, "greylist@sim.postroad.test").await;
     world.until_status(tried_again, "Sent").await;

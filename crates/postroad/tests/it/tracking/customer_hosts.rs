@@ -105,7 +105,7 @@ impl Served {
         links[0].clone()
     }
 
-    /// Waits until the service finds the domain so, by itself.
+    /// Waits until automatic checks have found a state of the domain for which `is_so` holds.
     async fn until_domain(&self, is_so: impl Fn(&Value) -> bool) -> Value {
         eventually(async || {
             let domain = self.call("domains/get", &json!({"name": "shop.example"})).await;
