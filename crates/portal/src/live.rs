@@ -1,5 +1,5 @@
 //! Event stream of a server for open pages. It only reports that something happened: the page then reloads itself, so
-//! that each thing is rendered in one place only.
+//! that HTML is rendered in one place only.
 
 use std::convert::Infallible;
 use std::sync::Arc;

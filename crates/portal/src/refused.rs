@@ -146,7 +146,7 @@ async fn layout_for(visit: &Visit, title: &str, path: &str) -> Option<Layout> {
     visit.layout(title, section).await.ok()
 }
 
-/// The path and query of a page of ours, without notices about an earlier form. `None` for pages of others.
+/// Path and query of a referring page of the portal, without notices about an earlier form. `None` for other sites.
 fn back_path(referer: &str, base_url: &str) -> Option<String> {
     let path = referer.strip_prefix(base_url)?;
     let is_plain = path.starts_with('/')

@@ -1,4 +1,4 @@
-//! The PostgreSQL tools against a real server of their own: start, use, cut, restore, stop.
+//! The PostgreSQL tools against a separate real server: start, use, cut, restore, stop.
 
 use std::net::TcpStream;
 use std::time::Duration;

@@ -24,7 +24,7 @@ const WAIT_MAX: Duration = Duration::from_mins(15);
 const FAILING_MIN: Duration = Duration::from_mins(1);
 /// Maximum number of domains with wrong records that are named; a link leads to the others.
 const FAILING_DOMAINS_MAX: usize = 5;
-/// Maximum number of webhooks, and domains with a host of their own for links, that are examined.
+/// Maximum number of webhooks, and of domains, that are examined for problems.
 const EXAMINED_MAX: usize = 200;
 const POOLS_MAX: usize = 50;
 
@@ -203,7 +203,7 @@ impl Health {
         Ok(())
     }
 
-    /// Adds problems of the domain's own host for links.
+    /// Adds problems of the domain's own tracking host.
     fn add_link_host(&mut self, id: i64, view: &DomainView, now: Timestamp) {
         let name = &view.domain.name;
         let host = view.records.iter().find_map(|record| record.link_host.as_ref());

@@ -29,7 +29,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         let text = "The list has more than 10,000 lines: send it in parts.";
         return again(&visit, server, &fields, text).await;
     };
-    // Reason of lines that have none of their own.
+    // Reason for lines without one.
     let reason = fields.filled("reason").map(ToOwned::to_owned);
     let expires_at = end_of_last_day(&fields);
     let (mut good, mut wrong) = (Vec::new(), Vec::new());

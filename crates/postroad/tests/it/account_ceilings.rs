@@ -157,7 +157,7 @@ async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
     }
     times.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     assert_eq!(peer.messages().len(), 2 * EACH);
-    // With a rate of its own each server would take 2 s; together they take 4 s. The times of stored outcomes lag a
+    // With separate rates each server would take 2 s; together they take 4 s. The times of stored outcomes lag a
     // little.
     let took = times[times.len() - 1].0 - times[0].0;
     assert!(took > 3.5, "{took} s");

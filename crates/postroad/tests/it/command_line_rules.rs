@@ -1,4 +1,4 @@
-//! The command line obeys the same rules as the API: deleted things, reasons, limits; and it warns when a ceiling is near.
+//! The command line obeys the same rules as the API: deleted objects, reasons, limits; and it warns when a ceiling is near.
 
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ async fn the_command_line_warns_when_a_ceiling_is_near(world: World) {
 
 async fn a_long_audit_log_is_checked_in_parts(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    // Each account has a chain of its own; one request checks 50 parts of chains.
+    // Each account has its own chain; one request checks 50 parts of chains.
     for number in 0..60 {
         done(&world, operator, "accounts/create", &json!({"name": format!("a{number}")})).await;
     }

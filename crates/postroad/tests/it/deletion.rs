@@ -117,7 +117,7 @@ async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world:
     assert_eq!(of_others(&world.owned_rows(), &[]), of_others(&before, &[]));
 
     clock.advance(Duration::from_hours(2 * 24));
-    // They cannot be restored any more, so they are not listed as such.
+    // They cannot be restored any more, so they are not listed as deleted.
     let deleted = ServerFilter { deleted: true, ..ServerFilter::default() };
     assert!(store.list_servers_page(deleted, None, 10).await.unwrap().is_empty());
     purge(&world, &app, &store, server, account).await;

@@ -1,5 +1,5 @@
 //! A walk over every endpoint of the OpenAPI document with keys and ids of another account: nothing is shown, nothing is
-//! changed, and a thing of another account gets exactly the answer of a missing object.
+//! changed, and an object of another account gets exactly the answer of a missing object.
 
 use std::collections::BTreeMap;
 
@@ -259,7 +259,7 @@ async fn no_endpoint_shows_or_changes_a_thing_of_a_sister_server(world: World) {
     let server = (SERVER, zebra.server_keys[0].as_str());
     let before = shown_by_server(&world, server).await;
     let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
-    // The key of the account's other server, which has none of the things.
+    // The key of the account's other server, which has none of the objects.
     let sister =
         Customer { server_keys: vec![zebra.server_keys[1].clone()], ..create_customer(&world, "one").await };
     let mut questions = questions(&document, &things, &sister);

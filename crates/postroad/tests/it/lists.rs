@@ -1,5 +1,5 @@
-//! Lists of accounts, servers, keys, people and audit entries: page by page, by their filters, and without what is
-//! deleted.
+//! Lists of accounts, servers, keys, people and audit entries: page by page, by their filters, and without deleted
+//! objects.
 
 use std::time::Duration;
 

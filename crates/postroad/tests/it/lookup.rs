@@ -133,7 +133,7 @@ async fn a_message_reads_back_as_it_was_sent(world: World) {
         json!({"filename": "größe.txt", "content_type": "text/plain", "data": "aGVsbG8=", "size": 5,
                    "hash": "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"})
     );
-    // In the order of the message: the picture stands beside the HTML, before the files.
+    // In the order of the message: the picture is beside the HTML, before the files.
     assert_eq!(message["attachments"][0]["filename"], "logo.png");
     let headers = &message["headers"];
     assert_eq!(headers["from"], json!(["Grüße <shop@example.test>"]));

@@ -114,7 +114,7 @@ fn has_type(name: &str, value: &Value) -> bool {
     }
 }
 
-/// A running service, what it was seen to answer, and the faults of its answers.
+/// A running service, the kinds of answers seen so far, and their faults.
 struct Visit {
     world: World,
     schemas: Schemas,

@@ -1,4 +1,4 @@
-//! Calls that are repeated, and changes of what somebody else has changed meanwhile.
+//! Repeated calls, and changes to objects that somebody else has changed meanwhile.
 
 use serde_json::{Value, json};
 

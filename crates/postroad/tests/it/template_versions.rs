@@ -1,4 +1,4 @@
-//! Versions of templates from outside: drafts, publishing, rolling back, what is kept.
+//! Versions of templates from outside: drafts, publishing, rolling back, and which versions are kept.
 
 use postroad_testkit::postgres::Database;
 use serde_json::{Value, json};

@@ -381,7 +381,7 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         }
         ids
     };
-    // Each change is followed by a send of its own, while other sends go on.
+    // After each change this task sends one message, while other sends go on.
     let change = async {
         let mut ids = Vec::new();
         for _ in 0..6 {

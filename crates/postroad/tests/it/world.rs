@@ -187,7 +187,7 @@ impl World {
         self.restart();
     }
 
-    /// A new process on the same data, with a key of its own.
+    /// Starts a new process on the same data, with a new key.
     pub(crate) fn restart(&mut self) {
         self.daemon = start_daemon(&self.data_dir(), &self.envs);
         (self.client, self.key) = connect(&self.daemon);

@@ -56,7 +56,7 @@ pub(crate) const PAYLOADS: [&str; 40] = [
 /// Fields of messages, replies of other mail servers, and answers of webhooks.
 #[tokio::test]
 async fn texts_of_messages_replies_and_answers_run_nothing() {
-    // The other mail server answers with a payload of its own for each recipient.
+    // The other mail server answers with a different payload for each recipient.
     let reply = |context: &RuleContext<'_>| {
         let number: usize = context.line.split_once("<u")?.1.split('@').next()?.parse().ok()?;
         Some(Answer::reply(&format!("550 5.1.1 {}", ascii(PAYLOADS[number]))))
@@ -306,7 +306,7 @@ async fn mail_that_is_looked_at_loads_and_runs_nothing() {
     let message = format!("/servers/{server}/messages/{id}");
     browser.open(&site.path(&format!("{message}?view=preview"))).await;
     browser.until("iframe.preview").await;
-    // The frame has an origin of its own: the page cannot reach into it, nor it into the page.
+    // The frame has a separate origin: the page cannot reach into it, nor it into the page.
     assert!(browser.run("return document.querySelector('iframe').contentDocument").await.is_null());
     browser.screenshot(&pictures().join("preview.png")).await;
     assert!(browser.run("return window.hit").await.is_null());

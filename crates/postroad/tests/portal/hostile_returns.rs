@@ -58,7 +58,7 @@ async fn bounces_complaints_opens_and_clicks_run_nothing() {
         let in_json = serde_json::to_string(&text).unwrap();
         shows(&browser, &page, [format!("\"user_agent\": {in_json}")]).await;
     }
-    // The mail that came back has pages of its own.
+    // The returned mail has its own pages.
     let list = site.path(&format!("/servers/{server}/messages"));
     browser.open(&list).await;
     browser.until(".rows tbody tr").await;

@@ -154,7 +154,7 @@ impl Site {
     }
 }
 
-/// A development server with a domain of its own.
+/// A development server with its own domain.
 pub(crate) struct DevelopmentServer {
     pub(crate) id: i64,
     pub(crate) key: String,

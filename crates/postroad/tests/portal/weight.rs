@@ -60,7 +60,7 @@ async fn large_contents_stay_below_a_hundred_kilobytes() {
     }
     let source = site.get(&format!("{server}/messages/{id}?view=source"), &cookie).await.text();
     assert!(source.contains("The rest is in the download"), "{source}");
-    // A request as a whole has a page of its own.
+    // A whole request has its own page.
     let whole = site.get(&format!("{inspector}?request=50"), &cookie).await.text();
     assert!(whole.contains("&#38;") && whole.len() > 20_000, "{}", whole.len());
     assert_eq!(site.get(&format!("{inspector}?request=51"), &cookie).await.status, 404);
@@ -144,7 +144,7 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
     }
     let sample = site.submit(&format!("{attempts}/test"), &cookie, "event=message.opened").await;
     assert!(sample.body.len() + shared < BYTES_MAX, "{}", sample.body.len());
-    // What was cut has a page of its own.
+    // A text that was cut has its own page.
     let whole = async |list: &str, name: &str| {
         let page = site.get(list, &cookie).await.text();
         let (_, rest) = page.split_once(&format!("{list}?{name}=")).expect("something is cut");

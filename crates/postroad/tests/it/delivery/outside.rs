@@ -32,7 +32,7 @@ impl Outside {
         Ipv4Addr::new(127, 0, 0, self.next_address.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Starts a mail host at an address of its own.
+    /// Starts a mail host at a new address.
     pub(crate) fn host(&self, name: &str, script: Script) -> SmtpPeer {
         let address = self.new_address();
         self.dns.a(name, address);

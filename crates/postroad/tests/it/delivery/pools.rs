@@ -101,7 +101,7 @@ async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
     world.apply_changes();
     send_many(&world, &world.key, "big.example", 8).await;
     big.wait_until(|record| record.messages.len() == 8).await;
-    // The store knows what was sent today.
+    // The store has the counts of today.
     drop(world.stopped_store().await);
     world.restart();
     send_many(&world, &world.key, "shop.example", 3).await;
@@ -300,7 +300,7 @@ async fn single_messages_to_many_domains_leave_from_all_addresses() {
     }
     world.apply_changes();
     for number in 0..60 {
-        // Each is a site of its own.
+        // Each domain is a separate site.
         let domain = format!("d{number}.example");
         outside.dns.mx(&domain, 10, &format!("mx{number}.everyone.example"));
         outside.dns.a(&format!("mx{number}.everyone.example"), peer_ip(&peer));

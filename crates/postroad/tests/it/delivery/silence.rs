@@ -92,7 +92,7 @@ async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_rec
     }
 }
 
-/// Publishes `count` domains with sites of their own, all at this peer.
+/// Publishes `count` domains with separate sites, all at this peer.
 fn publish_domains(outside: &Outside, peer: &SmtpPeer, kind: &str, count: usize) -> Vec<String> {
     let IpAddr::V4(address) = peer.address().ip() else { panic!("all peers are IPv4") };
     let domain = |number: usize| {

@@ -68,7 +68,7 @@ async fn flood(world: &World, third_key: &str, domains: &[String]) {
     futures_util::stream::iter(requests).buffer_unordered(8).collect::<Vec<()>>().await;
 }
 
-/// Creates another server with a domain of its own, `NAME.test`; returns its key.
+/// Creates another server with its own domain, `NAME.test`; returns its key.
 fn add_server(world: &World, name: &str) -> String {
     let domain = format!("{name}.test");
     world.admin(&["account", "create", name]);

@@ -52,7 +52,7 @@ async fn letters_to_the_postmaster_reach_the_operator_once(engine: Engine) {
     // A mailbox that sends it back ends the loop.
     let reply = write(&world, "Postmaster@postroad.localhost", &raw).await;
     assert_eq!(reply, "554 5.4.6 The message is in a mail loop");
-    // Any other address is still none of ours.
+    // Other addresses are still refused.
     assert!(write(&world, "webmaster@postroad.localhost", LETTER).await.starts_with("550 5.7.1 "));
 }
 

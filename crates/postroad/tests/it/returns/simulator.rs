@@ -19,7 +19,7 @@ async fn a_simulated_bounce_comes_back_by_smtp(world: World) {
     );
     let pause = deliveries[1]["timestamp"].as_f64().unwrap() - deliveries[0]["timestamp"].as_f64().unwrap();
     assert!(pause > 0.5, "{pause}");
-    // Nobody is suppressed by what is simulated.
+    // A simulated bounce suppresses nobody.
     let again = world.accepted_id(&to("bounce-later+order-7")).await;
     world.until_status(again, "Bounced").await;
     let events = world.events_at_the_end(bounced).await;

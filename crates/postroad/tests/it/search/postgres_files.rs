@@ -1,4 +1,4 @@
-//! Erasure on PostgreSQL down to the bytes of its files, on a server of its own.
+//! Erasure on PostgreSQL down to the bytes of its files, on a separate PostgreSQL server.
 
 use postroad_testkit::Cluster;
 use postroad_testkit::postgres::{Database, run};

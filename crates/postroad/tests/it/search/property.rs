@@ -179,7 +179,7 @@ fn random_term(random: &mut StdRng, times: &[String]) -> (String, Predicate) {
     }
 }
 
-/// A condition in a field of its own.
+/// A condition in a separate field of the request.
 fn random_field(random: &mut StdRng, request: &mut Map<String, Value>) -> Predicate {
     match random.random_range(0..4) {
         0 => {
