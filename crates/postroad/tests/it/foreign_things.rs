@@ -57,7 +57,7 @@ async fn secondary_objects_of_others_are_as_if_they_did_not_exist(world: World) 
     let bodies = [&replay(&event), &replay("evt_999999")];
     assert_same(&world, server, "webhooks/replay", bodies, [&event, "evt_999999"]).await;
 
-    // A session of somebody of another account, under a person of one's own.
+    // A session of a person of another account, named together with a person of one's own account.
     join(&world, "ann@example.com").await;
     let dev = (ACCOUNT, ready(&world, "account_api_key"));
     let people = done(&world, dev, "users/list", &json!({"email": "ann@example.com"})).await;

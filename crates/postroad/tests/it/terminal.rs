@@ -87,7 +87,7 @@ async fn a_suppression_cannot_send_escapes_to_the_terminal(world: World) {
     assert!(shown.contains("details: said") && shown.contains(r"\u202e"), "{shown:?}");
     assert_harmless(&shown);
     assert!(!shown.contains("\nreason: complaint"), "{shown}");
-    // The JSON means what it meant.
+    // The escaped JSON still parses to the original text.
     let (_, out, _) = world.admin_output(&["suppression", "list", "--server", "dev"]);
     assert_harmless(&out);
     let listed: Value = serde_json::from_str(&out).unwrap();
