@@ -243,8 +243,8 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
         &json!({"id": id, "ceilings": {"hourly_limit": 10, "mode": "development"}}),
     )
     .await;
-    let lift = json!({"id": id, "ceilings": {"hourly_limit": 800}});
-    let still = done(&world, account, "servers/update", &lift).await;
+    let raise = json!({"id": id, "ceilings": {"hourly_limit": 800}});
+    let still = done(&world, account, "servers/update", &raise).await;
     assert_eq!((&still["hourly_limit"], &still["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
     let live = json!({"id": id, "ceilings": {"mode": "live"}});
     assert_eq!(code(&world, account, "servers/update", &live).await, "CeilingExceeded");

@@ -177,8 +177,8 @@ async fn nobody_gives_a_role_above_their_own(world: World) {
         let revoke = json!({"account": one.id, "id": id});
         assert_eq!(code(&world, key, "users/uninvite", &revoke).await, "ValidationError");
     }
-    let left = done(&world, account, "users/invitations", &json!({ "email": owner })).await;
-    assert_eq!((&left["items"][0]["id"], &left["items"][0]["role"]), (id, &json!("owner")));
+    let after = done(&world, account, "users/invitations", &json!({ "email": owner })).await;
+    assert_eq!((&after["items"][0]["id"], &after["items"][0]["role"]), (id, &json!("owner")));
     // Nobody changes or removes a person with a higher role.
     let email = |name: &str| format!("{name}@customer.example");
     for (name, role) in [("olga", "owner"), ("adam", "admin")] {
@@ -331,18 +331,18 @@ async fn erasures_links_and_gates_are_in_the_audit_log(world: World) {
     let account = (ACCOUNT, ready(&world, "account_api_key"));
     let log = done(&world, account, "account/audit", &json!({"limit": 100})).await["items"].clone();
     let entries: Vec<&Value> = log.as_array().unwrap().iter().rev().collect();
-    let of = |operation: &str| -> Vec<&Value> {
+    let entries_of = |operation: &str| -> Vec<&Value> {
         entries.iter().filter(|entry| entry["operation"] == operation).copied().collect()
     };
-    let erasures = of("messages/erase");
+    let erasures = entries_of("messages/erase");
     assert_eq!(erasures.len(), 2, "{log}");
     assert_eq!((&erasures[0]["after"]["message"], &erasures[0]["actor"]), (&json!(id), &json!("server_key")));
     assert_eq!(erasures[1]["after"]["job"], job["data"]["job_id"]);
-    let links = of("users/reset_password");
+    let links = entries_of("users/reset_password");
     assert_eq!(links.len(), 2, "a person without a password is made with a link: {log}");
     assert!(links.iter().all(|entry| entry["after"]["link"] == "password_reset"), "{links:?}");
-    assert_eq!(of("installation/suspend")[0]["after"]["reason"], "moving");
-    assert_eq!(of("installation/resume").len(), 1);
+    assert_eq!(entries_of("installation/suspend")[0]["after"]["reason"], "moving");
+    assert_eq!(entries_of("installation/resume").len(), 1);
     assert!(!log.to_string().contains("someone@example.com"), "{log}");
     let installation = json!({"account": 0, "operation": "installation/set_host"});
     let hosts = done(&world, operator(&world), "account/audit", &installation).await;

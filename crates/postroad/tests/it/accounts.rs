@@ -365,8 +365,8 @@ async fn keys_do_what_their_scopes_say(world: World) {
     done(&world, operator, "accounts/resume", &json!({"id": one.id})).await;
     done(&world, by, "servers/list", &json!({})).await;
     // The operator's ceilings bind the account's keys.
-    let lift = json!({"id": one.servers[0], "ceilings": {"hourly_limit": 10}});
-    let capped = done(&world, operator, "servers/update", &lift).await;
+    let cap = json!({"id": one.servers[0], "ceilings": {"hourly_limit": 10}});
+    let capped = done(&world, operator, "servers/update", &cap).await;
     assert_eq!((&capped["hourly_limit"], &capped["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
     let beyond = json!({"id": one.servers[0], "hourly_limit": 11});
     assert_eq!(code(&world, by, "servers/update", &beyond).await, "CeilingExceeded");

@@ -1,4 +1,4 @@
-//! The command line obeys the same rules as the API: deleted objects, reasons, limits; and it warns when a ceiling is near.
+//! The command line obeys the rules of the API (deleted objects, reasons, limits) and warns when a ceiling is near.
 
 use serde_json::{Value, json};
 

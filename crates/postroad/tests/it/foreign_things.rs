@@ -68,8 +68,8 @@ async fn secondary_objects_of_others_are_as_if_they_did_not_exist(world: World) 
     let (foreign, named) = (revoke(foreign), foreign.to_string());
     let bodies = [&foreign, &revoke(&json!(ABSENT))];
     assert_same(&world, account, "users/revoke_session", bodies, [&named, &absent_id]).await;
-    let left = done(&world, dev, "users/sessions", &json!({"id": people["items"][0]["id"]})).await;
-    assert_eq!(left["items"].as_array().unwrap().len(), sessions["items"].as_array().unwrap().len());
+    let after = done(&world, dev, "users/sessions", &json!({"id": people["items"][0]["id"]})).await;
+    assert_eq!(after["items"].as_array().unwrap().len(), sessions["items"].as_array().unwrap().len());
 }
 
 async fn a_cursor_of_another_account_shows_nothing_of_it(world: World) {

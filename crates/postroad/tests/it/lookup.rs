@@ -238,11 +238,11 @@ async fn a_foreign_id_answers_as_an_unknown_one(world: World) {
     let made = world.admin(&["key", "create", "--server", "other"]);
     let foreign = made["api_key"].as_str().unwrap();
     for path in [MESSAGE, DELIVERIES] {
-        let mine = world.call_as(foreign, path, &json!({ "id": id })).await;
+        let known = world.call_as(foreign, path, &json!({ "id": id })).await;
         let mut unknown = world.call_as(foreign, path, &json!({"id": id + 1_000_000})).await;
-        assert_eq!(mine["data"]["code"], "MessageNotFound");
-        assert_eq!(mine["data"]["id"], id);
-        (unknown["time"], unknown["data"]["id"]) = (mine["time"].clone(), mine["data"]["id"].clone());
-        assert_eq!(mine, unknown);
+        assert_eq!(known["data"]["code"], "MessageNotFound");
+        assert_eq!(known["data"]["id"], id);
+        (unknown["time"], unknown["data"]["id"]) = (known["time"].clone(), known["data"]["id"].clone());
+        assert_eq!(known, unknown);
     }
 }

@@ -58,9 +58,9 @@ impl Schemas {
             let outcomes: Vec<Vec<String>> = choices
                 .iter()
                 .map(|choice| {
-                    let mut own = Vec::new();
-                    self.check(choice, value, at, &mut own);
-                    own
+                    let mut choice_faults = Vec::new();
+                    self.check(choice, value, at, &mut choice_faults);
+                    choice_faults
                 })
                 .collect();
             if !outcomes.iter().any(Vec::is_empty) {

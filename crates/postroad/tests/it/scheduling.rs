@@ -321,9 +321,9 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     let mut cancelling = tokio::task::JoinSet::new();
     for (at, id) in ids.iter().copied().enumerate() {
         let (client, key) = (Client::new(&url), world.key.clone());
-        let moment = due.plus(Duration::from_millis(10 * at as u64)).since(SystemClock.now());
+        let delay = due.plus(Duration::from_millis(10 * at as u64)).since(SystemClock.now());
         cancelling.spawn(async move {
-            tokio::time::sleep(moment.saturating_sub(Duration::from_millis(200))).await;
+            tokio::time::sleep(delay.saturating_sub(Duration::from_millis(200))).await;
             let reply = client.post_json(CANCEL, Some(&key), &json!({"id": id})).await.unwrap();
             (id, reply.json())
         });

@@ -53,9 +53,9 @@ both_engines!(
 
 async fn every_situation_has_its_reply(world: World) {
     let mut client = SmtpClient::connect(starttls_address(&world)).await;
-    let must = "530 5.7.0 Must issue a STARTTLS command first";
-    assert_eq!(client.say(&good_auth(&world)).await, must);
-    assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, must);
+    let no_tls = "530 5.7.0 Must issue a STARTTLS command first";
+    assert_eq!(client.say(&good_auth(&world)).await, no_tls);
+    assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, no_tls);
 
     let mut client = SmtpClient::connect_starttls(starttls_address(&world)).await;
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "530 5.7.0 Authentication required");

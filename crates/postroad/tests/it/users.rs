@@ -253,8 +253,8 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
     assert_eq!((&changed["data"]["role"], &changed["data"]["version"]), (&json!("member"), &json!(2)));
     let late = json!({"id": carl, "role": "admin", "if_version": 1});
     assert_eq!(code(&call(&world, ACCOUNT, "users/update", &late).await), "VersionConflict");
-    let lift = json!({"id": carl, "operator": true});
-    assert_eq!(code(&call(&world, ACCOUNT, "users/update", &lift).await), "ValidationError");
+    let promote = json!({"id": carl, "operator": true});
+    assert_eq!(code(&call(&world, ACCOUNT, "users/update", &promote).await), "ValidationError");
     assert_eq!(code(&call(&world, ACCOUNT, "users/remove", &json!({ "id": dev })).await), "ValidationError");
     assert_eq!(
         code(&call(&world, OPERATOR, "users/update", &json!({"id": dev, "role": "member"})).await),

@@ -166,12 +166,12 @@ async fn ceilings_of_a_server_are_set_by_its_account_and_the_operator() {
     assert!(page.contains("At most: ") && page.contains("500 messages an hour"), "{page}");
     assert!(page.contains("messages kept 30 days") && page.contains("send rate 10/s"), "{page}");
     // Each side sees and changes its own.
-    let own = |page: &str| {
+    let own_limit = |page: &str| {
         let (_, form) = page.split_once("/ceilings\"").unwrap();
         form.split("name=\"hourly_limit\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     };
-    assert_eq!(own(&page), "500");
-    assert_eq!(own(&site.get(&settings, &operator).await.text()), "1000");
+    assert_eq!(own_limit(&page), "500");
+    assert_eq!(own_limit(&site.get(&settings, &operator).await.text()), "1000");
     let wrong = set(&admin, "hourly_limit=many").await;
     assert!(wrong.status == 422 && wrong.text().contains("should be a number"), "{}", wrong.text());
     // The settings stay within them.

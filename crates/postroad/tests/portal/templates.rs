@@ -146,22 +146,22 @@ async fn a_test_has_a_sender_and_unsaved_texts_are_not_left_unnoticed() {
         browser.attribute("form[action$='/send_test'] input[name=from]", "value").await.as_deref(),
         Some("hello@example.test")
     );
-    let asks = async || {
+    let asks_before_leaving = async || {
         let script = "const leaving = new Event('beforeunload', { cancelable: true }); dispatchEvent(leaving); \
                       return leaving.defaultPrevented";
         browser.run(script).await.as_bool().unwrap()
     };
-    assert!(!asks().await);
+    assert!(!asks_before_leaving().await);
     browser.fill("textarea[name=html_body]", "<p>New</p>").await;
-    assert!(asks().await);
+    assert!(asks_before_leaving().await);
     // The texts of a check are not saved either.
     browser.click("button[formaction$='/check']").await;
     browser.until_text("No mistakes").await;
-    assert!(asks().await);
+    assert!(asks_before_leaving().await);
     // Saved from the page of the check.
     browser.click("button[name=publish]").await;
     browser.until_text("Version 2 published").await;
-    assert!(!asks().await);
+    assert!(!asks_before_leaving().await);
     browser.click("form[action$='/send_test'] button").await;
     browser.until("#message").await;
 }

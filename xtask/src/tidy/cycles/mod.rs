@@ -10,8 +10,8 @@ use self::module_tree::ModuleTree;
 use super::Finding;
 use super::tree::Tree;
 
-/// Cycles from before this check, by the file that a finding names. Remove a line when its cycle is cut: a line without a
-/// cycle is a finding too.
+/// Cycles from before this check, by the file that a finding names. Remove a line when its cycle is cut: a line without
+/// a cycle is a finding too.
 const KNOWN: &[&str] = &["crates/store/src/domains/keys.rs", "crates/store/src/outcomes/deliveries.rs"];
 
 /// A file, by its index in the module tree, with the files it imports from.

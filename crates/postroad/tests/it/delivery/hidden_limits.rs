@@ -26,7 +26,7 @@ struct Receiver {
     share_min: f64,
     /// Expected number of refusals by the receiver.
     refusals: RangeInclusive<usize>,
-    /// Expected number of delays: only refused messages are delayed, never messages that were not offered.
+    /// How often each message may be delayed: only after it was refused, never because it was not offered.
     delays: RangeInclusive<usize>,
 }
 

@@ -41,8 +41,8 @@ async fn run_and_kill(world: &mut World, round: usize, peer: &SmtpPeer, accepted
         senders.spawn(send_until_killed(client, world.key.clone(), prefix, Arc::clone(accepted)));
     }
     let (messages, micros) = (rand::rng().random_range(1..=8), rand::rng().random_range(0..20_000));
-    let moment = peer.look(|record| record.messages.len()) + messages;
-    peer.wait_until(|record| record.messages.len() >= moment).await;
+    let count = peer.look(|record| record.messages.len()) + messages;
+    peer.wait_until(|record| record.messages.len() >= count).await;
     tokio::time::sleep(Duration::from_micros(micros)).await;
     world.daemon.kill9();
     senders.join_all().await;

@@ -69,6 +69,7 @@ async fn connections_and_messages_per_connection_stay_within_the_limit(engine: E
     assert_eq!((recipients.len(), peer.messages().len()), (count, count), "each once");
 }
 
+/// Returns the highest number of messages that begin within a window of this length.
 pub(super) fn most_in_a_window(messages: &[ReceivedMessage], window: Duration) -> usize {
     let within = |first: &ReceivedMessage| {
         messages
@@ -89,7 +90,7 @@ async fn a_rate_per_minute_is_never_exceeded() {
     send_many(&world, &world.key, "paced.example", 80).await;
     peer.wait_until(|record| record.messages.len() == 80).await;
     let messages = peer.messages();
-    // 1200 a minute are 20 a second; the last of them may be at the border.
+    // 1200 a minute are 20 a second; one more may fall on the edge of the window.
     let peak = most_in_a_window(&messages, Duration::from_secs(1));
     assert!(peak <= 21, "{peak} in a second");
     let took = messages.last().unwrap().begun_at - messages[0].begun_at;

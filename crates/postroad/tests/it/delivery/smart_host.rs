@@ -142,7 +142,7 @@ async fn a_refused_password_is_temporary() {
     assert_eq!(deliveries[0]["bounce_class"], "auth_failure");
 }
 
-/// On the same machine nobody listens in between.
+/// On the same machine a password needs no TLS: nobody can listen in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_the_same_machine_no_tls_is_needed() {
     let outside = Outside::new();

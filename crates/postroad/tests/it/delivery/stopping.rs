@@ -22,11 +22,11 @@ use crate::world::{Engine, both_engines, good_but};
 const COUNT: usize = 20;
 
 both_engines!(
-    messages_past_their_end_finish_and_the_rest_is_released,
+    messages_whose_last_bytes_were_sent_finish_and_the_rest_is_released,
     a_stop_in_the_middle_of_a_transaction_costs_no_attempt
 );
 
-async fn messages_past_their_end_finish_and_the_rest_is_released(engine: Engine) {
+async fn messages_whose_last_bytes_were_sent_finish_and_the_rest_is_released(engine: Engine) {
     let outside = Outside::new();
     let late = Answer::reply("250 2.0.0 taken after all").after(Duration::from_secs(1));
     let peer = outside.site("slow.example", Script::new().on(Stage::Message, late));

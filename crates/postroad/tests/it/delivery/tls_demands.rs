@@ -7,7 +7,7 @@ use serde_json::json;
 use super::outside::Outside;
 use crate::world::{Engine, World, good_but};
 
-/// A file of authorities that is gone with the test.
+/// File of trusted authorities, removed with the test.
 pub(super) struct Authorities(tempfile::NamedTempFile);
 
 impl Authorities {

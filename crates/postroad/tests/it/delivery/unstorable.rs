@@ -41,7 +41,7 @@ fn received(peer: &SmtpPeer) -> usize {
 
 /// Asserts that the peer gets almost nothing more after the store went away.
 async fn assert_delivery_stops(peer: &SmtpPeer, at_the_cut: usize) {
-    // Nothing shows that no message comes, so wait for a time in which dozens would have come.
+    // The absence of messages cannot be observed, so wait for a time in which dozens would come.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let after = received(peer);
     assert!(after <= at_the_cut + UNDER_WAY_MAX, "{} came without a store", after - at_the_cut);

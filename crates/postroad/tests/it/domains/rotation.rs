@@ -54,11 +54,11 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
     // Two senders do not pause while the new record is published and found, and for a while after.
     let load = async |sender: usize| {
         let mut messages = Vec::new();
-        let mut left = 20;
-        while left > 0 {
+        let mut remaining = 20;
+        while remaining > 0 {
             let to = format!("r{}-{sender}@example.net", messages.len());
             messages.push(world.sent_from("hello@shop.example", &to).await.0);
-            left -= usize::from(is_over.load(Ordering::Acquire));
+            remaining -= usize::from(is_over.load(Ordering::Acquire));
         }
         messages
     };
@@ -112,12 +112,12 @@ async fn rotation_adds_a_second_signature(engine: Engine) {
         let keys = domain["dkim"].as_array().unwrap();
         keys.iter().map(|key| (text(&key["algorithm"]), text(&key["state"]))).collect()
     };
-    let is = |kind: &str, state: &str| (kind.to_owned(), state.to_owned());
-    assert_eq!(kinds(&rotated), [is("rsa", "active"), is("ed25519", "pending")]);
+    let key = |kind: &str, state: &str| (kind.to_owned(), state.to_owned());
+    assert_eq!(kinds(&rotated), [key("rsa", "active"), key("ed25519", "pending")]);
     let (message, _) = world.sent_from("hello@shop.example", "early@example.net").await;
     assert_eq!(verdicts(&message, &rotated), [true], "it does not sign before its record is found");
     publish(&dns, &rotated);
-    let both = [is("rsa", "active"), is("ed25519", "active")];
+    let both = [key("rsa", "active"), key("ed25519", "active")];
     let active = world.until_domain("shop.example", |domain| kinds(domain) == both).await;
     let (message, _) = world.sent_from("hello@shop.example", "late@example.net").await;
     let text = String::from_utf8_lossy(&message).into_owned();
@@ -125,7 +125,7 @@ async fn rotation_adds_a_second_signature(engine: Engine) {
     assert_eq!(receiver_verdicts(&dns, &[message]).await, [vec![true, true]]);
     // The next Ed25519 key is pending in the same way; the RSA key stays.
     let again = world.domains("rotate_dkim", &json!({"name": "shop.example", "algorithm": "ed25519"})).await;
-    assert_eq!(kinds(&again), [both[0].clone(), both[1].clone(), is("ed25519", "pending")]);
+    assert_eq!(kinds(&again), [both[0].clone(), both[1].clone(), key("ed25519", "pending")]);
     assert_eq!(selectors(&again)[..2], selectors(&active)[..]);
     for (wrong, pointer) in [
         (json!({"name": "shop.example", "algorithm": "dsa"}), "/algorithm"),

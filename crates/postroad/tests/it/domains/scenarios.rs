@@ -55,15 +55,15 @@ fn no_answer(name: &str, domain: &str, reason: &str) -> String {
 }
 
 fn spf_scenarios() -> Vec<Scenario> {
-    let is = |entered, publish, status, hint| Scenario { entered, purpose: "spf", publish, status, hint };
+    let case = |entered, publish, status, hint| Scenario { entered, purpose: "spf", publish, status, hint };
     vec![
-        is(
+        case(
             "spf-missing.example",
             |_| {},
             "missing",
             |zone| Some(format!("There is no such record yet. Add this TXT record at {}.", zone.domain)),
         ),
-        is(
+        case(
             "spf-wrong.example",
             |zone| zone.txt("v=spf1 ip4:198.51.100.1 -all"),
             "mismatch",
@@ -74,7 +74,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "spf-twice.example",
             |zone| {
                 zone.txt("v=spf1 ip4:198.51.100.6 -all");
@@ -88,7 +88,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "spf-split.example",
             |zone| {
                 let strings: [&[u8]; 3] = [b"v=spf1 ip4:127.0", b".0.1 ip6:::1", b" -all"];
@@ -97,7 +97,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "verified",
             |_| None,
         ),
-        is(
+        case(
             "spf-redirect.example",
             |zone| {
                 zone.txt("v=spf1 redirect=_spf.spf-redirect.example");
@@ -106,7 +106,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "verified",
             |_| None,
         ),
-        is(
+        case(
             "spf-macro.example",
             |zone| {
                 zone.txt("v=spf1 exists:%{ir}.%{v}._spf.%{d} -all");
@@ -117,7 +117,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "verified",
             |_| None,
         ),
-        is(
+        case(
             "spf-bad-macro.example",
             |zone| zone.txt("v=spf1 exists:%{z}.example -all"),
             "mismatch",
@@ -129,7 +129,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "spf-all.example",
             |zone| zone.txt("v=spf1 +all"),
             "verified",
@@ -140,7 +140,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "spf-lookups.example",
             |zone| {
                 let names: Vec<String> = (0..11).map(|n| format!("n{n}.{}", zone.domain)).collect();
@@ -161,7 +161,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "spf-void.example",
             |zone| zone.txt(&format!("v=spf1 a:x1.example mx:x2.example a:x3.example {OURS} -all")),
             "mismatch",
@@ -173,7 +173,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "spf-servfail.example",
             |zone| {
                 zone.dns.fail(&zone.domain, Failure::ServFail);
@@ -181,7 +181,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "dns_error",
             |zone| Some(no_answer(&zone.domain, &zone.domain, "the name server answered SERVFAIL")),
         ),
-        is(
+        case(
             "spf-lame.example",
             |zone| {
                 zone.dns.fail(&zone.domain, Failure::Refused);
@@ -189,7 +189,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "dns_error",
             |zone| Some(no_answer(&zone.domain, &zone.domain, "the name server answered REFUSED")),
         ),
-        is(
+        case(
             "spf-referral.example",
             |zone| {
                 zone.dns.fail(&zone.domain, Failure::Referral);
@@ -198,8 +198,8 @@ fn spf_scenarios() -> Vec<Scenario> {
             |zone| Some(no_answer(&zone.domain, &zone.domain, "the name server referred to others")),
         ),
         // As people type it.
-        is(" Spf-Entered.Example. ", |zone| zone.txt(&format!("v=spf1 {OURS} -all")), "verified", |_| None),
-        is(
+        case(" Spf-Entered.Example. ", |zone| zone.txt(&format!("v=spf1 {OURS} -all")), "verified", |_| None),
+        case(
             "Bücher.example",
             |zone| zone.txt("v=spf1 -all"),
             "mismatch",
@@ -209,7 +209,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "news.nobody.example",
             |_| {},
             "missing",
@@ -225,15 +225,15 @@ fn spf_scenarios() -> Vec<Scenario> {
 }
 
 fn dkim_scenarios() -> Vec<Scenario> {
-    let is = |entered, publish, status, hint| Scenario { entered, purpose: "dkim", publish, status, hint };
+    let case = |entered, publish, status, hint| Scenario { entered, purpose: "dkim", publish, status, hint };
     vec![
-        is(
+        case(
             "key-missing.example",
             |_| {},
             "missing",
             |zone| Some(format!("There is no such record yet. Add this TXT record at {}.", zone.key_name)),
         ),
-        is(
+        case(
             "key-elsewhere.example",
             |zone| {
                 zone.dns.txt(&zone.key_name, zone.other_key);
@@ -246,7 +246,7 @@ fn dkim_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "key-lines.example",
             |zone| {
                 let (start, end) = zone.key_base64().split_at(100);
@@ -255,7 +255,7 @@ fn dkim_scenarios() -> Vec<Scenario> {
             "verified",
             |_| None,
         ),
-        is(
+        case(
             "key-quotes.example",
             |zone| {
                 zone.dns.txt(&zone.key_name, &format!("\"{}\"", zone.key));
@@ -269,7 +269,7 @@ fn dkim_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "key-cut.example",
             |zone| {
                 zone.dns.txt(&zone.key_name, &zone.key[..200]);
@@ -279,7 +279,7 @@ fn dkim_scenarios() -> Vec<Scenario> {
                 Some(format!("The key is cut off: its end is missing. Replace the record by: {}", zone.key))
             },
         ),
-        is(
+        case(
             "key-twice.example",
             |zone| {
                 zone.dns.txt(&zone.key_name, zone.other_key).txt(&zone.key_name, &zone.key);
@@ -292,7 +292,7 @@ fn dkim_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "key-chain.example",
             |zone| {
                 zone.dns.cname(&zone.key_name, "k1.keys.example").cname("k1.keys.example", "k2.keys.example");
@@ -301,7 +301,7 @@ fn dkim_scenarios() -> Vec<Scenario> {
             "verified",
             |_| None,
         ),
-        is(
+        case(
             "key-wildcard.example",
             |zone| {
                 zone.dns.txt("*.key-wildcard.example", "v=spf1 -all");
@@ -315,7 +315,7 @@ fn dkim_scenarios() -> Vec<Scenario> {
                 ))
             },
         ),
-        is(
+        case(
             "key-doubled.example",
             |zone| {
                 zone.dns.txt(&format!("{}.key-doubled.example", zone.key_name), &zone.key);
@@ -332,9 +332,9 @@ fn dkim_scenarios() -> Vec<Scenario> {
 }
 
 fn dmarc_scenarios() -> Vec<Scenario> {
-    let is = |entered, publish, status, hint| Scenario { entered, purpose: "dmarc", publish, status, hint };
+    let case = |entered, publish, status, hint| Scenario { entered, purpose: "dmarc", publish, status, hint };
     vec![
-        is(
+        case(
             "policy-missing.example",
             |_| {},
             "missing",
@@ -345,7 +345,7 @@ fn dmarc_scenarios() -> Vec<Scenario> {
                 )
             },
         ),
-        is(
+        case(
             "policy-wrong.example",
             |zone| zone.dmarc(&zone.domain, "v=DMARC1; p=maybe"),
             "mismatch",
@@ -357,7 +357,7 @@ fn dmarc_scenarios() -> Vec<Scenario> {
                 )
             },
         ),
-        is(
+        case(
             "policy-twice.example",
             |zone| {
                 zone.dmarc(&zone.domain, "v=DMARC1; p=reject");
@@ -372,13 +372,13 @@ fn dmarc_scenarios() -> Vec<Scenario> {
                 )
             },
         ),
-        is(
+        case(
             "news.policy-above.example",
             |zone| zone.dmarc("policy-above.example", "v=DMARC1; p=reject"),
             "verified",
             |_| Some("The policy of policy-above.example (p=reject) counts for this domain too.".to_owned()),
         ),
-        is(
+        case(
             "news.policy-sp.example",
             |zone| zone.dmarc("policy-sp.example", "v=DMARC1; p=reject; sp=none"),
             "verified",
@@ -388,10 +388,10 @@ fn dmarc_scenarios() -> Vec<Scenario> {
 }
 
 fn alias_scenarios() -> Vec<Scenario> {
-    let is = |entered, purpose, publish, status, hint| Scenario { entered, purpose, publish, status, hint };
+    let case = |entered, purpose, publish, status, hint| Scenario { entered, purpose, publish, status, hint };
     let bounces = "return_path";
     vec![
-        is(
+        case(
             "alias-missing.example",
             bounces,
             |_| {},
@@ -401,7 +401,7 @@ fn alias_scenarios() -> Vec<Scenario> {
                 Some(format!("There is no such record yet. Add this CNAME record at {name}."))
             },
         ),
-        is(
+        case(
             "alias-chain.example",
             bounces,
             |zone| {
@@ -411,7 +411,7 @@ fn alias_scenarios() -> Vec<Scenario> {
             "verified",
             |_| None,
         ),
-        is(
+        case(
             "alias-wrong.example",
             "tracking",
             |zone| {
@@ -425,7 +425,7 @@ fn alias_scenarios() -> Vec<Scenario> {
                 )
             },
         ),
-        is(
+        case(
             "alias-appended.example",
             bounces,
             |zone| {
@@ -440,7 +440,7 @@ fn alias_scenarios() -> Vec<Scenario> {
                 )
             },
         ),
-        is(
+        case(
             "alias-wildcard.example",
             bounces,
             |zone| {
@@ -455,7 +455,7 @@ fn alias_scenarios() -> Vec<Scenario> {
                 )
             },
         ),
-        is(
+        case(
             "alias-address.example",
             bounces,
             |zone| {

@@ -88,8 +88,8 @@ async fn exported_lists_are_imported_unchanged(world: World) {
     let without_times = |text: &str| -> Vec<String> {
         text.lines().map(|line| line.split(",20").next().unwrap().to_owned()).collect()
     };
-    let there = world.call_as(&other, EXPORT, &json!({})).await;
-    assert_eq!(without_times(there["data"]["csv"].as_str().unwrap()), without_times(text));
+    let copied = world.call_as(&other, EXPORT, &json!({})).await;
+    assert_eq!(without_times(copied["data"]["csv"].as_str().unwrap()), without_times(text));
 }
 
 async fn invalid_lists_are_refused(world: World) {

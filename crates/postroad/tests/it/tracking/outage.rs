@@ -28,9 +28,9 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
     world.until_logged("tracking: store unavailable; clicks and opens wait").await;
     let leave = paths_in(&String::from_utf8_lossy(&got.raw), "/u/").remove(0);
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    let left =
+    let reply =
         world.client.request(Method::POST, &leave, &form, "List-Unsubscribe=One-Click".into()).await.unwrap();
-    assert_eq!((left.status, left.header("retry-after")), (503, Some("60")), "{}", left.text());
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("60")), "{}", reply.text());
     proxy.restore();
     // Waits until the service has noticed that the database is back.
     while world.client.get("/ready").await.unwrap().status != 200 {

@@ -53,11 +53,11 @@ async fn one_click_suppresses_and_a_look_does_not(world: World) {
     // After the suppression was removed, the link works again.
     let removed = world.call("/api/v1/suppressions/remove", &json!({"address": "ann@example.net"})).await;
     assert_eq!(removed["status"], "success", "{removed}");
-    let let_in = world.accepted_id(&again).await;
-    world.until_status(let_in, "Sent").await;
+    let sent = world.accepted_id(&again).await;
+    world.until_status(sent, "Sent").await;
     assert_eq!(post(path.clone(), "List-Unsubscribe=One-Click").await.status, 200);
-    let left = world.accepted_id(&again).await;
-    world.until_status(left, "Held").await;
+    let held_again = world.accepted_id(&again).await;
+    world.until_status(held_again, "Held").await;
     assert_eq!(until_activity(&world, got.id, 0, 0).await, json!({"loads": [], "clicks": []}));
     let events = world.events_at_the_end(got.id).await;
     let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
