@@ -74,7 +74,7 @@ fn check_config_finds_what_serve_would_refuse() {
     for name in ["a", "b"] {
         let data = folder.path().join(name);
         let args = crate::world::DEV.into_iter().chain(["--data-dir", data.to_str().unwrap()]);
-        // It leaves a self-signed pair behind.
+        // The first start creates a self-signed certificate and its key in the data folder.
         drop(postroad_testkit::Daemon::start(program(), args, &[]));
     }
     let pair = |key: &str| format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");

@@ -20,16 +20,17 @@ fn validating_outside() -> Outside {
     outside
 }
 
-/// Starts the only host of a domain. It has the certificate `has`, and a TLSA record of this kind about `named`.
+/// Starts the only host of a domain. It presents the certificate `presented`, and has a TLSA record
+/// of this kind about the certificate `named`.
 fn site(
     outside: &Outside,
     domain: &str,
     kind: (u8, u8, u8),
     named: &TestCertificate,
-    has: &TestCertificate,
+    presented: &TestCertificate,
 ) -> SmtpPeer {
     outside.dns.tlsa(&format!("mx.{domain}"), outside.port(), kind, &named.tlsa(kind));
-    outside.site(domain, Script::new().with_tls(PeerTls::With(has.clone())))
+    outside.site(domain, Script::new().with_tls(PeerTls::With(presented.clone())))
 }
 
 /// Sends to the domain and waits for the delivery; returns it.
@@ -170,13 +171,13 @@ both_engines!(unsigned_answers_change_nothing);
 
 async fn unsigned_answers_change_nothing(engine: Engine) {
     let outside = validating_outside();
-    let (kind, has) = ((3, 1, 1), TestCertificate::self_signed(&["whoever.example"]));
+    let (kind, presented) = ((3, 1, 1), TestCertificate::self_signed(&["whoever.example"]));
     let other = TestCertificate::self_signed(&["whoever.example"]);
     // Three cases: everything is unsigned, only the domain, or only the TLSA records.
-    let _unsigned = site(&outside, "unsigned.example", kind, &other, &has);
-    let shared = site(&outside, "signed.example", kind, &other, &has);
+    let _unsigned = site(&outside, "unsigned.example", kind, &other, &presented);
+    let shared = site(&outside, "signed.example", kind, &other, &presented);
     outside.dns.mx("customer.example", 10, "mx.signed.example").unsigned("customer.example");
-    let _records = site(&outside, "records.example", kind, &other, &has);
+    let _records = site(&outside, "records.example", kind, &other, &presented);
     outside.dns.unsigned("unsigned.example").unsigned("_tcp.mx.records.example");
     let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
     for domain in ["unsigned.example", "customer.example", "records.example"] {
@@ -194,9 +195,9 @@ async fn unsigned_answers_change_nothing(engine: Engine) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_trusted_resolver_tlsa_records_are_not_looked_up() {
     let outside = validating_outside();
-    let has = TestCertificate::self_signed(&["whoever.example"]);
+    let presented = TestCertificate::self_signed(&["whoever.example"]);
     let other = TestCertificate::self_signed(&["whoever.example"]);
-    let _peer = site(&outside, "any.example", (3, 1, 1), &other, &has);
+    let _peer = site(&outside, "any.example", (3, 1, 1), &other, &presented);
     let world = outside.start(Engine::Sqlite, &[]);
     assert_eq!(delivered(&world, "any.example").await["tls_policy"], Value::Null);
     let tlsa = format!("_{}._tcp.mx.any.example", outside.port());

@@ -42,8 +42,8 @@ async fn retry_after_pauses_all_events_of_an_endpoint(engine: Engine) {
     catcher.wait_for("/in", 1);
     world.accepted(&good()).await;
     let posts = catcher.wait_for("/in", 3);
-    let rest = posts[1].at.saturating_duration_since(posts[0].at);
-    assert!(rest >= Duration::from_millis(1_900), "{rest:?}");
+    let pause = posts[1].at.saturating_duration_since(posts[0].at);
+    assert!(pause >= Duration::from_millis(1_900), "{pause:?}");
 }
 
 async fn events_during_a_hanging_post_are_posted_at_once(engine: Engine) {
