@@ -2,7 +2,7 @@
 
 use crate::shown::beginning_on_page;
 
-/// Maximum bytes of such texts in one list, escaped.
+/// Maximum bytes of texts from outside in one list, escaped.
 const BYTES_MAX: usize = 35_000;
 
 pub(crate) struct TextBudget {

@@ -47,7 +47,7 @@ fn run(bytes: &[u8]) {
         assert!(check.found.len() <= 5, "{check:?}");
         assert!(check.found.iter().all(|text| !text.contains(char::is_control)), "{check:?}");
     }
-    // Each line is a comment or a record of ours, whatever is in it.
+    // Whatever the DNS holds, each line is a comment or a record that we ask for.
     let zone = zone_fragment(&checks);
     assert!(
         zone.lines().all(|line| line.starts_with(';') || line.contains("shop.example. 3600 IN ")),

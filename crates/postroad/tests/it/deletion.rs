@@ -100,7 +100,7 @@ async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world:
     done(&world, (ACCOUNT, &one.key), "servers/delete", &json!({ "id": server })).await;
     done(&world, (OPERATOR, &operator), "accounts/delete", &json!({ "id": account })).await;
 
-    // Everything is still there, and nothing of it is removed before its time.
+    // Everything is still there: nothing is removed while it can be restored.
     let clock = ManualClock::at(SystemClock.now().plus(Duration::from_hours(6 * 24)));
     let store = world.stopped_store_at(clock.clone()).await;
     let mut gone: Vec<String> = zebra.servers.iter().map(|id| format!(".server_id={id}")).collect();

@@ -63,7 +63,7 @@ async fn numbers_out_of_range_are_refused_with_the_name_of_their_field(world: Wo
                 continue;
             }
             let mut body = endpoint.example.clone();
-            // Naming an object in several ways at once would be refused for that.
+            // Naming an object in several ways at once would be refused.
             for other in ["id", "ids", "alias", "address", "batch_id", "query", "dry_run"] {
                 if ["id", "batch_id"].contains(&field.as_str()) {
                     body.remove(other);

@@ -172,7 +172,7 @@ fn questions(document: &Value, things: &Things, one: &Customer) -> Vec<Question>
             }
             let with = |value: &Value| {
                 let mut body = body.clone();
-                // Naming an object in several ways at once would be refused for that.
+                // Naming an object in several ways at once would be refused.
                 if ["id", "ids", "alias", "address", "batch_id"].contains(&field.as_str()) {
                     for other in ["id", "ids", "alias", "address", "batch_id", "query", "dry_run"] {
                         body.remove(other);

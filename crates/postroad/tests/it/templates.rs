@@ -387,7 +387,7 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         for _ in 0..6 {
             for (action, mark) in [("publish", "two 0"), ("rollback", "one 0")] {
                 done(&world, action, json!({"alias": "v"})).await;
-                // It has the new version, whatever the other sends have read before.
+                // The message has the new version, even if the other sends had cached the old one.
                 let sent = send(1).await;
                 assert_eq!(world.expanded(sent[0]).await["details"]["subject"], mark, "after {action}");
                 ids.extend(sent);

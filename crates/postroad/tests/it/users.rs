@@ -264,7 +264,7 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
     let gone = json!({"id": carl, "session": 99});
     assert_eq!(code(&call(&world, ACCOUNT, "users/revoke_session", &gone).await), "SessionNotFound");
 
-    // Another account sees nobody of it.
+    // Another account sees none of these people.
     let other =
         call(&world, OPERATOR, "accounts/create", &json!({"name": "other"})).await["data"]["id"].clone();
     let key = call(&world, OPERATOR, "account_keys/create", &json!({"account": other, "name": "k"})).await;

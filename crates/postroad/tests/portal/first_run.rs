@@ -86,7 +86,7 @@ async fn from_an_empty_folder_to_a_received_webhook_within_a_minute() {
         };
         all.iter().any(|received| is_ours(&received.json()))
     });
-    // Its page shows the attempts by itself.
+    // The webhook's page shows the attempts without being reloaded.
     browser.until_text("message.delivered").await;
     browser.until(".badge.good").await;
 
@@ -263,7 +263,7 @@ async fn first_run(site: Site) {
         "to": ["ann@example.net"], "from": format!("hello@{DOMAIN}"), "subject": "First one", "plain_body": "It works.",
     });
     let id = site.send_with(&key, &message).await[0];
-    // The panel turns into the timeline by itself.
+    // The panel turns into the timeline without a reload.
     browser.until_text("First one").await;
     browser.until_text("Delivered").await;
     browser.screenshot(&pictures().join("first-message.png")).await;

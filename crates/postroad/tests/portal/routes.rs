@@ -296,7 +296,7 @@ fn every_route_of_the_portal_has_a_row() {
     assert_eq!(found, rows, "the source on the left, `ROUTES` on the right; true is a form");
 }
 
-/// A route whatever its parameters are called.
+/// The route without the names of its parameters.
 pub(crate) fn without_names(route: &str) -> String {
     let part = |part: &str| if part.starts_with('{') { "{}".to_owned() } else { part.to_owned() };
     route.split('/').map(part).collect::<Vec<_>>().join("/")

@@ -48,7 +48,7 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
         let reply = site.client.get(wrong).await.unwrap();
         assert_eq!(reply.status, 404, "{wrong}");
     }
-    // A link that is revoked opens nothing; the others do.
+    // A revoked link opens nothing; other links still work.
     let page = site.path(&format!("/servers/{server}/domains/shared.test"));
     browser.open(&page).await;
     browser.click("form[action$='/share'] button").await;

@@ -79,7 +79,7 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
     browser.click("button[value=release]").await;
     browser.until_text("all that match?").await;
     tour.look("messages-ask").await;
-    // A request to the inspector by itself.
+    // The page of one request to the inspector.
     site.submit(&format!("{server}/webhooks/inspector"), &cookie, "").await;
     let page = site.get(&format!("{server}/webhooks/inspector"), &cookie).await.text();
     let token = page.split("/inspect/").nth(1).unwrap().split('<').next().unwrap().to_owned();

@@ -184,7 +184,7 @@ async fn unsigned_answers_change_nothing(engine: Engine) {
         let delivery = delivered(&world, domain).await;
         assert_eq!(delivery["tls_policy"], Value::Null, "{domain}: {delivery}");
     }
-    // The same host for a signed domain: a connection that was made for the other is not used for it.
+    // The same host for a signed domain: the connection for the unsigned domain is not reused.
     let id = world.accepted_id(&to("ann@signed.example")).await;
     let deliveries = world.until_deliveries(id, 2).await;
     assert!(deliveries.iter().all(|delivery| delivery["status"] == "SoftFail"), "{deliveries:#?}");

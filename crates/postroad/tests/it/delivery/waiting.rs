@@ -184,7 +184,7 @@ async fn mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart(en
     let tomorrow = ManualClock::at(SystemClock.now().plus(Duration::from_hours(24)));
     let store = world.stopped_store_at(tomorrow).await;
     let server = store.locate_message(MessageId(waiting)).await.unwrap().unwrap();
-    // Makes it due now, which is tomorrow; the other one leaves an event with an id of tomorrow.
+    // By tomorrow's clock, one message becomes due, and the other's cancellation writes an event with an id of tomorrow.
     let simulator = DomainName::parse("sim.postroad.test").unwrap();
     store.retry(server, MessageId(waiting), simulator).await.unwrap();
     store.cancel(server, MessageId(other)).await.unwrap();

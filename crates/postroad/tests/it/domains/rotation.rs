@@ -80,7 +80,7 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
     };
     let by_new = messages.iter().filter(|message| signed_by(message) == 1).count();
     assert!(by_new > 0 && by_new < messages.len(), "{by_new} of {}", messages.len());
-    // python3-dkim with the records that the domain shows, and mail-auth with those that the DNS has.
+    // Verified by python3-dkim with the records that the API shows, and by mail-auth with the records in the DNS.
     let good = vec![vec![true]; messages.len()];
     assert_eq!(dkim_verifier::verify_all(&messages, &dkim_records(&rotated)), good);
     assert_eq!(receiver_verdicts(&dns, &messages).await, good);

@@ -75,7 +75,7 @@ async fn a_bounce_is_accepted_after_its_domain_was_deleted(engine: Engine) {
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
     assert_eq!(mail_back(&world, &return_path, &text).await, "250 2.0.0 OK");
     assert_eq!(world.expanded(id).await["status"]["status"], "Bounced");
-    // An address that is no return path of ours is refused.
+    // Mail to an address that is not a return path is refused.
     let refused = mail_back(&world, "somebody@rp.shop.example", &text).await;
     assert!(refused.starts_with("550 "), "{refused}");
 }

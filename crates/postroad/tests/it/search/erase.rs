@@ -132,7 +132,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     if let Some(rows) = world.database_text() {
         assert!(!rows.to_lowercase().replace(&longer, "").contains(ADDRESS), "{rows}");
     }
-    // The other person whose address contains it stays, and so do its messages.
+    // Messages to a longer address that contains the erased one stay.
     assert_eq!(find_all(&world, &q(&format!("to:{ADDRESS}"))).await, [longer_id]);
     let kept = world
         .call("/api/v1/messages/message", &json!({"id": other, "_expansions": ["details", "plain_body"]}))

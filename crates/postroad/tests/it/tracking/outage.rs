@@ -38,7 +38,7 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
     }
     let activity = until_activity(&world, got.id, 2, 2).await;
     assert_eq!(activity["clicks"][0]["bot"], false);
-    // The unsubscription was kept all the same.
+    // Despite the 503, the unsubscription was kept.
     let later = world.accepted_id(&good_but(json!({"to": ["ann@example.net"]}))).await;
     world.until_status(later, "Held").await;
 }
