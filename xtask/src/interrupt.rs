@@ -42,7 +42,7 @@ impl Interrupts {
         self.wait(child)
     }
 
-    /// As `run`; prints the child's standard output and returns it as well. Empty if something keeps it open.
+    /// Like `run`, but also prints and returns the child's standard output; an empty text if something keeps it open.
     pub(crate) fn run_and_read(&mut self, mut command: Command) -> anyhow::Result<(u8, String)> {
         command.stdout(Stdio::piped());
         let mut child = start(command)?;

@@ -103,7 +103,7 @@ impl ControlSocket {
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         self.task.abort();
-        // It may have been removed already.
+        // The file may have been removed already.
         let _ = std::fs::remove_file(&self.path);
     }
 }

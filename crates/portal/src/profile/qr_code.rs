@@ -9,7 +9,7 @@ const SIDE: u32 = 220;
 pub(super) fn svg(text: &str) -> Option<String> {
     let code = QrCode::new(text.as_bytes()).ok()?;
     let drawn = code.render::<svg::Color<'_>>().min_dimensions(SIDE, SIDE).build();
-    // Without the declaration of an XML file, and with a name for those who cannot see it.
+    // Drop the XML declaration, and add a label for people who cannot see the code.
     let (_, drawn) = drawn.split_once("<svg ")?;
     Some(format!("<svg class=\"qr\" role=\"img\" aria-label=\"QR code of the key below\" {drawn}"))
 }

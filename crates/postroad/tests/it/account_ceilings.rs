@@ -173,7 +173,7 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
     let (account, server) = keys(&one);
     let ceilings = json!({"hourly_limit": 1_000, "send_rate": "100/m", "retention": {"messages_days": 30}});
     let wanted = json!({"id": one.id, "ceilings": ceilings});
-    // Only the operator sets them.
+    // Only the operator sets the ceilings of an account.
     assert_eq!(code(&world, account, "accounts/update", &wanted).await, "AccessDenied");
     assert_eq!(code(&world, server, "accounts/update", &wanted).await, "AccessDenied");
     let set = done(&world, operator, "accounts/update", &wanted).await;

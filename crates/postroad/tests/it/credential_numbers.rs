@@ -54,7 +54,7 @@ async fn a_server_has_at_most_a_thousand_valid_credentials(world: World) {
     let one = create_customer(&world, "one").await;
     let server = ServerId(one.servers[0].as_i64().unwrap());
     let store = world.stopped_store().await;
-    // It has one already, and gets the last one below.
+    // The server has one already, and gets the last one below.
     add_credentials(&store, server, CREDENTIALS_MAX - 2, None).await;
     add_credentials(&store, server, 10, Some(SystemClock.now())).await;
     drop(store);
@@ -91,7 +91,7 @@ async fn a_list_that_is_too_long_for_a_command_says_so(world: World) {
         allow: Vec::new(),
         expires_at: None,
     };
-    // It has one already.
+    // The account has one already.
     let adding = stream::iter(1..LISTED_MAX).map(|number| store.create_account_key(new(number)));
     let mut adding = adding.buffer_unordered(100);
     while let Some(added) = adding.next().await {

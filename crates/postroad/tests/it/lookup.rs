@@ -118,7 +118,7 @@ async fn a_message_reads_back_as_it_was_sent(world: World) {
     assert_eq!(details["metadata"], json!({"order": "17"}));
     let status = &message["status"];
     assert_eq!((&status["held"], &status["hold_expiry"]), (&json!(false), &json!(null)));
-    // It may be on its way to the inbox by now.
+    // The message may have been delivered to the inbox by now.
     let is_pending = status["status"] == "Pending";
     assert!(is_pending || status["status"] == "Sent", "{status}");
     assert_eq!(status["last_delivery_attempt"].is_null(), is_pending, "{status}");

@@ -215,7 +215,7 @@ async fn the_start_page_opens_the_server_that_was_looked_at_last() {
     }
     let missing = site.get("/servers/987654321", &cookie).await;
     assert!(missing.headers.get("set-cookie").is_none());
-    // In the browser.
+    // The same in the browser.
     let browser = site.browser().await;
     browser.open(&site.path(&format!("/servers/{second}/queue"))).await;
     browser.until_text("What waits").await;

@@ -114,7 +114,7 @@ async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
         let reply = site.get(&format!("/servers/{server}/messages?q={q}"), &cookie).await;
         (reply.status, reply.text().matches("data-label=\"Subject\"").count())
     };
-    // With a key they are conditions like others.
+    // After a search key they are conditions like any other.
     for name in [format!("token%3A{token}"), format!("message_id%3A{message_id}"), format!("id%3A{id}")] {
         assert_eq!(rows(&name).await, (200, 1), "{name}");
         assert_eq!(rows(&format!("{name}+status%3Aheld")).await, (200, 0), "{name}");
@@ -129,7 +129,7 @@ async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
     assert_eq!(rows("Abcdefghijklmno1").await, (200, 0));
 }
 
-/// One pixel.
+/// A PNG image of one pixel.
 const PNG: &[u8] = &[
     0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0,
     0, 1, 8, 2, 0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0x0c, 0x49, 0x44, 0x41, 0x54, 0x08, 0xd7, 0x63,
@@ -437,7 +437,7 @@ async fn scheduled_messages_that_match_are_cancelled(site: Site) {
         site.until(id, "Cancelled").await;
     }
     site.until(other, "Scheduled").await;
-    // Those that are ticked are sent now.
+    // Ticked messages can be sent now.
     browser.open(&site.path(&format!("/servers/{server}/messages?tab=scheduled"))).await;
     browser.until_text("Reminder").await;
     browser.click("input[name=id]").await;

@@ -42,7 +42,7 @@ async fn no_form_creates_or_sends_more_when_it_is_sent_again() {
     let site = Site::start();
     let names = pages::fill(&site).await;
     let cookie = site.cookie().await;
-    // Without the check-up, which takes long.
+    // The page `doctor` is left out: its check-up takes long.
     let searched = PAGES.iter().filter(|(name, _, _, _)| *name != "doctor");
     let all: Vec<String> =
         searched.map(|(_, route, query, _)| pages::path_of(&names, route, query)).collect();

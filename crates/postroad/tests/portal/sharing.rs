@@ -39,7 +39,7 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
     let path = link.strip_prefix(&site.url).unwrap();
     let zone = site.client.get(&format!("{path}/zone")).await.unwrap();
     assert!(zone.text().contains("._domainkey.shared.test."), "{}", zone.text());
-    // It opens nothing else, and a link that was changed opens nothing.
+    // The link opens no other page, and a changed link opens nothing.
     stranger.open(&site.path(&format!("/servers/{server}/domains/shared.test"))).await;
     stranger.until("input[name=password]").await;
     let (head, last) = path.split_at(path.len() - 2);

@@ -14,7 +14,7 @@ use crate::roles::call;
 const DEV: [&str; 10] =
     ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0", "--bounce-port", "0"];
 
-/// On SQLite.
+/// Data folder after a first start on SQLite.
 static FIRST_START: LazyLock<FirstStart> = LazyLock::new(|| FirstStart::of(program(), &DEV, None));
 
 pub(crate) fn program() -> &'static Path {
@@ -34,7 +34,7 @@ impl Site {
         Self::start_with(None, &[])
     }
 
-    /// On PostgreSQL.
+    /// Like `start`, on a new PostgreSQL database.
     pub(crate) fn start_on_postgres() -> Self {
         Self::start_with(Some(Database::create()), &[])
     }
@@ -161,7 +161,7 @@ pub(crate) struct DevelopmentServer {
 }
 
 impl DevelopmentServer {
-    /// Its domain is `dev.test`.
+    /// Creates the server, with the domain `dev.test`.
     pub(crate) async fn create(site: &Site) -> Self {
         let account_key = site.ready("account_api_key");
         let by_account =

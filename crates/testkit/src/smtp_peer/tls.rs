@@ -29,7 +29,7 @@ impl PeerTls {
                 Ok(Box::new(acceptor.accept(stream).await?))
             }
             Self::Garbage => {
-                // After the client's first bytes; otherwise it would count as plaintext after STARTTLS.
+                // Wait for the client's first bytes: an earlier answer would count as plaintext after STARTTLS.
                 stream.read_exact(&mut [0; 5]).await?;
                 stream.write_all(b"this is not TLS\r\n").await?;
                 stream.shutdown().await?;

@@ -13,7 +13,7 @@ const RE_EXPORTS_MAX: usize = 8;
 #[derive(Debug)]
 struct Module {
     path: String,
-    /// From the crate's root, which has none.
+    /// Module path from the crate's root; empty for the root.
     name: Vec<String>,
     names: Names,
 }

@@ -20,7 +20,7 @@ impl Expected {
             "mailboxfull" | "systemfull" => &[Class::Full],
             "suspend" => &[Class::Inactive],
             "expired" => &[Class::Timeout],
-            // A filter of the recipient, for whatever reason.
+            // The recipient's filter refused the message, for any reason.
             "filtered" => &[Class::Policy, Class::SpamBlock, Class::Content],
             // The sender's address was refused.
             "rejected" => &[Class::Policy, Class::Dns, Class::Reputation],

@@ -150,7 +150,7 @@ async fn messages_wait_while_the_dns_gives_no_answer(engine: Engine) {
         if last["kind"] == "waiting" && shows_retry { Ok(()) } else { Err(timeline.to_string()) }
     })
     .await;
-    // It was not offered to anybody, so nothing has failed.
+    // The message was not offered to any host, so there is no failed attempt.
     assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
     assert_eq!(world.deliveries(id).await, json!([]));
     outside.dns.clear_failures("shop.example");

@@ -17,9 +17,9 @@ use crate::world::{Engine, SEND, World, both_engines, good_but};
 const REFUSING: &str = "picky.example";
 const OTHERS: [&str; 3] = ["calm.example", "glad.example", "warm.example"];
 const REFUSED_MESSAGES: usize = 12;
-/// To each other domain, from each sender.
+/// Number of messages to each of `OTHERS`, from each sender.
 const OTHER_MESSAGES: usize = 10;
-/// All mail of the others arrives in this time, with much to spare: a stop of the whole provider lasts for minutes.
+/// Time in which all mail to `OTHERS` arrives, with much to spare: a stop of the whole provider lasts for minutes.
 const OTHERS_MAX: Duration = Duration::from_secs(20);
 
 /// Sends to the domain; returns the ids of the messages.

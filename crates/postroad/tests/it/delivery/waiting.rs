@@ -114,7 +114,7 @@ async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine
     assert_eq!(done["status"], "success", "{done}");
     let first = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(first, "Sent").await;
-    // One waits behind the only message of this hour; another becomes due after the server is suspended.
+    // One message waits because the rate of this hour is used up; another becomes due after the server is suspended.
     let slow = good_but(json!({"to": ["bob@shop.example"], "expires_at": in_millis(1_500)}));
     let slow = world.accepted_id(&slow).await;
     let times =
@@ -184,7 +184,7 @@ async fn mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart(en
     let tomorrow = ManualClock::at(SystemClock.now().plus(Duration::from_hours(24)));
     let store = world.stopped_store_at(tomorrow).await;
     let server = store.locate_message(MessageId(waiting)).await.unwrap().unwrap();
-    // By tomorrow's clock, one message becomes due, and the other's cancellation writes an event with an id of tomorrow.
+    // By tomorrow's clock, one message becomes due, and cancelling the other writes an event with an id of tomorrow.
     let simulator = DomainName::parse("sim.postroad.test").unwrap();
     store.retry(server, MessageId(waiting), simulator).await.unwrap();
     store.cancel(server, MessageId(other)).await.unwrap();

@@ -197,7 +197,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "dns_error",
             |zone| Some(no_answer(&zone.domain, &zone.domain, "the name server referred to others")),
         ),
-        // As people type it.
+        // With blanks, capitals and a final dot, as people type names.
         case(" Spf-Entered.Example. ", |zone| zone.txt(&format!("v=spf1 {OURS} -all")), "verified", |_| None),
         case(
             "Bücher.example",

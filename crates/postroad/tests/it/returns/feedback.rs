@@ -128,7 +128,7 @@ async fn a_message_id_of_ours_suppresses_the_one_recipient_it_was_for(world: Wor
     assert_eq!(complain(&bare("built@example.com").await, "built@example.com").await, [TAKEN]);
     assert_eq!(next_status(&world, "built@example.com").await, "Held");
 
-    // Both recipients know it, so it proves nothing about one of them.
+    // Both recipients know the Message-ID, so it does not prove which of them complains.
     world.accepted(&good_but(json!({"to": ["two@example.com"], "cc": ["three@example.com"]}))).await;
     assert_eq!(complain(&bare("two@example.com").await, "two@example.com").await, [FOREIGN]);
     // Message-IDs that senders set can be guessed, whatever they look like.

@@ -132,7 +132,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     if let Some(rows) = world.database_text() {
         assert!(!rows.to_lowercase().replace(&longer, "").contains(ADDRESS), "{rows}");
     }
-    // Messages to a longer address that contains the erased one stay.
+    // Messages to a longer address that contains the erased one stay, and so do messages to other people.
     assert_eq!(find_all(&world, &q(&format!("to:{ADDRESS}"))).await, [longer_id]);
     let kept = world
         .call("/api/v1/messages/message", &json!({"id": other, "_expansions": ["details", "plain_body"]}))

@@ -65,7 +65,7 @@ async fn a_release_to_the_simulator_is_not_limited(world: World) {
     for id in ids {
         world.until_status(id, "Sent").await;
     }
-    // They took nothing from the limit.
+    // The released messages did not count against the limit.
     let mut others = codes(&others).await;
     others.sort_by_key(ToString::to_string);
     assert_eq!(others, [json!("HourlyLimitReached"), Value::Null]);

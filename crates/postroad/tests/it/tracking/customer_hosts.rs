@@ -240,7 +240,7 @@ async fn a_host_for_links_whose_certificate_ends_soon_is_a_problem_of_the_home_p
     served.link_of_message("ann@example.org").await;
     let page = served.home_page().await;
     assert!(page.contains("The certificate of track.shop.example expires at <time"), "{page}");
-    // It is also that of the node's own listeners, which the operator renews.
+    // The node's own listeners use the same certificate, which the operator renews.
     assert!(page.contains("The TLS certificate of mail.example.net expires at <time"), "{page}");
 }
 

@@ -19,7 +19,7 @@ async fn events_not_posted_before_a_crash_are_posted_after_it(engine: Engine) {
     let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
     world.accepted(&good_but(json!({ "subject": "Before the crash" }))).await;
     let before = catcher.wait_for("/in", 1).remove(0);
-    // Its outcome is stored, its next attempt is not made yet.
+    // The outcome of this attempt is stored, and the next one is not made yet.
     world.until_attempts(&webhook, |attempts| !attempts.is_empty()).await;
     world.daemon.kill9();
     let count = catcher.received_at("/in").len();
