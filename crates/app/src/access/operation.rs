@@ -56,7 +56,7 @@ macro_rules! operations {
 }
 
 operations! {
-    // operation              endpoint                    whose            effect   least role of a person
+    // operation              endpoint                    level            effect   lowest role of a person
     SendMessage               "send/message"              Server           Send     Member;
     SendRaw                   "send/raw"                  Server           Send     Member;
     SendBatch                 "send/batch"                Server           Send     Member;
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_has_a_name_of_its_own() {
+    fn operation_names_are_unique() {
         let names: BTreeSet<&str> = Operation::ALL.iter().map(|operation| operation.name()).collect();
         assert_eq!(names.len(), Operation::ALL.len());
         assert!(names.iter().all(|name| name.split('/').count() == 2), "{names:?}");

@@ -22,7 +22,7 @@ pub enum Subject {
 /// Why an actor may not perform an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// Actors of this kind may never perform the operation; contains the level that is needed.
+    /// Actors of this kind may never perform the operation; contains the operation's level.
     Kind(Level),
     ServerScope {
         scope: Scope,
@@ -61,14 +61,14 @@ pub fn permit(actor: &Actor, operation: Operation, subject: Subject) -> Result<(
 /// The part of `permit` that does not depend on the subject.
 pub(crate) fn permit_any(actor: &Actor, operation: Operation) -> Result<(), Denial> {
     let level = operation.level();
-    let is_of_kind = match actor {
+    let is_kind_allowed = match actor {
         Actor::CommandLine => true,
         Actor::OperatorKey { .. } => !matches!(level, Level::Server | Level::Person),
         Actor::AccountKey { .. } => matches!(level, Level::Account | Level::ServerOrAccount),
         Actor::User { operator, .. } => *operator || level != Level::Operator,
         Actor::ServerKey { .. } => matches!(level, Level::Server | Level::ServerOrAccount),
     };
-    if !is_of_kind {
+    if !is_kind_allowed {
         return Err(Denial::Kind(level));
     }
     match actor {
@@ -101,9 +101,9 @@ mod tests {
     use super::super::operation::Effect;
     use super::*;
 
-    /// Whether an actor may do an operation.
+    /// Whether an actor may perform an operation.
     type May = Box<dyn Fn(Operation) -> bool>;
-    /// Scopes, and what they allow.
+    /// Scopes of a key, and whether they allow an operation.
     type Scoped = (&'static [&'static str], fn(Operation) -> bool);
 
     const OWN: AccountId = AccountId(1);
@@ -210,7 +210,7 @@ mod tests {
                     let permitted = permit(actor, operation, subject);
                     let what = format!("{actor:?} {} {subject:?}: {permitted:?}", operation.name());
                     assert_eq!(permitted.is_ok(), may(operation) && is_own, "{what}");
-                    // Somebody else's object gets the answer of one that does not exist.
+                    // Somebody else's object is denied like one that does not exist.
                     assert_eq!(permitted == Err(Denial::NotFound), may(operation) && !is_own, "{what}");
                 }
             }

@@ -8,7 +8,7 @@ use super::{AccountRefusal, Requester};
 use crate::App;
 use crate::access::Operation;
 
-/// How much an account has, and may have.
+/// Numbers of an account's objects and messages, and its ceilings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountUsage {
     pub servers: usize,

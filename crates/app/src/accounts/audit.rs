@@ -14,12 +14,12 @@ use super::{AccountRefusal, Requester};
 use crate::App;
 use crate::access::{Operation, Subject, permit};
 
-/// Parts of chains, each of up to a thousand entries, that one call checks.
+/// Parts of the log that one call checks; a part is up to a thousand entries of one account's chain.
 const PARTS_AT_ONCE: usize = 50;
 
 #[boxed_futures]
 impl App {
-    /// Newest first. With `account` 0 the operator reads the installation's own log.
+    /// Lists entries, newest first. The operator reads the installation's own log as account 0.
     pub async fn list_audit(
         &self,
         by: &Requester,
@@ -35,7 +35,7 @@ impl App {
         Ok(page)
     }
 
-    /// Oldest first, starting after the entry `after`; for exports, one page at a time.
+    /// Lists entries for an export, oldest first: one page, starting after the entry `after`.
     pub async fn export_audit(
         &self,
         by: &Requester,
@@ -86,8 +86,8 @@ impl App {
         Ok(AuditFilter { hidden_actors, ..filter })
     }
 
-    /// Fills in the ids of people who had none yet, and hides the operator's from customers: they learn that the operator
-    /// made a change, but neither which key or person it was nor the address.
+    /// Fills in missing ids of people. Hides the operator from customers: they learn that the operator made a change, but
+    /// neither the id of the key or person nor the address.
     async fn complete_and_hide_actors(
         &self,
         by: &Requester,
@@ -95,7 +95,7 @@ impl App {
     ) -> Result<(), StoreError> {
         let mut own_people: HashMap<i64, bool> = HashMap::new();
         for entry in entries {
-            // A person who accepts an invitation is created by it, and has no id before.
+            // A person who accepts an invitation gets an id only by that operation.
             if (entry.actor.as_str(), entry.actor_id, entry.subject.as_str()) == ("user", Some(0), "user") {
                 entry.actor_id = entry.subject_id;
             }
@@ -127,7 +127,7 @@ impl App {
         if let Some(user) = self.inner.store.find_user(id).await? {
             return Ok(user.account_id == account_id);
         }
-        // The log of the account has the removal of its people.
+        // A removed person is still a subject in the account's log.
         let filter = AuditFilter {
             subject: Some("user".to_owned()),
             subject_id: Some(id.0),

@@ -31,7 +31,7 @@ pub enum ActorName {
         name: String,
         email: String,
     },
-    /// A person who was removed since.
+    /// A person who has been removed since.
     FormerPerson {
         email: Option<String>,
     },
@@ -49,8 +49,9 @@ pub enum ActorName {
 pub struct SubjectName {
     /// As it was called after the change; empty for objects without a name.
     pub name: String,
-    /// The server that it is, or belongs to, if that still exists.
+    /// The server itself, or the server that the object belongs to, if it still exists.
     pub server: Option<(ServerId, String)>,
+    /// Whether the object's page still exists; objects without a page count as existing.
     pub exists: bool,
 }
 
@@ -105,7 +106,7 @@ impl<'a> Names<'a> {
         let id = entry.actor_id.unwrap_or_default();
         let name = match entry.actor.as_str() {
             "command_line" => ActorName::CommandLine,
-            // `list_audit` shows no id of a person outside the account.
+            // `list_audit` removes the ids of people outside the account.
             "user" if entry.actor_id.is_none() => ActorName::Operator,
             "user" => self.person(entry, UserId(id)).await?,
             "operator_key" if !self.shows_operators => ActorName::Operator,
@@ -184,7 +185,7 @@ impl<'a> Names<'a> {
         Ok(name)
     }
 
-    /// Whether the page of an object exists. Objects without a page of their own are on a list, which always exists.
+    /// Whether the page of an object exists. Objects without a page are shown on a list, which always exists.
     async fn exists(&mut self, entry: &AuditEntry, server_id: Option<i64>) -> Result<bool, StoreError> {
         let (Some(id), kind) = (entry.subject_id, entry.subject.as_str()) else { return Ok(true) };
         let key = (kind.to_owned(), id);

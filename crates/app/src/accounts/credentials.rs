@@ -123,7 +123,7 @@ impl App {
         Ok(Created { value, is_replay: false })
     }
 
-    /// In the order of their ids, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more.
     pub async fn list_credentials_as(
         &self,
         by: &Requester,
@@ -264,7 +264,7 @@ impl App {
     ) -> Result<Credential, AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_credential(id).await?;
-        // Read also for an unknown id, so that both take the same time.
+        // A server is read even if the credential is unknown, so that both answers take the same time.
         let server_id = found.as_ref().map_or(ServerId(0), |credential| credential.server_id);
         let server = self.inner.store.find_server(server_id).await?;
         let server = server.filter(|server| server.delete_at.is_none());
@@ -292,10 +292,10 @@ impl App {
 /// Only the operator changes the networks of an address key: it takes all mail from them, whoever sends it.
 fn check_networks_of_address_key(
     by: &Requester,
-    now: &[IpNet],
+    current: &[IpNet],
     request: Option<&[IpNet]>,
 ) -> Result<(), AccountRefusal> {
-    let Some(request) = request.filter(|request| *request != now) else { return Ok(()) };
+    let Some(request) = request.filter(|request| *request != current) else { return Ok(()) };
     if !by.actor.is_operator() {
         return Err(AccountRefusal::problem(
             "allow",

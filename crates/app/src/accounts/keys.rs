@@ -120,7 +120,7 @@ impl App {
         }
     }
 
-    /// In the order of their ids, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more.
     pub async fn list_account_keys(
         &self,
         by: &Requester,
@@ -242,7 +242,7 @@ impl App {
         owner: AccountKeyOwner,
         id: AccountKeyId,
     ) -> Result<AccountKey, AccountRefusal> {
-        // Looked up among its owner's keys, so that the time of the answer does not reveal a foreign key.
+        // Only the owner's keys are searched, so that the time of the answer does not reveal somebody else's key.
         let before = Some(AccountKeyId(id.0.saturating_sub(1)));
         let found = self.inner.store.list_account_keys(owner, AccountKeyFilter::default(), before, 1).await?;
         if found.first().is_none_or(|key| key.id != id) {

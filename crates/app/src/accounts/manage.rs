@@ -59,7 +59,7 @@ impl App {
         })
     }
 
-    /// In the order of their ids, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more.
     pub async fn list_accounts_as(
         &self,
         by: &Requester,
@@ -111,7 +111,7 @@ impl App {
         }
     }
 
-    /// Suspends with a reason, or resumes.
+    /// Suspends the account if there is a `reason`; otherwise resumes it.
     pub async fn set_account_suspension_as(
         &self,
         by: &Requester,

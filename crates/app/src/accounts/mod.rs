@@ -66,9 +66,9 @@ impl App {
         Ok(id)
     }
 
-    /// An account as the owner of objects, for `permit`. For the operator, it is `Absent` if it does not exist, or if it is
-    /// deleted and would be changed. For others it is not read: `permit` compares it with their own account, and the keys
-    /// and people of a deleted account have no access anyway.
+    /// The subject for `permit` if an account owns the object. For the operator it is `Absent` if the account does not
+    /// exist, or if it is deleted and `operation` would change it. For others the account is not read: `permit` compares
+    /// its id with their own account's, and the keys and people of a deleted account have no access anyway.
     pub(crate) async fn account_subject(
         &self,
         by: &Requester,
@@ -79,8 +79,8 @@ impl App {
             return Ok(Subject::Account(id));
         }
         let found = self.inner.store.find_account(id).await?;
-        let is_there = found.is_some_and(|account| operation.is_read() || account.delete_at.is_none());
-        Ok(if is_there { Subject::Account(id) } else { Subject::Absent })
+        let is_present = found.is_some_and(|account| operation.is_read() || account.delete_at.is_none());
+        Ok(if is_present { Subject::Account(id) } else { Subject::Absent })
     }
 
     /// Like `account_subject`, for a server.

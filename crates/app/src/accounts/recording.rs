@@ -15,8 +15,8 @@ pub struct CreationKey {
 }
 
 impl CreationKey {
-    /// The key as one of a server, so that servers of an account may use the same keys. Callers' keys contain no line
-    /// breaks, so none is taken for a key of a server.
+    /// Adds the server to the key, so that several servers of an account may use the same key. Callers' keys contain no
+    /// line breaks, so an account's key never equals a server's.
     #[must_use]
     pub(crate) fn of_server(self, id: ServerId) -> Self {
         Self { key: format!("server {id}\n{}", self.key), ..self }

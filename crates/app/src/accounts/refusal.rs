@@ -34,7 +34,7 @@ impl ObjectKind {
         Self::IpAddress,
     ];
 
-    /// In a sentence.
+    /// The name to use in a sentence.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Account => "account",
@@ -60,7 +60,7 @@ pub struct CallLimit {
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AccountRefusal {
-    /// Wrong fields, ceilings, a used idempotency key.
+    /// Wrong fields, a reached ceiling, or an idempotency key that was used for another request.
     #[error("{}", .0.message())]
     Refused(Refusal),
     #[error("the actor may not do this")]

@@ -88,7 +88,7 @@ impl App {
         Ok(Created { value, is_replay: false })
     }
 
-    /// In the order of their ids, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more.
     pub async fn list_servers_as(
         &self,
         by: &Requester,
@@ -119,7 +119,7 @@ impl App {
         change.pool = self.check_pool_move(by, &server, request.pool).await?;
         let missing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
         let ceilings = (owner_of(by), self.check_ceilings(request.ceilings)?);
-        // Then a mode that exceeds a ceiling is the one in `ceilings`, not the server's own setting.
+        // If so, a mode that exceeds a ceiling comes from `request.ceilings`, not from `request.change`.
         let only_lifts_ceiling =
             ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
         let store = self.recording(by, operation, AuditSubject::Server(id));
@@ -143,7 +143,8 @@ impl App {
         }
     }
 
-    /// Suspends with a reason, or resumes. An account cannot change a suspension by the operator.
+    /// Suspends the server if there is a `reason`; otherwise resumes it. An account cannot change a suspension by the
+    /// operator.
     pub async fn set_server_suspension_as(
         &self,
         by: &Requester,
@@ -191,7 +192,8 @@ impl App {
         restored.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))
     }
 
-    /// An account gives its servers its own pools and the shared one. Only the operator takes a server out of any other pool.
+    /// An account may give its servers its own pools and shared ones. Only the operator takes a server out of any other
+    /// pool.
     async fn check_pool_move(
         &self,
         by: &Requester,
@@ -219,8 +221,8 @@ impl App {
         account_id: AccountId,
         pool: PoolId,
     ) -> Result<(), AccountRefusal> {
-        let is_for_it = self.is_pool_for(by, account_id, pool).await?;
-        if is_for_it { Ok(()) } else { Err(AccountRefusal::NotFound(ObjectKind::IpPool)) }
+        let is_allowed = self.is_pool_for(by, account_id, pool).await?;
+        if is_allowed { Ok(()) } else { Err(AccountRefusal::NotFound(ObjectKind::IpPool)) }
     }
 
     /// Whether the requester may give the pool to a server of the account, and take it away.
@@ -276,7 +278,7 @@ impl App {
     }
 }
 
-/// A problem of a value in `ceilings`.
+/// Moves the problem's pointer below `/ceilings`.
 fn in_ceilings(problem: FieldProblem) -> FieldProblem {
     FieldProblem { pointer: format!("/ceilings{}", problem.pointer), ..problem }
 }

@@ -51,7 +51,7 @@ impl From<Switch> for Option<bool> {
 impl App {
     pub async fn set_server_tracking(&self, request: SetServerTracking) -> Result<Value, AdminError> {
         let id = self.find_server(&request.server).await?.id;
-        // A single empty text means none.
+        // A single empty name empties the list.
         let hosts =
             request.excluded_hosts.map(|hosts| hosts.into_iter().filter(|host| !host.is_empty()).collect());
         let change = ServerChangeRequest {

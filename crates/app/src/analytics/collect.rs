@@ -32,7 +32,7 @@ pub(super) type Collected = HashMap<Group, HashMap<usize, Sums>>;
 
 pub(super) struct Found {
     pub(super) collected: Collected,
-    /// Whether the result includes tags or templates that are counted together.
+    /// Whether the result includes tags, templates or source addresses that are counted together.
     pub(super) has_other: bool,
 }
 
@@ -47,7 +47,7 @@ struct DimensionSets {
 }
 
 impl DimensionSets {
-    /// Numbers in the order of the store's keys.
+    /// Numbers of the selected sets, ascending like the store's keys.
     fn numbers(&self) -> Vec<i64> {
         let mut numbers: Vec<i64> = self.group_of.keys().copied().collect();
         numbers.sort_unstable();
@@ -90,7 +90,7 @@ impl App {
         let _permit = self.inner.long_reads.permit(caller.account_id).await;
         let sets = self.selected_sets(caller, selection).await?;
         let mut collected = Collected::new();
-        let mut room = ROWS_MAX;
+        let mut rows_left = ROWS_MAX;
         for grain in Grain::ALL {
             let of_grain = selection.ranges.iter().filter(|range| range.grain == grain);
             let ranges: Vec<(i64, i64)> = of_grain.map(|range| (range.from, range.to)).collect();
@@ -98,13 +98,13 @@ impl App {
                 continue;
             }
             let (store, kind) = (&self.inner.store, (grain, sets.breakdown));
-            let rows = if let Some(look_ups) = sets.look_ups(grain, &ranges, room) {
-                room -= look_ups;
+            let rows = if let Some(look_ups) = sets.look_ups(grain, &ranges, rows_left) {
+                rows_left -= look_ups;
                 let (numbers, spans) = (sets.numbers(), starts(grain, &ranges));
                 store.find_counters(caller.server_id, kind, numbers, spans).await?
             } else {
-                let rows = store.list_counters(caller.server_id, kind, ranges, room + 1).await?;
-                room = room.checked_sub(rows.len()).ok_or_else(too_much)?;
+                let rows = store.list_counters(caller.server_id, kind, ranges, rows_left + 1).await?;
+                rows_left = rows_left.checked_sub(rows.len()).ok_or_else(too_much)?;
                 rows
             };
             for row in rows {

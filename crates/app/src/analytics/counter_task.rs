@@ -19,7 +19,7 @@ const BATCHES_PER_TURN: usize = 8;
 /// Maximum number of batches that an analytics call waits for; then it is answered from the events counted so far.
 const BATCHES_PER_CALL: usize = 40;
 
-/// Running task.
+/// Handle of the running task.
 #[derive(Debug)]
 pub struct CounterTask {
     task: tokio::task::JoinHandle<()>,
@@ -35,7 +35,7 @@ impl CounterTask {
                     Err(error) => tracing::warn!(%error, "counting events failed; retrying in a few seconds"),
                 }
                 tokio::time::sleep(PAUSE).await;
-                // An error and the timeout are handled like an event.
+                // A timeout or an error also starts the next round.
                 let _ = tokio::time::timeout(IDLE_PAUSE, notices.changed()).await;
             }
         });

@@ -32,7 +32,7 @@ pub struct Rates {
     pub delivery: Option<f64>,
     /// Messages refused, given up or returned, divided by finished messages.
     pub bounce: Option<f64>,
-    /// Divided by sent messages.
+    /// Complaints divided by sent messages. The rates below are also divided by sent messages.
     pub complaint: Option<f64>,
     pub open: Option<f64>,
     pub click: Option<f64>,

@@ -31,7 +31,7 @@ pub struct Summary {
     pub figures: Figures,
     /// False if the newest events are not counted yet.
     pub is_current: bool,
-    /// True if it includes tags or templates that are counted together because there are too many.
+    /// True if it includes tags, templates or source addresses that are counted together because there are too many.
     pub has_other: bool,
 }
 

@@ -42,7 +42,7 @@ pub struct Timeseries {
     /// Largest first.
     pub series: Vec<Series>,
     pub is_current: bool,
-    /// True if it includes tags or templates that are counted together because there are too many.
+    /// True if it includes tags, templates or source addresses that are counted together because there are too many.
     pub has_other: bool,
 }
 

@@ -45,7 +45,7 @@ pub struct Top {
     /// Largest first; values with a metric of 0 are left out.
     pub entries: Vec<TopEntry>,
     pub is_current: bool,
-    /// True if it includes tags or templates that are counted together because there are too many.
+    /// True if it includes tags, templates or source addresses that are counted together because there are too many.
     pub has_other: bool,
 }
 
@@ -128,7 +128,7 @@ impl App {
     }
 }
 
-/// Computes figures only for the values shown.
+/// The largest entries, at most `query.limit`. Figures are computed only for these.
 fn largest(sums: impl IntoIterator<Item = (DimensionValue, Sums)>, query: &TopQuery) -> Vec<TopEntry> {
     let mut sized: Vec<(u64, DimensionValue, Sums)> = sums
         .into_iter()

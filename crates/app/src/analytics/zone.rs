@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_as_long_as_the_clocks_make_them() {
+    fn days_have_23_or_25_hours_when_clocks_change() {
         let berlin = |from, to| hours("Europe/Berlin", from, to, Granularity::Day);
         assert_eq!(berlin("2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z"), [24.0, 23.0, 24.0]);
         assert_eq!(berlin("2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z"), [24.0, 25.0, 24.0]);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn months_and_odd_hours_are_exact() {
+    fn months_and_hours_are_exact_at_odd_offsets() {
         let months =
             hours("America/New_York", "2026-02-15T00:00:00Z", "2026-04-01T04:00:00Z", Granularity::Month);
         assert_eq!(months, [28.0 * 24.0, 31.0 * 24.0 - 1.0]);
@@ -204,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spans_follow_each_other_and_hold_the_range(from in 0..63_000_000_i64, length in 1..2_000_000_i64, zone in 0..5_usize) {
+        fn spans_are_ascending_and_cover_the_range(from in 0..63_000_000_i64, length in 1..2_000_000_i64, zone in 0..5_usize) {
             let zone = ["UTC", "Europe/London", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns"][zone];
             let start = at("2025-01-01T00:00:00Z").as_micros() / 1_000_000 + from;
             let (from, to) = (Timestamp::from_micros(start * 1_000_000), Timestamp::from_micros((start + length) * 1_000_000));

@@ -141,7 +141,7 @@ impl KeyRecord {
             is_version_wrong: tags
                 .iter()
                 .enumerate()
-                .any(|(place, (name, value))| *name == "v" && (place > 0 || value != "DKIM1")),
+                .any(|(index, (name, value))| *name == "v" && (index > 0 || value != "DKIM1")),
             key_type: tag("k").unwrap_or_else(|| "rsa".to_owned()),
             hashes: tag("h"),
             services: tag("s"),
@@ -165,10 +165,10 @@ impl KeyRecord {
             return Some(Fault::Text(format!("The key type is wrong: it has to be k={}.", wanted.key_type)));
         }
         if self.bits != wanted.bits {
-            let is_start = wanted.bits.starts_with(&self.bits);
-            let is_bare = wanted.bits.len() == RSA_2048_SPKI_BYTES
+            let is_cut_off = wanted.bits.starts_with(&self.bits);
+            let is_pkcs1 = wanted.bits.len() == RSA_2048_SPKI_BYTES
                 && self.bits == wanted.bits[RSA_2048_SPKI_START_BYTES..];
-            return match (is_start, is_bare) {
+            return match (is_cut_off, is_pkcs1) {
                 (true, _) => text("The key is cut off: its end is missing."),
                 (_, true) => text("The key is right, but in a form that not all receivers read (PKCS #1)."),
                 _ => Some(Fault::OtherKey),

@@ -87,11 +87,11 @@ fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'st
         for record_type in types {
             view.want(name, record_type);
         }
-        let mut is_nowhere = true;
+        let mut has_no_records = true;
         for record_type in types {
-            is_nowhere &= view.ask(name, record_type)?.is_absent();
+            has_no_records &= view.ask(name, record_type)?.is_absent();
         }
-        if is_nowhere {
+        if has_no_records {
             return Ok("np");
         }
     }

@@ -11,7 +11,7 @@ use super::record::{Purpose, RecordType};
 use super::reverse_name::reverse_name;
 use super::service::Service;
 
-/// Domain with which the permission for DMARC reports is tested; any domain would do, because it applies to all.
+/// Domain with which the permission for DMARC reports is tested. Any domain would do: the permission is a wildcard.
 const REPORT_PERMISSION_PROBE: &str = "postroad-wildcard-check.example";
 
 impl ExpectedRecords {

@@ -34,7 +34,9 @@ pub(in super::super) fn cost(
 struct CostCounter<'a> {
     view: &'a View<'a>,
     sender: Sender<'a>,
+    /// Lookups counted so far.
     counted: usize,
+    /// Names of the records being counted, the outermost first.
     names: Vec<String>,
 }
 

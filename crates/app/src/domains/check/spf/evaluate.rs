@@ -61,7 +61,7 @@ pub(in super::super) enum PermReason {
     },
 }
 
-/// The sender to evaluate, and an assumption.
+/// The sender for which a record is evaluated.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Sender<'a> {
     pub(in super::super) address: IpAddr,
@@ -101,7 +101,7 @@ pub(in super::super) fn published(answer: &Answer) -> Published {
 
 pub(in super::super) struct Evaluated {
     pub(in super::super) result: Result<SpfResult, NotAskedYet>,
-    /// Whether a name was needed that differs between senders.
+    /// Whether the evaluation needed a name that depends on the sender.
     pub(in super::super) differs_by_sender: bool,
 }
 
@@ -123,6 +123,7 @@ pub(super) struct Evaluation<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) sender: Sender<'a>,
     pub(super) lookups: usize,
+    /// Terms whose look-ups found no records.
     pub(super) voids: Vec<String>,
     /// Names of the records being evaluated, the outermost first.
     names: Vec<String>,

@@ -79,7 +79,7 @@ fn repaired_word(word: &str) -> Option<Term> {
         "includes" | "inlcude" | "incude" | "inculde" | "redirect" => {
             valid(&format!("{qualifier}include:{value}"))
         }
-        // An IPv6 address has colons of its own.
+        // The colon may be part of an IPv6 address.
         _ => valid(&format!("{qualifier}{}", network_term(rest)?)),
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn first_words_are_read_as_they_were_meant() {
+    fn misspelt_versions_are_recognised() {
         for (text, rest) in [
             ("v=spf1include:x.example -all", Some("include:x.example -all")),
             ("\"v=spf1 a -all\"", Some("a -all")),
