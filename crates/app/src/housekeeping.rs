@@ -16,11 +16,13 @@ use tokio::time::Instant;
 use crate::App;
 use crate::send::IDEMPOTENCY_KEYS_KEPT;
 
+/// Interval of rounds.
 const EVERY: Duration = Duration::from_secs(5);
 /// Interval of notices about ceilings. Short, because somebody should act on them.
 const NOTICES_EVERY: Duration = Duration::from_secs(1);
 /// Maximum number of transactions for sending notices in one round.
 const NOTICE_STEPS_MAX: usize = 20;
+// Maximum numbers of rows changed in one transaction.
 const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
 const SUPPRESSIONS_AT_ONCE: usize = 500;
@@ -129,7 +131,7 @@ impl App {
         Ok(())
     }
 
-    /// Sends notices about ceilings for this long.
+    /// Sends notices about ceilings until `duration` has passed.
     async fn pass_on_notices(&self, duration: Duration) {
         let until = Instant::now() + duration;
         while Instant::now() < until {

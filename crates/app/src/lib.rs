@@ -81,10 +81,10 @@ use send::UsablePool;
 /// Default domain of simulator recipients.
 pub const SIMULATOR_DOMAIN: &str = "sim.postroad.test";
 
-/// Default number of webhooks per server.
+/// Default maximum number of webhooks of one server.
 const WEBHOOKS_PER_SERVER: usize = 50;
 
-/// Default number of domains per server.
+/// Default maximum number of domains of one server.
 const DOMAINS_PER_SERVER: usize = 1_000;
 
 /// Default length of the warm-up plan in days.
@@ -105,7 +105,7 @@ pub struct Settings {
     pub dkim_ed25519: bool,
     /// Retention periods.
     pub retention: Retention,
-    /// Webhooks of one server: each costs a row for every matching event, in the accepting transaction.
+    /// Maximum number of webhooks of one server. Each costs a row for every matching event, in the accepting transaction.
     pub webhooks_per_server: usize,
     /// Maximum number of domains of one server; also of one account, not counting domains of its servers.
     pub domains_per_server: usize,
@@ -190,7 +190,7 @@ struct Inner {
     tracking_base: OnceLock<String>,
     /// MAC of Message-IDs, once the installation's secret is known; until then they are random.
     message_id_key: OnceLock<MessageIdKey>,
-    /// Recognises return paths; known from the same moment on.
+    /// Recognises return paths; set together with `message_id_key`.
     return_path_key: OnceLock<ReturnPathKey>,
     /// Cache of the maintenance flag.
     maintenance: ttl_cache::TtlCache<(), bool>,

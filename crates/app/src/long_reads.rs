@@ -47,8 +47,8 @@ impl LongReads {
 mod tests {
     use super::*;
 
-    /// Returns the result if it need not wait.
-    async fn now<T>(permit: impl Future<Output = T>) -> Option<T> {
+    /// The permit, if it is free now.
+    async fn if_free<T>(permit: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout(Duration::ZERO, permit).await.ok()
     }
 
@@ -57,18 +57,18 @@ mod tests {
         let reads = LongReads::with_max(10);
         let (busy, quiet) = (AccountId(1), AccountId(2));
         let mut held: Vec<FairPermit> = Vec::new();
-        while let Some(permit) = now(reads.permit(busy)).await {
+        while let Some(permit) = if_free(reads.permit(busy)).await {
             held.push(permit);
         }
         assert_eq!(held.len(), READS_OF_ACCOUNT_MAX);
         // The number of its waiting calls does not matter.
         let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(reads.permit(busy))).collect();
         for permit in &mut waiting {
-            assert!(now(permit).await.is_none());
+            assert!(if_free(permit).await.is_none());
         }
-        assert!(now(reads.permit(quiet)).await.is_some());
+        assert!(if_free(reads.permit(quiet)).await.is_some());
         held.pop();
-        assert!(now(waiting.remove(0)).await.is_some());
+        assert!(if_free(waiting.remove(0)).await.is_some());
     }
 
     #[tokio::test]
@@ -77,13 +77,13 @@ mod tests {
             let reads = LongReads::with_max(store_max);
             let mut held: Vec<FairPermit> = Vec::new();
             for number in 0..10 {
-                held.extend(now(reads.permit(AccountId(number))).await);
+                held.extend(if_free(reads.permit(AccountId(number))).await);
             }
             assert_eq!(held.len(), permits, "{store_max}");
         }
         let reads = LongReads::with_max(2);
-        let _one = now(reads.permit(AccountId(1))).await.expect("there is one");
-        assert!(now(reads.permit(AccountId(1))).await.is_none());
-        assert!(now(reads.permit(AccountId(2))).await.is_some());
+        let _one = if_free(reads.permit(AccountId(1))).await.expect("a permit is free");
+        assert!(if_free(reads.permit(AccountId(1))).await.is_none());
+        assert!(if_free(reads.permit(AccountId(2))).await.is_some());
     }
 }

@@ -31,7 +31,7 @@ mod tests {
     fn no_account_takes_the_name_of_the_service() {
         assert!(find_account_problem(" Postroad ").is_some() && find_account_problem("7").is_some());
         assert_eq!(find_account_problem("postroad shop"), None);
-        assert_eq!(find_problem("postroad"), None, "of a server");
+        assert_eq!(find_problem("postroad"), None, "a server may have this name");
     }
 
     #[test]

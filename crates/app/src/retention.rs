@@ -65,7 +65,7 @@ impl Retention {
     }
 }
 
-/// Running task.
+/// Handle of the running task.
 #[derive(Debug)]
 pub struct RetentionTask {
     task: tokio::task::JoinHandle<()>,

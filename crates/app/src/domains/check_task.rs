@@ -32,7 +32,7 @@ impl DomainCheckTask {
                 app.begin_checks(&mut running).await;
                 // When a check ends, another can begin.
                 tokio::select! {
-                    () = running.one_ends(), if !running.checks.is_empty() => {}
+                    () = running.wait_for_one(), if !running.checks.is_empty() => {}
                     () = tokio::time::sleep(pause) => {}
                 }
             }
@@ -59,7 +59,7 @@ struct Running {
 }
 
 impl Running {
-    async fn one_ends(&mut self) {
+    async fn wait_for_one(&mut self) {
         // Checks do not panic; a failed one is logged.
         if let Some(Ok(account)) = self.checks.join_next().await {
             self.end(account);
@@ -85,11 +85,11 @@ impl App {
         if let Err(error) = self.inner.store.write_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying with the next check");
         }
-        let room = AT_ONCE_MAX - running.checks.len();
-        if room == 0 {
+        let free = AT_ONCE_MAX - running.checks.len();
+        if free == 0 {
             return;
         }
-        let claiming = self.inner.store.claim_due_domain_checks(room, running.by_account.clone());
+        let claiming = self.inner.store.claim_due_domain_checks(free, running.by_account.clone());
         let due = match claiming.await {
             Ok(due) => due,
             Err(error) => {

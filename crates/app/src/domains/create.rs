@@ -33,7 +33,7 @@ impl App {
             DomainOwner::Server(id) => creation.map(|key| key.of_server(id)),
             DomainOwner::Account(_) => creation,
         };
-        // Checked before anything slow.
+        // These checks come before the slow work: generating keys and DNS look-ups.
         let limits = &self.inner.domain_limits;
         let survey = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
         if let Some(made) = self.find_domain_created_before(survey.account_id, creation.as_ref()).await? {

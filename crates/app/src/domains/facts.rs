@@ -16,6 +16,7 @@ use crate::accounts::Requester;
 
 /// DNS answers about this installation are cached for this long.
 const KEPT: Duration = Duration::from_secs(30);
+/// Timeout of the look-ups about this installation.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
 /// Cached sets of addresses; there are about as many sets as pools.
 const SETS_MAX: usize = 1_000;

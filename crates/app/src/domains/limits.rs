@@ -15,18 +15,18 @@ use super::DomainRefusal;
 const CHANGES_MAX: usize = 32;
 const CHANGES_OF_ACCOUNT_MAX: usize = 4;
 /// Concurrent manual checks: of all accounts, and of one account. They mostly wait for other people's name servers.
-const BY_HAND_MAX: usize = 128;
-const BY_HAND_OF_ACCOUNT_MAX: usize = 4;
+const MANUAL_CHECKS_MAX: usize = 128;
+const MANUAL_CHECKS_OF_ACCOUNT_MAX: usize = 4;
 /// Maximum number of keys generated at the same time, so that blocking threads stay free for other work.
-const KEYS_MADE_MAX: usize = 2;
+const KEY_GENERATIONS_MAX: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct DomainLimits {
     /// Maximum number of domains of one server; also of one account, not counting domains of its servers.
     pub(super) per_owner_max: usize,
     changes: FairPool<AccountId>,
-    by_hand: FairPool<AccountId>,
-    keys_made: Semaphore,
+    manual_checks: FairPool<AccountId>,
+    key_generations: Semaphore,
 }
 
 impl DomainLimits {
@@ -34,8 +34,8 @@ impl DomainLimits {
         Self {
             per_owner_max,
             changes: FairPool::new(CHANGES_MAX, CHANGES_OF_ACCOUNT_MAX, Duration::ZERO),
-            by_hand: FairPool::new(BY_HAND_MAX, BY_HAND_OF_ACCOUNT_MAX, Duration::ZERO),
-            keys_made: Semaphore::new(KEYS_MADE_MAX),
+            manual_checks: FairPool::new(MANUAL_CHECKS_MAX, MANUAL_CHECKS_OF_ACCOUNT_MAX, Duration::ZERO),
+            key_generations: Semaphore::new(KEY_GENERATIONS_MAX),
         }
     }
 
@@ -44,12 +44,12 @@ impl DomainLimits {
     }
 
     pub(super) fn begin_check(&self, account: AccountId) -> Result<FairPermit, DomainRefusal> {
-        self.by_hand.try_acquire(account).ok_or(DomainRefusal::Busy)
+        self.manual_checks.try_acquire(account).ok_or(DomainRefusal::Busy)
     }
 
     /// Waits for earlier key generations, whose number is limited by the permits for changes.
     pub(super) async fn begin_key(&self) -> SemaphorePermit<'_> {
-        self.keys_made.acquire().await.expect("the semaphore is never closed")
+        self.key_generations.acquire().await.expect("the semaphore is never closed")
     }
 }
 
@@ -58,14 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_account_leaves_room_for_others() {
+    fn one_account_cannot_take_every_permit() {
         let limits = DomainLimits::new(10);
         let held: Vec<_> = (0..CHANGES_OF_ACCOUNT_MAX)
-            .map(|_| limits.begin_change(AccountId(1)).expect("there is room"))
+            .map(|_| limits.begin_change(AccountId(1)).expect("a permit is free"))
             .collect();
         assert!(matches!(limits.begin_change(AccountId(1)), Err(DomainRefusal::Busy)));
         assert!(limits.begin_change(AccountId(2)).is_ok());
-        assert!(limits.begin_check(AccountId(1)).is_ok(), "checks have permits of their own");
+        assert!(limits.begin_check(AccountId(1)).is_ok(), "checks have separate permits");
         drop(held);
         assert!(limits.begin_change(AccountId(1)).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Whether a customer's own host for links can be used: it has to answer over HTTPS with a good certificate.
+//! Whether a customer's own host for links can be used: it has to answer over HTTPS with a valid certificate.
 
 use postroad_model::{Timestamp, WebhookUrl};
 use postroad_net::guarded_http::{GuardedHttp, HttpFailure};
@@ -41,7 +41,7 @@ impl LinkHost {
         self.problem.is_none()
     }
 
-    /// Puts the problem into the hint of the record that leads there.
+    /// Explains the problem in the hint of the tracking record, unless that has a hint already.
     pub(super) fn explain(&self, checks: &mut [RecordCheck], links_lead_to: &str) {
         let Some(problem) = &self.problem else { return };
         let record = checks.iter_mut().find(|check| check.purpose == Purpose::Tracking);

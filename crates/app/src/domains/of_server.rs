@@ -26,7 +26,7 @@ impl App {
         self.find_domain_as(&caller.requester(), caller.into(), name, Operation::DomainsGet).await
     }
 
-    /// In the order of their ids, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more.
     pub async fn list_domains(
         &self,
         caller: &Caller,
@@ -41,12 +41,12 @@ impl App {
         self.verify_domain_as(&caller.requester(), caller.into(), name).await
     }
 
-    /// Only the server's own domains: other servers use the account's domains too.
+    /// Deletes a domain of the caller's server. Refuses domains of the account: other servers use them too.
     pub async fn delete_domain(&self, caller: &Caller, name: &str) -> Result<(), DomainRefusal> {
         self.delete_domain_as(&caller.requester(), caller.into(), name).await
     }
 
-    /// Only the server's own domains, as in `delete_domain`.
+    /// Adds a second key. Refuses domains of the account, like `delete_domain`.
     pub async fn rotate_dkim(
         &self,
         caller: &Caller,

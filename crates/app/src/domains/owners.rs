@@ -59,8 +59,8 @@ impl App {
         Ok(self.domain_view(domain).await)
     }
 
-    /// In the order of their ids, and whether there are more. For a server, the domains that it may send from; for an
-    /// account, all.
+    /// Returns a page ordered by id, and whether there are more. For a server, lists the domains that it may send from;
+    /// for an account, its own and those of its servers.
     pub async fn list_domains_as(
         &self,
         by: &Requester,

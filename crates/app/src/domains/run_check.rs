@@ -41,7 +41,7 @@ impl DomainChecker {
         Self { dns, http, takes_reports, facts: Arc::default(), tracking_port: HTTPS_PORT }
     }
 
-    /// Port of tracking hosts, if it is not 443.
+    /// Sets the port of tracking hosts; the default is 443.
     #[must_use]
     pub fn with_tracking_port(self, tracking_port: u16) -> Self {
         Self { tracking_port, ..self }

@@ -135,9 +135,9 @@ mod tests {
         let waiting_key = Findings { waiting_key: Some(at(4_990)), ..GOOD };
         assert!(minutes(&good, waiting_key, 5_000) < 5.0);
         let failing_name = Findings { failing_name: Some(at(4_990)), ..GOOD };
-        assert!(minutes(&good, failing_name, 5_000) < 5.0, "a name in use that fails is looked at soon");
+        assert!(minutes(&good, failing_name, 5_000) < 5.0, "a name in use that fails is checked again soon");
         let without_aliases = Findings { is_complete: false, ..GOOD };
-        assert!(minutes(&good, without_aliases, 60) < 20.0, "they may be added soon");
+        assert!(minutes(&good, without_aliases, 60) < 20.0, "the aliases may be added soon");
         assert!((320.0..=400.0).contains(&minutes(&good, without_aliases, 5_000)));
     }
 

@@ -14,10 +14,11 @@ use crate::accounts::Requester;
 use crate::secrets::{hash, new_key};
 use crate::{App, FieldProblem};
 
+/// Lifetime of a link.
 const VALID_FOR: Duration = Duration::from_hours(14 * 24);
 /// Maximum number of links of one domain that work at the same time.
 const LINKS_MAX: usize = 20;
-/// Our links are shorter, so longer tokens are rejected.
+/// Tokens of our links are shorter; longer ones are refused without a look-up.
 const TOKEN_BYTES_MAX: usize = 200;
 
 /// A domain as a link shows it.

@@ -23,7 +23,7 @@ pub struct NewAddress {
     pub address: IpAddr,
     pub helo: String,
     pub weight: u32,
-    /// Whether the address starts with few messages a day, which increase.
+    /// Whether the address warms up: it starts with few messages a day, and their number increases.
     pub warm_up: bool,
     pub key: Option<CreationKey>,
 }

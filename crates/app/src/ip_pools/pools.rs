@@ -74,8 +74,8 @@ impl App {
         Ok(Created { value: PoolView { pool, addresses: Vec::new() }, is_replay: false })
     }
 
-    /// Pools in the order of their ids, and whether there are more. An account sees its own pools, the shared pool, and pools
-    /// that its servers send from.
+    /// Returns a page ordered by id, and whether there are more. An account sees its own pools, the shared pool, and
+    /// pools that its servers send from.
     pub async fn list_ip_pools(
         &self,
         by: &Requester,
@@ -131,8 +131,8 @@ impl App {
         Ok(found)
     }
 
-    /// Whose object the pool is for this operation: its owner's; for reading also the account's that sees it. Makes the same
-    /// reads for every id, so that the time does not reveal which pools exist.
+    /// The subject of the pool for `permit`: its owner. For a read, an account that may see the pool counts as its owner.
+    /// Makes the same reads for every id, so that the time does not reveal which pools exist.
     pub(super) async fn pool_subject(
         &self,
         by: &Requester,

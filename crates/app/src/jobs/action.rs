@@ -206,7 +206,7 @@ impl App {
                 }
             }
             MessageAction::Erase => {
-                // Without an audit entry of its own: the erasure writes one.
+                // `self.inner.store` writes no audit entry for the cancellation: the erasure writes one.
                 let cancelled = self.inner.store.cancel_if(server_id, id, WaitingFor::Anything).await?;
                 if cancelled == Cancelled::TooLate {
                     ActionFailure::InDelivery

@@ -27,7 +27,7 @@ const FAILURES_MAX: usize = 20;
 /// Pause before messages that were being sent are tried again.
 const REPEAT_PAUSE: Duration = Duration::from_secs(4);
 
-/// Running tasks.
+/// Handles of the running tasks.
 #[derive(Debug)]
 pub struct JobTask {
     tasks: [tokio::task::JoinHandle<()>; 2],
@@ -71,12 +71,12 @@ impl Worker {
             if let Err(error) = self.work_on_jobs().await {
                 tracing::warn!(%error, "jobs on messages cannot be read or written; retrying in 5 s");
             }
-            let news = match self.part {
+            let wake_up = match self.part {
                 JobPart::Messages => &self.app.inner.job_created,
                 JobPart::Remains => &*self.remains_due,
             };
             // The timeout is handled like a new job.
-            let _ = tokio::time::timeout(IDLE_PAUSE, news.notified()).await;
+            let _ = tokio::time::timeout(IDLE_PAUSE, wake_up.notified()).await;
         }
     }
 

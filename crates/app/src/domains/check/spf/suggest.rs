@@ -62,7 +62,7 @@ pub(super) fn suggest(
     Ok(theirs.suggestion(text))
 }
 
-/// The parts kept of the existing records.
+/// The existing records, and the terms to leave out of them.
 struct ExistingRecords {
     /// The records without invalid terms.
     records: Vec<SpfRecord>,
