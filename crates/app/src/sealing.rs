@@ -10,6 +10,7 @@ use rand::RngCore as _;
 
 const FORMAT: u8 = 1;
 const KEY_ID_BYTES: usize = 4;
+/// Length of format, key id and nonce, which precede the ciphertext.
 const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_LEN;
 
 /// The key that secrets are sealed with.
@@ -118,7 +119,7 @@ mod tests {
         let (key, other) = (SealingKey::generate(), SealingKey::generate());
         let sealed = key.seal("totp:1", b"seed");
         assert!(!sealed.windows(4).any(|bytes| bytes == b"seed"));
-        assert_ne!(sealed, key.seal("totp:1", b"seed"), "no two are alike");
+        assert_ne!(sealed, key.seal("totp:1", b"seed"), "each sealing uses a new nonce");
         assert_eq!(key.open("totp:1", &sealed).as_deref(), Ok(&b"seed"[..]));
         assert_eq!(key.open("totp:2", &sealed), Err(UnsealError::Damaged));
         assert_eq!(other.open("totp:1", &sealed), Err(UnsealError::OtherKey));

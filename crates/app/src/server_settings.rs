@@ -135,7 +135,7 @@ pub(crate) fn check(
     })
 }
 
-/// A server may keep its mail for a shorter time than the installation, but not longer.
+/// Checks a retention period in days: a server may keep its mail for a shorter time than the installation, not longer.
 pub(crate) fn check_days(
     name: &str,
     request: Change<i64>,

@@ -10,10 +10,10 @@ use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, Stor
 use super::effect::{EffectContext, MailOut, effect};
 use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 
-/// Pause between two looks for the outcome of the attempt: a bounce can arrive before that is stored.
+/// Pause between two look-ups of the message: a bounce can arrive before the outcome of the attempt is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
 const SETTLE_WAITS_MAX: u32 = 20;
-/// Column limits: anybody can write a header.
+/// Lengths at which headers are cut: anybody can write one of any length.
 const SUBJECT_BYTES_MAX: usize = 998;
 const MESSAGE_ID_BYTES_MAX: usize = 500;
 

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// small servers need no index.
 const BLOCK_MESSAGES: usize = 4_096;
 
-/// Running task.
+/// Handle of the running task.
 #[derive(Debug)]
 pub struct IndexTask {
     task: tokio::task::JoinHandle<()>,

@@ -12,7 +12,7 @@ use crate::{App, Caller, FieldProblem};
 /// After this time a page is returned with the matches so far and a cursor to continue.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
 
-/// Parses the query in this field.
+/// Parses a query; a problem names the request's `field` that contained it.
 pub(crate) fn parse_query(field: &str, text: &str) -> Result<SearchFilter, FieldProblem> {
     query::parse(text)
         .map_err(|problem| FieldProblem::new(format!("/{field}"), format!("`{field}` {problem}")))

@@ -105,7 +105,7 @@ const STATUS_WORDS: [(&str, Status); 4] = [
     ("failed", Status::HardFail),
 ];
 
-/// In any letter case, also as `soft_fail`, and by the words of the portal.
+/// Parses a status in any letter case, also with `_` or `-` inside, or the portal's word for it.
 pub fn parse_status(text: &str) -> Option<Status> {
     let plain: String = text.chars().filter(|letter| !matches!(letter, '_' | '-')).collect();
     let mut words = STATUS_WORDS.into_iter().filter(|(word, _)| word.eq_ignore_ascii_case(&plain));

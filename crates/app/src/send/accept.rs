@@ -22,6 +22,7 @@ use super::draft::SendContext;
 use super::idempotency::WAIT_MAX;
 use crate::{App, Refusal};
 
+/// Time after which a hold expires.
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// Larger messages are processed on a blocking thread.
 const INLINE_BYTES_MAX: usize = 256 << 10;
@@ -114,8 +115,8 @@ impl App {
         }
     }
 
-    /// Checks a request once, and stores the outcome as often as the key requires. The request is dropped once the
-    /// outcome exists: both together would exceed the memory limit of a request.
+    /// Checks a request once, and repeats only the storing while another node holds its idempotency key. The request is
+    /// dropped once it is checked: with the compressed message it would exceed the memory limit of a request.
     pub(super) async fn check_once_and_store<D, C>(
         &self,
         context: &SendContext,
@@ -279,7 +280,7 @@ async fn compress(bytes: Vec<u8>) -> Result<StoredBody, Refusal> {
     Ok(run_blocking_if_large(bytes.len(), move || StoredBody::compress(bytes)).await??)
 }
 
-/// Processes this many bytes: inline, or on a blocking thread if they are many.
+/// Runs work on this many bytes: inline, or on a blocking thread if they are many.
 pub(super) async fn run_blocking_if_large<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,

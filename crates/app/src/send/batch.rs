@@ -103,7 +103,7 @@ impl Batch {
     /// the messages so far keep in memory. `Err` ends the whole batch.
     pub async fn add(&mut self, message: Result<MessageDraft<'_>, Refusal>) -> Result<usize, Refusal> {
         let checked = match (message, &self.full) {
-            // Composing it would only cost time.
+            // The message is refused anyway; composing it would only cost time.
             (Ok(_), Some(bound)) => Err(Refusal::Validation(vec![FieldProblem::new("", bound.clone())])),
             (Ok(draft), None) => self.app.check_message(&self.context.caller, draft, Some(&self.work)).await,
             (Err(refusal), _) => Err(refusal),
@@ -185,7 +185,7 @@ impl Batch {
         let (app, context) = (&self.app, &self.context);
         let ids = app.inner.store.ids()?;
         let now = app.inner.clock.now();
-        // Below all ids of its messages.
+        // Taken first, so that it is below the ids of all its messages.
         let batch_id = BatchId(ids.next());
         let mut sends: Vec<NewSend> = Vec::with_capacity(self.checked.len());
         let mut result = |checked: &Result<CompressedMessage, Refusal>| match checked {

@@ -89,7 +89,7 @@ mod tests {
             let problems =
                 (0..50).map(|at| FieldProblem::new(format!("/to/{at}"), "is no address")).collect();
             let Refusal::Validation(problems) = budget.placed(index, Refusal::Validation(problems)) else {
-                panic!("it stays what it is")
+                panic!("a validation refusal stays one")
             };
             assert_eq!(problems[0].pointer, format!("/messages/{index}/to/0"));
             listed += problems.len();

@@ -83,22 +83,22 @@ impl InProgress {
         key: &str,
         deadline: Instant,
     ) -> Result<Turn, Refusal> {
-        let (position, lock) = self.line_up((server_id, key.to_owned()));
+        let (key_lock, lock) = self.find_or_create_lock((server_id, key.to_owned()));
         match tokio::time::timeout_at(deadline, lock.lock_owned()).await {
-            Ok(guard) => Ok(Turn { _guard: guard, _position: position }),
+            Ok(guard) => Ok(Turn { _guard: guard, _key_lock: key_lock }),
             Err(_) => Err(Refusal::IdempotencyInProgress),
         }
     }
 
-    fn line_up(&self, slot: (ServerId, String)) -> (LinePosition, Arc<Lock>) {
+    fn find_or_create_lock(&self, server_and_key: (ServerId, String)) -> (KeyLock, Arc<Lock>) {
         let mut turns = self.turns.lock();
-        let known = turns.get(&slot).and_then(Weak::upgrade);
+        let known = turns.get(&server_and_key).and_then(Weak::upgrade);
         let lock = known.unwrap_or_else(|| {
             let lock = Arc::default();
-            turns.insert(slot.clone(), Arc::downgrade(&lock));
+            turns.insert(server_and_key.clone(), Arc::downgrade(&lock));
             lock
         });
-        (LinePosition { lock: Some(Arc::clone(&lock)), slot, turns: Arc::clone(&self.turns) }, lock)
+        (KeyLock { lock: Some(Arc::clone(&lock)), server_and_key, turns: Arc::clone(&self.turns) }, lock)
     }
 }
 
@@ -106,24 +106,24 @@ impl InProgress {
 #[derive(Debug)]
 pub(super) struct Turn {
     _guard: OwnedMutexGuard<()>,
-    _position: LinePosition,
+    _key_lock: KeyLock,
 }
 
-/// A position in the line, waiting or served; the last one to leave removes the line.
+/// The lock of a key, as one request holds it while it waits and during its turn. The last one dropped removes the key.
 #[derive(Debug)]
-struct LinePosition {
+struct KeyLock {
     lock: Option<Arc<Lock>>,
-    slot: (ServerId, String),
+    server_and_key: (ServerId, String),
     turns: Arc<Mutex<Turns>>,
 }
 
-impl Drop for LinePosition {
+impl Drop for KeyLock {
     fn drop(&mut self) {
-        // While the map is locked, nobody can join.
+        // While the map is locked, no other request can take the lock out of it.
         let mut turns = self.turns.lock();
         self.lock.take();
-        if turns.get(&self.slot).is_some_and(|lock| lock.strong_count() == 0) {
-            turns.remove(&self.slot);
+        if turns.get(&self.server_and_key).is_some_and(|lock| lock.strong_count() == 0) {
+            turns.remove(&self.server_and_key);
         }
     }
 }

@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use crate::App;
 
-/// A Message-ID is made at most this long before its message is stored, or after it by another node's clock.
+/// Maximum time between making a Message-ID and storing its message, in either direction: nodes' clocks differ.
 const STORED_WITHIN: Duration = Duration::from_mins(10);
 
-/// Finds the messages with a Message-ID that was made here, in its server.
+/// Filter for the messages with a Message-ID that was made here.
 pub(crate) fn stored_message_filter(own: OwnMessageId, message_id: String) -> SearchFilter {
     let made_at = idgen::second_of_id(own.number);
     SearchFilter {
@@ -33,7 +33,7 @@ impl App {
     }
 
     /// Message whose mail has this envelope sender; `None` if it is no return path that was made here. Checks no
-    /// permission: the message is still to be looked up for somebody.
+    /// permission: that happens when the caller looks up the message.
     pub fn message_of_return_path(&self, address: &str) -> Option<(ServerId, MessageId)> {
         let (local_part, _) = address.rsplit_once('@')?;
         self.inner.return_path_key.get()?.parse(local_part)

@@ -14,8 +14,9 @@ use super::options::check_time;
 use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
-/// Entries read at once, and messages changed in one transaction.
+/// Entries read at once.
 const PAGE: usize = 500;
+/// Messages changed in one transaction.
 const CHANGED_AT_ONCE: usize = 100;
 /// Maximum number of due messages that are changed concurrently, so that the store writes them together.
 const DUE_CHANGED_AT_ONCE: usize = 32;
@@ -135,9 +136,9 @@ impl App {
         let mut after = after.unwrap_or(MessageId(0));
         loop {
             let mut page = store.list_scheduled(server_id, of.clone(), change, after, PAGE).await?;
-            let room = limit.saturating_sub(counts.matched);
-            let is_cut = page.matching.len() > room;
-            page.matching.truncate(room);
+            let limit_left = limit.saturating_sub(counts.matched);
+            let is_cut = page.matching.len() > limit_left;
+            page.matching.truncate(limit_left);
             counts.matched += page.matching.len();
             for chunk in page.matching.chunks(CHANGED_AT_ONCE) {
                 counts.changed += self.change_some(&store, server_id, chunk, change).await?;

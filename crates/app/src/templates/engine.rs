@@ -105,8 +105,8 @@ impl CompiledText {
         &self.lookups
     }
 
-    /// For a text that was generated from `source`: errors have the positions that variables have there. Uses of the same variable
-    /// correspond in their order.
+    /// Marks the text as generated from `source`: errors show the position of a variable in `source`. The nth use of a
+    /// variable here is taken for its nth use there.
     pub(super) fn generated_from(mut self, source: &str) -> Self {
         self.is_generated = true;
         let source_lookups = check(source).map(|lowered| lowered.lookups).unwrap_or_default();

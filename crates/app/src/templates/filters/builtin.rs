@@ -9,6 +9,7 @@ use crate::templates::work::{Context, is_absent, require};
 
 /// Longest row that `batch` and `slice` may create: they fill short rows.
 const ROW_MAX: i64 = 1_000;
+/// Longest list that `range` may create.
 const RANGE_MAX: usize = 10_000;
 
 /// Kind of the first argument.
