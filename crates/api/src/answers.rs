@@ -1,6 +1,6 @@
-//! Memory of answers. Every answer over a few kilobytes counts against its server until it is sent, errors
-//! included. Large answers reserve memory before they are built, and are serialised off the async threads. A
-//! client that stops reading loses the rest.
+//! Memory of answers. Every answer over a few kilobytes, errors included, counts against the memory of its server
+//! until it is sent. Large answers reserve memory before they are built, and are serialised off the async threads. A
+//! client that stops reading does not get the remaining bytes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -33,6 +33,7 @@ pub(crate) struct Answers {
     pools: Arc<Pools>,
     /// The client must take the next piece within this time.
     stall_max: Duration,
+    /// The client must take the whole answer within this time.
     time_max: Duration,
 }
 
@@ -68,7 +69,7 @@ impl Answers {
     }
 
     /// Writes `value` even if no memory is free: the call has changed something, and its caller must learn
-    /// that. A slow reader still loses the rest.
+    /// that. A client that reads too slowly still does not get the remaining bytes.
     pub(crate) fn write_in_any_case(&self, value: &dyn WriteJson) -> Result<Body, Failure> {
         Ok(self.body(write_segments(value)?, Share::default()))
     }

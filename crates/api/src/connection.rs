@@ -35,7 +35,7 @@ const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const H2_PING: Duration = Duration::from_secs(20);
 /// A connection that is shutting down may keep writing a large answer to a slow reader for this long.
 const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
-/// Bytes that it must write within each stall limit meanwhile; more than HTTP/2's own pings.
+/// Bytes that such a connection must write within each stall limit; more than HTTP/2's own pings.
 const LAST_ANSWER_BYTES_MIN: u64 = 1 << 10;
 
 /// Stages of stopping a server.
@@ -105,7 +105,7 @@ impl Connections {
         });
         let stream = WatchedIo::new(stream, Arc::clone(&activity), self.times.first_request);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
-        // Ends the connection if its first request is late, or if it idles too long. Then it checks `ending`.
+        // Fires when the first request is late or the connection has idled too long; after that, to check `ending`.
         let mut timer = pin!(sleep(self.times.first_request));
         let mut ending: Option<Ending> = None;
         let mut cut_off_at: Option<Instant> = None;

@@ -52,7 +52,7 @@ impl App {
         Ok(FoundTemplate { template, version, layout })
     }
 
-    /// In the order of their ids, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more.
     pub async fn list_templates(
         &self,
         caller: &Caller,
@@ -65,7 +65,7 @@ impl App {
         Ok((found, has_more))
     }
 
-    /// Newest first, and whether there are more.
+    /// Returns a page of versions, newest first, and whether there are more.
     pub async fn list_template_versions(
         &self,
         caller: &Caller,
@@ -101,7 +101,7 @@ impl App {
         Ok(template)
     }
 
-    /// A version, compiled.
+    /// A compiled version, from the cache if it is there.
     pub(super) async fn compiled_template(
         &self,
         server_id: ServerId,

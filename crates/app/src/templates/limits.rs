@@ -1,19 +1,19 @@
 //! Limits of one template.
 
-/// Of a subject's source.
+/// Maximum size of a subject's source.
 pub(super) const SUBJECT_BYTES_MAX: usize = 2_000;
-/// Of the source of an HTML or plain body, and of the HTML generated from it.
+/// Maximum size of the source of an HTML or plain body, and of the HTML generated from it.
 pub(super) const BODY_BYTES_MAX: usize = 512 << 10;
-/// Of all texts of a version.
+/// Maximum size of all texts of a version together.
 pub(super) const CONTENT_BYTES_MAX: usize = 2 << 20;
 pub(super) const LOCALES_MAX: usize = 30;
 pub(super) const ALIAS_BYTES_MAX: usize = 100;
 pub(super) const NAME_CHARS_MAX: usize = 200;
-/// Of the JSON of a model.
+/// Maximum size of a model as JSON.
 pub const MODEL_BYTES_MAX: usize = 1 << 20;
-/// Of the JSON of a sample model, which is stored.
+/// Maximum size of a sample model as JSON; it is stored.
 pub(super) const SAMPLE_BYTES_MAX: usize = 64 << 10;
-/// Templates and layouts of one server.
+/// Maximum number of templates and layouts of one server.
 pub(super) const TEMPLATES_PER_SERVER: usize = 500;
 /// Versions kept of a template, in addition to the published one and the one published before it.
 pub(super) const VERSIONS_KEPT: usize = 30;

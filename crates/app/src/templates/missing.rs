@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(absent("user.name"), None);
         assert_eq!(absent("user.nmae"), Some(Some("name".to_owned())));
         assert_eq!(absent("usr.name"), Some(Some("user".to_owned())));
-        assert_eq!(absent("items.[].price"), Some(None), "one entry has none");
+        assert_eq!(absent("items.[].price"), Some(None), "one entry has no price");
         assert_eq!(absent("something_else"), Some(None));
         let Value::Object(model) = json!({"name": null, "nmae": "x", "rows": [{"n": null}, null]}) else {
             unreachable!()

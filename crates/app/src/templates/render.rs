@@ -79,7 +79,7 @@ impl App {
         Ok(TemplateMail { rendered, template: shown_name(&head) })
     }
 
-    /// `VersionNotFound` also if its layout is gone.
+    /// Finds the published version with its layout. `VersionNotFound` also if the layout is gone.
     async fn published(
         &self,
         server_id: ServerId,

@@ -26,7 +26,7 @@ impl StandaloneTemplate {
         self.compiled.render(None, model, locale)
     }
 
-    /// Such as `user.name` and `items[].price`.
+    /// Paths of the variables, such as `user.name` and `items[].price`.
     pub fn variables(&self) -> Vec<String> {
         variables::variables(&[&self.compiled])
     }

@@ -20,7 +20,7 @@ use crate::{App, Caller};
 #[derive(Debug, Clone)]
 pub struct Validation {
     pub problems: Vec<TemplateProblem>,
-    /// Such as `user.name` and `items[].price`.
+    /// Paths of the variables, such as `user.name` and `items[].price`.
     pub variables: Vec<String>,
     pub suggested_model: Model,
     /// In the default language, with the sample model, or else with the suggested one; `None` if there are problems.

@@ -12,7 +12,7 @@ const NAMES_MAX: usize = 1_000;
 /// Depth limit of a suggested model.
 const DEPTH_MAX: usize = 20;
 
-/// Such as `user.name` and `items[].price`, sorted by name.
+/// Paths of the variables, such as `user.name` and `items[].price`, sorted.
 pub(super) fn variables(templates: &[&CompiledTemplate]) -> Vec<String> {
     let mut names: Vec<String> = used_paths(templates).map(|(path, _)| path_text(path)).collect();
     names.sort();

@@ -16,11 +16,11 @@ use minijinja::{Error, ErrorKind, State};
 use super::filters::LocaleFormat;
 use super::invalid::invalid;
 
-/// Instructions of minijinja for one text.
+/// Maximum number of minijinja's instructions for one text.
 pub(super) const FUEL: u64 = 400_000;
-/// Work of one rendering.
+/// Maximum work of one rendering.
 const WORK_MAX: u64 = 1_500_000;
-/// Work and instructions of all renderings of one batch: about as much as twenty renderings at their limits.
+/// Maximum work and instructions of all renderings of one batch: as much as about twenty renderings at their limits.
 const BATCH_WORK_MAX: u64 = 50_000_000;
 /// Assumed instructions of a failed rendering, per microsecond that it took.
 const INSTRUCTIONS_PER_US: u64 = 10;

@@ -36,7 +36,7 @@ impl Located {
 }
 
 impl App {
-    /// Finds messages by id, token or Message-ID. `time_max` limits the search for names that do not tell the server.
+    /// Finds messages by id, token or Message-ID. `time_max` limits a search in all servers.
     pub async fn locate_messages(&self, text: &str, time_max: Duration) -> Result<Located, StoreError> {
         let store = &self.inner.store;
         if let Ok(id) = text.parse::<i64>() {
@@ -54,14 +54,14 @@ impl App {
             return Ok(Located::of_server(own.server_id, page.items.iter().map(|item| item.id)));
         }
         if bare.contains('@') {
-            self.look_everywhere(MessageName::MessageId(bare), FOUND_MAX, time_max).await
+            self.search_all_servers(MessageName::MessageId(bare), FOUND_MAX, time_max).await
         } else {
-            self.look_everywhere(MessageName::Token(bare), 1, time_max).await
+            self.search_all_servers(MessageName::Token(bare), 1, time_max).await
         }
     }
 
-    /// Searches the messages of all servers that are not indexed, then the indexes of servers that have one.
-    async fn look_everywhere(
+    /// Searches all servers: first the messages that are not indexed yet, then the indexes.
+    async fn search_all_servers(
         &self,
         name: MessageName,
         found_max: usize,
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn looking_everywhere_ends_when_its_time_is_up() {
+    async fn a_search_of_all_servers_ends_when_its_time_is_up() {
         let folder = tempfile::TempDir::new().unwrap();
         let settings = Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
         let role = Role::Node { identity: "test".into() };

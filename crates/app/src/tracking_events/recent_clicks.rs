@@ -9,7 +9,7 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 
 /// How long a click waits for others of its message.
 pub const CLICK_WINDOW: Duration = Duration::from_secs(2);
-/// This many different links within the window were not clicked by a person.
+/// Clicks on this many different links within the window come from a scanner, not from a person.
 const LINKS_OF_A_BURST: usize = 3;
 /// Clicks remembered per message: more do not change the verdict.
 const REMEMBERED_MAX: usize = 32;

@@ -12,6 +12,7 @@ use super::UserRefusal;
 use crate::accounts::{AccountRefusal, CallLimit};
 use crate::{App, FieldProblem};
 
+/// Attempts are counted in windows of this length.
 pub(crate) const WINDOW: Duration = Duration::from_mins(15);
 /// Attempts for one person from one network.
 const PER_PERSON_AND_NETWORK_MAX: u32 = 10;
@@ -82,7 +83,7 @@ impl App {
     }
 
     /// Counts a mailed invitation; refused if there were too many. Each account has its own count: it neither reveals nor
-    /// blocks another account's invitations. Returns the limit with the least room.
+    /// blocks another account's invitations. Returns the limit with the fewest invitations remaining.
     pub(super) async fn count_invitation(
         &self,
         account_id: AccountId,

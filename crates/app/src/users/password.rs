@@ -20,6 +20,7 @@ const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
+/// Allowed number of characters of a normalised password.
 const CHARACTERS: std::ops::RangeInclusive<usize> = 10..=200;
 /// Longer input is rejected before it is normalised: 200 characters have fewer bytes.
 pub(super) const BYTES_MAX: usize = 2_000;

@@ -40,7 +40,7 @@ pub struct UserChangeRequest {
 
 #[boxed_futures]
 impl App {
-    /// In the order of their ids, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more.
     pub async fn list_users(
         &self,
         by: &Requester,
@@ -83,7 +83,7 @@ impl App {
         done(removed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
-    /// Newest first.
+    /// Returns a page of a person's sessions, newest first, and whether there are more.
     pub async fn list_sessions_of(
         &self,
         by: &Requester,

@@ -10,7 +10,7 @@ use crate::App;
 use crate::access::{Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, ObjectKind, Requester};
 
-/// More sessions than a person can have.
+/// Maximum number of sessions that are listed: more than a person can have.
 const SESSIONS_SHOWN: usize = 100;
 
 #[boxed_futures]
@@ -48,7 +48,7 @@ impl App {
         Ok(store.set_user_password(user.id, password_hash, Some(person.session.id)).await?)
     }
 
-    /// Newest first.
+    /// The person's sessions, newest first.
     pub async fn list_own_sessions(&self, person: &SignedIn) -> Result<Vec<UserSession>, UserRefusal> {
         own_requester(person, Operation::PersonSessions)?;
         let store = &self.inner.store;

@@ -14,8 +14,8 @@ const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 pub(super) fn find_step(seed: &[u8], code: &str, now: Timestamp) -> Option<i64> {
     let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
     let current = now.as_micros() / 1_000_000 / STEP_SECONDS;
-    let is_it = |step: &i64| bool::from(code_of(seed, *step).as_bytes().ct_eq(code.as_bytes()));
-    (current - DRIFT..=current + DRIFT).find(is_it)
+    let is_match = |step: &i64| bool::from(code_of(seed, *step).as_bytes().ct_eq(code.as_bytes()));
+    (current - DRIFT..=current + DRIFT).find(is_match)
 }
 
 /// Code of a time step (RFC 4226 5.3).

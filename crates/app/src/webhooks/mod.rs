@@ -57,7 +57,8 @@ impl App {
         Ok(store.delete_webhook(caller.server_id, id).await?)
     }
 
-    /// Creates a new secret; for a day both sign. With `replaces`, `None` if that is no longer the webhook's secret.
+    /// Creates a new secret; the old one also signs for a day. If `replaces` is set but is no longer the webhook's
+    /// secret, changes nothing and returns `None`.
     pub async fn rotate_webhook_secret(
         &self,
         caller: &Caller,

@@ -53,7 +53,7 @@ impl App {
                 for _ in 0..STEPS_MAX {
                     let after = sum.continue_after.unwrap_or(EventId(0));
                     let range = Replay::Between { from: since, to: until, after };
-                    // The first step that finds events has the entry in the audit log.
+                    // Only the first step that finds events writes an audit entry.
                     let store = if sum.events == 0 { &store } else { &self.inner.store };
                     let step = store.replay_webhook(caller.server_id, id, range).await?;
                     sum.events += step.events;

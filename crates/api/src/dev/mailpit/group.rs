@@ -1,5 +1,5 @@
-//! Messages as Mailpit has them: one for all recipients. The inbox has a copy for each recipient, which arrive one by
-//! one.
+//! Messages as Mailpit has them: one message for all its recipients. The inbox has a copy for each recipient; the copies
+//! arrive one by one.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -42,7 +42,7 @@ impl ListQuery {
     }
 }
 
-/// A page of `found`, with figures of `all`.
+/// JSON of a page of `found`, with the counts of `all`.
 pub(super) fn list_json(all: &[Group], found: &[Group], page: &ListQuery, read: &ReadMarks) -> Value {
     let messages: Vec<Value> =
         found.iter().skip(page.start).take(page.limit).map(|group| entry(group, read)).collect();

@@ -20,7 +20,7 @@ impl Default for LocaleFormat {
 }
 
 impl LocaleFormat {
-    /// English for an invalid tag.
+    /// The format of a language; of English if the tag is absent or invalid.
     pub(crate) fn of(locale: Option<&str>) -> Self {
         locale.and_then(parse).map_or_else(Self::default, |locale| Self { locale })
     }

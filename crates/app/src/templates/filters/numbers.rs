@@ -14,8 +14,9 @@ use crate::templates::work::{Context, require};
 
 /// Cost of loading a language's tables.
 const WORK: u64 = 100;
+/// Maximum number of decimals that a template can ask for.
 const DIGITS_MAX: i16 = 20;
-/// Digits before the point, and after it, of a number that is written. `1e30000` is a short text and a long number.
+/// Maximum number of digits before the point, and after it. `1e30000` is a short text and a long number.
 const PLACES_MAX: i16 = 40;
 const NO_BREAK_SPACE: &str = "\u{a0}";
 

@@ -26,7 +26,7 @@ fn required(value: &Value, lookup: usize, takes_null: bool) -> Result<Value, Err
     Ok(value.clone())
 }
 
-/// The list that a loop goes through: minijinja takes `null` for an empty one.
+/// Refuses `null` as the list of a loop: minijinja would treat it as an empty list.
 fn entries(list: &Value) -> Result<Value, Error> {
     if list.is_none() { Err(ErrorKind::UndefinedError.into()) } else { Ok(list.clone()) }
 }

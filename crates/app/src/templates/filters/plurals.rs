@@ -8,6 +8,7 @@ use minijinja::{Environment, Error, State, Value};
 use crate::templates::invalid::invalid;
 use crate::templates::work::{Context, require};
 
+/// Cost of loading a language's tables.
 const WORK: u64 = 100;
 
 pub(super) fn register(environment: &mut Environment<'static>) {

@@ -48,7 +48,7 @@ fn escape(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(Value::from_safe_string(out.finish(&context)?))
 }
 
-/// A value as part of a text that is not escaped any more.
+/// A value as part of a text that is safe: escaped in HTML, unless the value is safe itself.
 pub(super) fn as_markup<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<Cow<'v, str>, Error> {
     let text = written(value)?;
     if value.is_safe() || !matches!(state.auto_escape(), AutoEscape::Html) {
@@ -93,7 +93,7 @@ fn to_json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(Value::from_safe_string(text))
 }
 
-/// Escaped, with a `<br>` for each line break.
+/// Escapes a text and writes a `<br>` for each line break.
 fn nl2br(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     require(value)?;
     let context = Context::of(state)?;

@@ -27,7 +27,7 @@ pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(SourcePosition, String
     lowering.finish()
 }
 
-/// Keeps the last line break of a text.
+/// Jinja's usual syntax, but the last line break of a text is kept.
 pub(crate) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters are valid")
 }

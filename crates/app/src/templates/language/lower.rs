@@ -10,7 +10,7 @@ use super::lookups::{InputKind, Lookup, Segment};
 use super::problem::{Lines, SourcePosition};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
 
-/// The filter behind the list of a loop.
+/// The filter that is added to the list of a loop.
 pub(crate) const ENTRIES: &str = "postroad_entries";
 
 /// A source text, rewritten to what minijinja compiles.
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Text outside of tags. Braces that would begin a tag are written as string expressions.
+    /// Writes text outside of tags. Braces that would begin a tag are written as string expressions.
     fn raw(&mut self, text: &str) {
         self.line += text.bytes().filter(|byte| *byte == b'\n').count();
         let mut kept = 0;

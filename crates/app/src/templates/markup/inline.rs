@@ -114,7 +114,7 @@ mod tests {
         assert!(inlined.contains("color: red"), "{inlined}");
         assert!(inlined.contains("font-size: {{ size }}px"), "{inlined}");
         assert!(inlined.contains("@media print"), "{inlined}");
-        assert!(!inlined.contains("<html"), "a part stays a part: {inlined}");
+        assert!(!inlined.contains("<html"), "a fragment stays one: {inlined}");
         let written = html.replace("<table>", "<table><tbody><tr><td>h</td></tr></tbody></table><table>");
         let inlined = inline_css(&written, Styles::Removed).unwrap();
         assert_eq!(
