@@ -58,8 +58,8 @@ impl Findings {
 
     /// Adds the warnings about a part of the request.
     pub(crate) fn add_warnings(&mut self, of_part: &mut Self) {
-        let room = WARNINGS_MAX.saturating_sub(self.warnings.len()).min(of_part.warnings.len());
-        self.warnings.extend(of_part.warnings.drain(..room));
+        let kept = WARNINGS_MAX.saturating_sub(self.warnings.len()).min(of_part.warnings.len());
+        self.warnings.extend(of_part.warnings.drain(..kept));
         self.warnings_left_out += of_part.warnings.len() + of_part.warnings_left_out;
     }
 

@@ -13,6 +13,7 @@ use crate::readiness::Readiness;
 use crate::state::ApiState;
 
 pub(crate) const PATH: &str = "/health";
+/// Timeout of one check.
 const CHECK_MAX: Duration = Duration::from_secs(5);
 /// Within this time the last answer is repeated, because checks write to the disk and need no key.
 const ANSWER_LIVES: Duration = Duration::from_millis(500);

@@ -16,7 +16,7 @@ pub(crate) const LARGE_BYTES: usize = 256 << 10;
 
 const SMALL_POOL_BYTES_MIN: usize = 4 << 20;
 const POOL_BYTES_MIN: usize = 1 << 20;
-/// A server may hold one part in this many of each pool: several of its largest requests, or about the largest answer.
+/// A server may hold a pool's bytes divided by this: several of its largest requests, or about the largest answer.
 const BODIES_SHARE: usize = 2;
 const ANSWERS_SHARE: usize = 2;
 

@@ -26,7 +26,7 @@ impl From<CallLimit> for RateLimit {
 }
 
 impl RateLimit {
-    /// The limit with the least room; among equals, the one that resets last.
+    /// The limit with the fewest messages remaining; among equals, the one that resets last.
     pub(crate) fn tightest(uses: &[LimitUse]) -> Option<Self> {
         let tightest =
             uses.iter().min_by_key(|used| (used.remaining(), std::cmp::Reverse(used.resets_in)))?;

@@ -31,7 +31,8 @@ impl<'a> Number<'a> {
         self.0.parse().unwrap_or(f64::NAN)
     }
 
-    /// Canonical text: equal for equal values, however they were written.
+    /// Canonical text: equal for equal floats, however they were written. An integer keeps its digits, so `1` and `1.0`
+    /// differ.
     pub(crate) fn canonical(self) -> String {
         if self.as_i64().is_some() || self.as_u64().is_some() {
             return self.0.to_owned();
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_converted_and_equal_values_have_one_canonical_text() {
+    fn numbers_are_converted_and_equal_floats_have_one_canonical_text() {
         let number = Number::new;
         assert!(number("1.0").is_float() && number("1e3").is_float() && !number("-12").is_float());
         assert_eq!((number("-12").as_i64(), number("-12").as_u64()), (Some(-12), None));

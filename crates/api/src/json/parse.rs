@@ -1,6 +1,6 @@
 //! JSON parser that bounds the memory of lists: objects in them are only checked, and parsed when they are needed.
-//! serde_json only words the errors: its own parser copies texts with escapes twice and cannot limit the memory of
-//! lists.
+//! serde_json only provides the texts of errors: its own parser copies texts with escapes twice and cannot limit the
+//! memory of lists.
 
 use std::borrow::Cow;
 
@@ -331,7 +331,7 @@ fn unicode_escape(rest: &[u8]) -> Result<(char, usize), Fault> {
     c.map(|c| (c, 10)).ok_or(Fault::Surrogate)
 }
 
-/// Parses any value as serde_json does and drops it: used to word errors with their position.
+/// Parses any value with serde_json and drops it: used for serde_json's error texts.
 struct Skipped;
 
 impl<'de> Deserialize<'de> for Skipped {

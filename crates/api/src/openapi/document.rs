@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn every_reference_resolves() {
         let text = openapi_json();
         let document: Value = serde_json::from_str(&text).unwrap();
         let references: BTreeSet<&str> =

@@ -28,7 +28,7 @@ pub(crate) enum MessageSelection {
         after: Option<MessageId>,
         limit: usize,
     },
-    /// A problem was recorded.
+    /// No field names messages validly; a problem was recorded.
     Unclear,
 }
 
