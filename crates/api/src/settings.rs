@@ -23,7 +23,8 @@ pub struct Settings {
     /// Maximum number of requests of one address that are in progress or whose answers are not sent yet; further ones
     /// get a 503.
     pub requests_per_address_max: usize,
-    /// Maximum number of such requests of one server, over all its keys; further ones wait briefly and then get a 503.
+    /// Like `requests_per_address_max`, for one server, over all its keys; further requests wait briefly and then get a
+    /// 503.
     pub requests_per_server_max: usize,
     pub times: TimeLimits,
 }

@@ -22,8 +22,8 @@ const IN_FLIGHT_MAX: usize = 16_384;
 const BATCHES_MAX: usize = 8;
 const BATCHES_OF_SERVER_MAX: usize = 2;
 
-/// Maximum number of calls that cancel or reschedule many messages at the same time, in total and per server. They have
-/// permits of their own, so that mail can be stopped while batches are in progress.
+/// Maximum number of calls that cancel or reschedule many messages at the same time, in total and per server. Their
+/// permits are separate, so that mail can be stopped while batches are in progress.
 const SCHEDULE_CHANGES_MAX: usize = 8;
 const SCHEDULE_CHANGES_OF_SERVER_MAX: usize = 2;
 

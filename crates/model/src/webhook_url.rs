@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-/// Longer URLs are refused as mistakes.
+/// Longest URL; longer ones are probably mistakes.
 pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
 
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -36,13 +36,13 @@ async fn aliases_are_followed() {
             .cname("mail.shop.example", "rp.post.example");
     };
     check(chain, ReturnPath, RecordStatus::Verified, &["mail.shop.example", "rp.post.example"], None).await;
-    // Whatever is behind our own name is not the customer's business.
+    // Aliases after our own name are ours to maintain.
     let beyond = |world: &World| {
         world.server.cname("track.shop.example", "track.post.example");
         world.server.remove("track.post.example").cname("track.post.example", "post.example");
     };
     check(beyond, Tracking, RecordStatus::Verified, &["track.post.example", "post.example"], None).await;
-    // A wildcard may be ours too.
+    // A wildcard that leads to our name is fine.
     let wildcard = |world: &World| {
         world.server.cname("*.shop.example", "rp.post.example");
     };

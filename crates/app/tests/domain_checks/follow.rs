@@ -48,7 +48,7 @@ async fn suggested_records_verify_when_they_are_published() {
             let checks = world.checks().await;
             assert_eq!(Verdict::of(&checks), Verdict::Verified, "{before:?}\n{zone}\n{checks:#?}");
             assert!(checks.iter().all(|check| check.status == RecordStatus::Verified), "{before:?}");
-            // Nobody loses what they had.
+            // Terms that were published before are kept.
             let spf = checks.iter().find(|check| check.purpose == Purpose::Spf).unwrap();
             for kept in ["n1.example", "ip4:198.51.100.1 "] {
                 let was_there = before.iter().any(|record| record.contains(kept));
@@ -58,7 +58,7 @@ async fn suggested_records_verify_when_they_are_published() {
     }
 }
 
-/// Replaces what is there, as the customer would.
+/// Replaces the published records by those of the zone, as the customer would.
 fn republish(server: &DnsServer, zone: &str) {
     server.remove(DOMAIN).remove(SELECTOR_NAME).ns(DOMAIN, "ns.shop.example").zone(zone);
 }

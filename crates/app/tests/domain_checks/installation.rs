@@ -8,7 +8,7 @@ use postroad_testkit::DnsServer;
 
 use crate::world::{HOST, V4, V6, World, key_one, verdict};
 
-/// A DNS without anything of ours but the host's zone.
+/// A DNS in which the host's zone exists but has none of our records.
 fn empty_world() -> World {
     let world = World::new();
     for name in [HOST, "spf.post.example", "track.post.example", "rp.post.example"] {
@@ -35,7 +35,7 @@ async fn check(zone: impl FnOnce(&DnsServer), name: &str, record_type: RecordTyp
 }
 
 #[tokio::test]
-async fn an_empty_zone_lacks_everything_and_says_what() {
+async fn all_records_of_an_empty_zone_are_missing_with_a_hint() {
     let checks = checks(&empty_world()).await;
     let listed: Vec<String> = checks
         .iter()
