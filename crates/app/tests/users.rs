@@ -211,7 +211,7 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
     assert!(matches!(found.actor(), Actor::User { role: UserRole::Member, operator: false, .. }));
     assert!(app.find_session("made up", here()).await.unwrap().is_none());
 
-    // Signing in again in the same browser ends the session before.
+    // Signing in again in the same browser ends the previous session.
     let again = Visitor { previous_token: Some(first.token.clone()), ..visitor("192.0.2.1") };
     let request = SignInRequest { email: ANNA.to_owned(), password: PASSWORD.to_owned() };
     let SignIn::Done(second) = app.sign_in(request, &again).await.unwrap() else { panic!("no code") };
@@ -228,7 +228,7 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
     app.sign_out(&second.token, here()).await.unwrap();
     assert!(app.find_session(&second.token, here()).await.unwrap().is_none());
 
-    // Unused for a day, or fourteen days old.
+    // A session ends when it is unused for a day, or fourteen days old.
     let idle = fixture.start_session(ANNA, PASSWORD).await;
     fixture.clock.advance(Duration::from_hours(24));
     assert!(app.find_session(&idle.token, here()).await.unwrap().is_none());
@@ -242,7 +242,7 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
         fixture.clock.advance(Duration::from_hours(12));
     }
 
-    // A suspended account keeps its people out, also those who are in.
+    // People of a suspended account cannot sign in, and their sessions end.
     let last = fixture.start_session(ANNA, PASSWORD).await;
     fixture.store.set_account_suspended(fixture.account, Some("unpaid".into())).await.unwrap();
     assert!(app.find_session(&last.token, here()).await.unwrap().is_none());
@@ -258,7 +258,8 @@ async fn attempts_are_limited_by_person_and_network(fixture: Fixture) {
         let refused = fixture.sign_in(ANNA, "a wrong password", attacker).await;
         assert!(matches!(refused, Err(UserRefusal::WrongCredentials)));
     }
-    // That address is refused even with the right password. The known address is not, nor are other people at the first.
+    // The attacker's address is refused even with the right password. Anna's known address is not, nor are other people
+    // at the attacker's address.
     let Err(UserRefusal::TooManyAttempts { retry_after }) = fixture.sign_in(ANNA, PASSWORD, attacker).await
     else {
         panic!("the eleventh is refused");
@@ -270,7 +271,7 @@ async fn attempts_are_limited_by_person_and_network(fixture: Fixture) {
     assert!(fixture.sign_in(ANNA, PASSWORD, home).await.is_ok());
     assert!(fixture.sign_in("bob@example.com", PASSWORD, attacker).await.is_ok());
 
-    // Many addresses at once keep strangers out, and Anna in where she has been before.
+    // After attempts from many addresses Anna is refused at new addresses, but not where she has signed in before.
     for number in 10..55 {
         let _ = fixture.sign_in(ANNA, "a wrong password", &format!("198.51.100.{number}")).await;
     }
@@ -313,7 +314,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     assert!(app.find_session(&session.token, here()).await.unwrap().is_some());
     assert!(matches!(step(&next).await, Err(UserRefusal::WrongCode)), "a code is taken once");
     let again = app.sign_in_with_code(&token, &next, &visitor("192.0.2.1")).await;
-    assert!(matches!(again, Err(UserRefusal::LinkInvalid)), "and so is the step");
+    assert!(matches!(again, Err(UserRefusal::LinkInvalid)), "and so is the token of the first step");
     let spaced = format!("{} {}", &recovery[0][..6], &recovery[0][6..].to_uppercase());
     step(&spaced).await.unwrap();
     assert!(matches!(step(&recovery[0]).await, Err(UserRefusal::WrongCode)));
@@ -328,7 +329,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
 
     assert!(matches!(app.propose_totp(&find_anna(&fixture).await).await, Err(UserRefusal::TotpEnabled)));
     assert!(matches!(app.disable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
-    // Guesses at an open browser count as well.
+    // Guesses in a browser left open count as well.
     for _ in 0..9 {
         assert!(matches!(app.disable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
     }
@@ -367,7 +368,7 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     fixture.create_person(ANNA, UserRole::Member).await;
     let before = fixture.start_session(ANNA, PASSWORD).await;
     let home = visitor("192.0.2.1");
-    // Nobody learns who exists.
+    // The answer does not reveal whether the person exists.
     app.request_password_reset("nobody@example.com", &home).await.unwrap();
     app.request_password_reset("no address", &home).await.unwrap();
     app.request_password_reset("Anna@example.com", &home).await.unwrap();
@@ -394,9 +395,9 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Err(UserRefusal::WrongCredentials)));
     fixture.start_session(ANNA, "another long password").await;
     let queued = fixture.store.list_queue(QueueFilter::default(), None, 100).await.unwrap();
-    assert_eq!(queued.len(), 1, "none to nobody");
+    assert_eq!(queued.len(), 1, "no mail to unknown addresses");
 
-    // An old link does not work, and one that the operator made does.
+    // A link from the operator expires too.
     let id = session.user.id;
     let link = app.reset_link_of(&Requester::command_line(), id).await.unwrap();
     fixture.clock.advance(Duration::from_mins(61));
@@ -409,7 +410,7 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     app.change_password(&person, "another long password", "yet another password").await.unwrap();
     assert!(
         app.find_session(&session.token, here()).await.unwrap().is_none(),
-        "all but the one that changed it"
+        "only the session that changed it stays"
     );
     let changes =
         ["users/create", "person/change_password", "users/reset_password", "person/change_password"];
@@ -422,11 +423,11 @@ async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
     let owner = fixture.signed_in(ANNA).await;
     let by = owner.requester();
     let first = app.invite_user(&by, invite("Bob@example.com", UserRole::ReadOnly)).await.unwrap();
-    assert!(first.value.link.is_none(), "only the address itself gets the link");
+    assert!(first.value.link.is_none(), "only the invited address gets the link");
     let first = token_in(&fixture.mail_to("bob@example.com").await);
     let by_hand = InvitationRequest { mail: false, ..invite("bob@example.com", UserRole::Admin) };
     let refused = app.invite_user(&by, by_hand.clone()).await;
-    assert!(matches!(refused, Err(AccountRefusal::Refused(_))), "the operator passes links on");
+    assert!(matches!(refused, Err(AccountRefusal::Refused(_))), "only the operator passes links on");
     let by_hand = InvitationRequest { account: Some(fixture.account), ..by_hand };
     let operator = Requester::command_line();
     let second = app.invite_user(&operator, by_hand).await.unwrap().value.link.expect("for the operator");
@@ -506,7 +507,7 @@ async fn an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition(fix
     let by = fixture.signed_in(ANNA).await.requester();
     let key = CreationKey { key: "once".to_owned(), fingerprint: [1; 32] };
     let bob = InvitationRequest { key: Some(key), ..invite("bob@example.com", UserRole::Member) };
-    // The process ends when the invitation is stored, and before the mail is.
+    // The call is dropped after the invitation is stored and before the mail is, as if the process had ended.
     let mut first = app.invite_user(&by, bob.clone());
     while fixture
         .store
@@ -554,7 +555,7 @@ async fn nobody_grants_more_rights_than_their_own(fixture: Fixture) {
     assert!(matches!(app.remove_user(&anna, owner.id).await, Err(AccountRefusal::LastOwner)));
     app.update_user(&anna, member.id, role(UserRole::Owner)).await.unwrap();
     app.remove_user(&anna, owner.id).await.unwrap();
-    // Another account's person is an unknown one.
+    // A person of another account is reported as unknown.
     let other = fixture.store.create_account("Other".into()).await.unwrap().id;
     let new = NewPersonRequest {
         account: other,
@@ -567,7 +568,7 @@ async fn nobody_grants_more_rights_than_their_own(fixture: Fixture) {
     let stranger = app.create_user(&Requester::command_line(), new).await.unwrap();
     let foreign = app.remove_user(&admin, stranger.id).await;
     assert!(matches!(foreign, Err(AccountRefusal::NotFound(_))), "{foreign:?}");
-    // The operator does all of it, for all.
+    // The operator may change people of every account.
     app.update_user(&Requester::command_line(), stranger.id, operator).await.unwrap();
     let entries = ["users/create", "users/create", "users/create", "users/update", "users/remove"];
     assert_eq!(fixture.changes().await, entries);

@@ -140,7 +140,7 @@ async fn check_failing_records(world: World) {
     assert!(world.can_send().await);
     world.until_events(&["domain.verified"]).await;
 
-    // They are back, and the records are gone.
+    // The name servers are back, but the records are gone.
     for name in &names {
         world.dns.clear_failures(name).remove(name);
     }
@@ -202,7 +202,7 @@ async fn a_tracking_host_is_used_with_a_good_certificate_only() {
     let broken = HttpsServer::start(&good);
     broken.answer("track.shop.example/", HttpsAnswer::status(502));
     let folder = TempDir::new().unwrap();
-    // As `[tracking] ca_file` does it.
+    // As with the configuration key `[tracking] ca_file`.
     let authorities = folder.path().join("authorities.pem");
     std::fs::write(&authorities, &good.ca_pem).unwrap();
     for (number, (port, has_authority, is_used)) in [

@@ -81,7 +81,7 @@ async fn large_answers_share_memory_that_is_freed_when_a_reader_disconnects() {
     let refused = service.client.post_json(MESSAGE, Some(&service.key), &everything).await.unwrap();
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
     assert_eq!(refused.json()["data"]["code"], "ServiceUnavailable");
-    // It does not delay other calls.
+    // The slow reader does not delay other calls.
     let small = service.call(MESSAGE, &json!({"id": id, "_expansions": ["details"]})).await;
     assert_eq!(small["status"], "success");
     assert!(send(&service, &content(1 << 20)).await.is_i64());
@@ -102,5 +102,5 @@ async fn a_large_answer_that_nobody_reads_is_cut_off() {
     assert_eq!(service.call(MESSAGE, &everything).await["status"], "success");
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).await.ok();
-    assert!(rest.len() < 20 << 20, "the rest does not come: {}", rest.len());
+    assert!(rest.len() < 20 << 20, "the answer is cut off: {}", rest.len());
 }

@@ -35,8 +35,8 @@ impl<'a> MakeWriter<'a> for Lines {
 #[tokio::test]
 async fn every_request_is_one_line_without_keys_addresses_or_content() {
     let lines = Lines::default();
-    // With one dispatcher, tracing asks only the thread that reaches a log line first, and other tests' threads have
-    // none. With two it asks all dispatchers.
+    // With one dispatcher, the first thread that reaches a log line decides whether it is enabled, and threads of other
+    // tests have no subscriber. With two, tracing asks all dispatchers.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let subscriber =
         tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).with_writer(lines.clone());

@@ -94,7 +94,7 @@ fn schemas<'a>(document: &'a Value, field: &'a Value) -> Vec<&'a Value> {
     for schema in std::iter::once(field).chain(alternatives) {
         match schema["$ref"].as_str() {
             Some(reference) => {
-                let target = document.pointer(&reference[1..]).expect("references lead somewhere");
+                let target = document.pointer(&reference[1..]).expect("references resolve");
                 found.extend(schemas(document, target));
             }
             None => found.push(schema),

@@ -35,7 +35,7 @@ async fn trouble_with_our_own_names_is_no_verdict_on_customers() {
         (&chosen, HOST, RecordType::A),
         (&chosen, HOST, RecordType::AAAA),
     ] {
-        // One that would pass, one that would not, and one that is not there.
+        // An SPF record that would pass, one that would not, and none.
         for spf in ["v=spf1 ip4:192.0.2.0/24 ip6:2001:db8::/32 -all", "v=spf1 -all", "hello"] {
             let world = World::new();
             world.server.fail_type(name, record_type, DnsFailure::ServFail);
@@ -60,7 +60,7 @@ async fn private_addresses_are_neither_judged_nor_suggested() {
     let nat = config(&[("10.0.0.5", "nat.post.example")]);
     let seen = checks(&world, &nat, "v=spf1 ip4:203.0.113.7 -all").await;
     assert_eq!(verdict(&seen[0]), (RecordStatus::Verified, None));
-    // It has no address: only the other source counts.
+    // The HELO name has no address: only the other source counts.
     let world = World::new();
     let both = config(&[("10.0.0.5", "nat.post.example"), ("192.0.2.10", "out.post.example")]);
     let seen = checks(&world, &both, "v=spf1 ip4:192.0.2.10 -all").await;
@@ -72,7 +72,7 @@ async fn private_addresses_are_neither_judged_nor_suggested() {
                 nat.post.example a public address (A, AAAA) or adds addresses to a pool.";
     assert_eq!(verdict(&seen[0]), (RecordStatus::Pending, Some(hint)));
     assert_eq!((seen[0].value.as_str(), seen[0].found.as_slice()), ("", &["v=spf1 mx -all".to_owned()][..]));
-    // Also while the DNS was not asked.
+    // The same holds before the DNS was asked.
     assert!(Service::without_dns(&both).spf_terms().is_empty());
     assert_eq!(Service::without_dns(&config(&[("192.0.2.10", HOST)])).spf_terms(), ["ip4:192.0.2.10"]);
 }
@@ -105,7 +105,7 @@ async fn many_addresses_and_a_record_that_asks_for_each_of_them_verify() {
     let record = "v=spf1 exists:%{i}.b.shop.example exists:%{i}.a.shop.example -all";
     let seen = checks(&world, &config(&sources), record).await;
     assert_eq!(verdict(&seen[0]), (RecordStatus::Verified, None));
-    // A record that is the same for all is still evaluated for all of them.
+    // A record without macros is evaluated for all addresses, not only for a sample.
     let world = World::new();
     let seen = checks(&world, &config(&sources), "v=spf1 ip4:198.51.100.0/25 a:rest.shop.example -all").await;
     assert_eq!(seen[0].status, RecordStatus::Mismatch, "{:?}", seen[0]);
@@ -117,7 +117,7 @@ async fn many_addresses_and_a_record_that_asks_for_each_of_them_verify() {
 }
 
 #[tokio::test]
-async fn our_own_limit_is_not_called_trouble_of_the_dns() {
+async fn our_own_limit_is_not_reported_as_a_dns_failure() {
     let world = World::new();
     let addresses: Vec<String> = (0..8).map(|number| format!("198.51.100.{number}")).collect();
     for address in &addresses {
@@ -148,7 +148,7 @@ async fn records_that_cannot_be_read_whole_get_no_suggestion() {
     assert_eq!(verdict(&seen[0]), (RecordStatus::Pending, Some(hint)));
     assert_eq!(seen[0].value, "");
     assert!(!zone_fragment(&seen).contains("v=spf1"));
-    // Many terms that fit are all taken over.
+    // If the record fits, all its terms are kept.
     let terms: Vec<String> =
         (0..300).map(|number| format!("ip4:1.2.{}.{}", number / 250, number % 250)).collect();
     let many = format!("v=spf1 {} -all", terms.join(" "));

@@ -18,7 +18,7 @@ async fn check(world: &World, records: &[&str], status: RecordStatus, value: &st
     assert_eq!(check.found, records, "{records:?}");
 }
 
-/// Publishes the record, after what `others` publishes, and expects that it is verified without a change.
+/// Publishes other records with `others`, then `record`, and expects that it is verified without a change.
 async fn passes(record: &str, others: impl FnOnce(&World)) {
     let world = World::new();
     others(&world);
@@ -78,7 +78,7 @@ async fn our_own_mistake_does_not_fail_the_customers_record() {
             check(&world, &[record], RecordStatus::Verified, record, Some(hint)).await;
         }
     }
-    // If theirs is wrong too, our addresses are offered instead of the include.
+    // If the customer's record is wrong too, our addresses are offered instead of the include.
     let world = World::new();
     world.server.remove("spf.post.example");
     let record = format!("v=spf1 -ip6:2001:db8::/32 {OURS} -all");
@@ -182,7 +182,7 @@ async fn two_records_are_merged_into_one() {
 }
 
 #[tokio::test]
-async fn too_many_lookups_are_counted_and_the_dearest_terms_named() {
+async fn too_many_lookups_are_counted_and_the_most_expensive_terms_named() {
     let world = World::new();
     for (name, includes) in [("big.example", 5), ("small.example", 3)] {
         let terms: Vec<String> = (0..includes).map(|n| format!("include:n{n}.{name}")).collect();
@@ -194,7 +194,7 @@ async fn too_many_lookups_are_counted_and_the_dearest_terms_named() {
     world.server.mx(DOMAIN, 10, "mx.shop.example").a("mx.shop.example", [198, 51, 100, 1]);
     world.server.aaaa("mx.shop.example", [0x2001, 0xdb8, 0, 0, 0, 0, 0, 9]);
     let record = format!("v=spf1 mx include:big.example include:small.example {OURS} -all");
-    // Addresses, because our include would cost another lookup; in front, because receivers give up before the end.
+    // Our addresses, because our include would cost another lookup; first, because receivers stop before the end.
     let value = format!("v=spf1 {ADDRESSES} mx include:big.example include:small.example -all");
     let hint = format!(
         "Your SPF needs 12 lookups; 10 are allowed. These terms cost most: include:big.example (6), \
@@ -202,7 +202,7 @@ async fn too_many_lookups_are_counted_and_the_dearest_terms_named() {
          works for mail from here: {value}"
     );
     check(&world, &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
-    // With us in front our mail passes, and their other mail does not.
+    // With our addresses first, our mail passes, but the customer's other mail does not.
     world.server.remove(DOMAIN).ns(DOMAIN, "ns.shop.example").mx(DOMAIN, 10, "mx.shop.example");
     let hint = "Your SPF needs 11 lookups; 10 are allowed. These terms cost most: include:big.example (6), \
                 include:small.example (4), mx (1). Mail from this service passes, other mail may not.";
@@ -320,7 +320,7 @@ async fn errors_and_loops_are_named_and_left_out_of_the_suggestion() {
     );
     check(&world, &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
 
-    // Somebody else's mistake, which may be repaired: the include stays, and we come before it.
+    // Somebody else's mistake, which may be repaired: the include stays, after our addresses.
     let world = World::new();
     world.server.txt("a.example", "v=spf1 -all").txt("a.example", "v=spf1 ~all");
     let record = format!("v=spf1 include:a.example {OURS} -all");
