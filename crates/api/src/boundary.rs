@@ -37,7 +37,7 @@ pub(crate) struct Boundary {
     pub(crate) dev_access: Option<Arc<DevAccess>>,
 }
 
-/// Router that is served under host names of its own.
+/// Router that is served instead of the API under some host names.
 #[derive(Clone)]
 pub(crate) struct VirtualHost {
     pub(crate) is_host: Arc<dyn Fn(&str) -> bool + Send + Sync>,

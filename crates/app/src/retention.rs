@@ -1,7 +1,7 @@
 //! Retention periods, and the task that deletes older data: a few rows at a time with pauses, so that sending
 //! is not affected. Data that is still to be delivered, counted or posted to a webhook is never deleted.
 //!
-//! If the store is unavailable, the rest waits for the next run.
+//! If the store is unavailable, the remaining data waits for the next run.
 
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl App {
         let kept_by = |server: &Server| OwnRetention::of(server, installation);
         let own: Vec<OwnRetention> = servers.iter().map(kept_by).collect();
         let mut removed = Vec::new();
-        // The first removal is that of bodies; the later ones keep what it kept.
+        // The first removal is that of bodies. Later removals keep the sends whose bodies it kept.
         let mut bodies = None;
         for (which, name) in [
             (OldRows::Bodies, "bodies by servers' settings"),

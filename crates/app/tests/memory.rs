@@ -169,7 +169,7 @@ async fn raw_messages(service: &Service) {
     service.raw("fields of send/raw", &list, &list, &list).await;
 }
 
-/// Passes the request as the API does for a large one: in memory of its own that is freed once the message is
+/// Passes the request as the API does for a large one: as an owned copy that is freed once the message is
 /// composed. Therefore the request is part of the measurement.
 async fn incompressible_content(service: &Service) {
     for line_end in [" ", "\n", "\r\n", "\u{7f}"] {

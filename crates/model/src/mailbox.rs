@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_claimed_domain_is_behind_the_last_at() {
+    fn the_claimed_domain_is_after_the_last_at() {
         assert_eq!(claimed_domain("a b <x@@example.com>"), Some("example.com"));
         assert_eq!(claimed_domain("nothing"), None);
     }

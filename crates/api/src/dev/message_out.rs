@@ -18,7 +18,7 @@ use crate::{blocking_pool, envelope};
 pub(super) struct SummaryOut<'a> {
     id: u64,
     mail_from: &'a str,
-    /// Always one recipient: each recipient has an entry of its own.
+    /// Always one recipient: each recipient has a separate entry.
     rcpt_to: [&'a str; 1],
     subject: &'a str,
     size: usize,

@@ -84,10 +84,10 @@ pub enum AccountRefusal {
         "the last owner of an account cannot be removed or given another role: make somebody else an owner first"
     )]
     LastOwner,
-    /// There were too many such calls.
+    /// The account made too many calls of this kind, such as invitations; `limit` says when it may call again.
     #[error("{}", .problem.message)]
     TooManyCalls { problem: Box<FieldProblem>, limit: CallLimit },
-    /// Set by the operator: an account cannot lift or replace it.
+    /// The operator set the suspension or gate: an account cannot lift or replace it.
     #[error("the operator of the service suspended it: only the operator changes that")]
     SetByOperator,
     #[error(transparent)]

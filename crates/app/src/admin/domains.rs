@@ -61,7 +61,7 @@ impl App {
         Ok(self.domain_views(domains).await.into_iter().map(shown).collect())
     }
 
-    /// Sets the verification by hand, without a DNS check.
+    /// Sets whether a domain is verified, without a DNS check.
     pub async fn set_domain_verified(
         &self,
         named: &NamedDomain,

@@ -12,7 +12,7 @@ use crate::{App, FieldProblem};
 
 #[boxed_futures]
 impl App {
-    /// Sets the verification by hand, without a DNS check.
+    /// Sets whether a domain is verified, without a DNS check.
     pub async fn set_domain_verified_as(
         &self,
         by: &Requester,
@@ -40,7 +40,7 @@ impl App {
         Ok(self.domain_view(domain.ok_or(DomainRefusal::NotFound)?).await)
     }
 
-    /// Sets whether opens and clicks of its mail are tracked, and the host of tracked links.
+    /// Sets whether opens and clicks of the domain's mail are tracked, and the host of tracked links.
     pub async fn set_domain_tracking_as(
         &self,
         by: &Requester,

@@ -15,7 +15,7 @@ pub enum DomainRefusal {
     Exists,
     #[error("the owner has {domains_max} domains, the maximum (`domains.per_server`); delete one first")]
     TooMany { domains_max: usize },
-    /// Too many such operations are running, of this account or of all accounts.
+    /// Too many domains are being added or checked, by this account or by all accounts.
     #[error("too many domains are being added or checked at this moment; try again in a few seconds")]
     Busy,
     #[error("the domain is not verified")]

@@ -253,7 +253,7 @@ impl App {
             self.change_all(&self.inner.store, job.server_id, MessageAction::Erase, ids).await?
         {
             match result {
-                // Retention may have removed it meanwhile.
+                // Retention may have removed the message meanwhile.
                 Ok(()) | Err(ActionFailure::NotFound) => {}
                 Err(failure) => problems.push(problem_of(id, &failure, !is_last)),
             }

@@ -132,8 +132,8 @@ pub(super) fn shown(text: &str) -> &str {
     &text[..text.floor_char_boundary(256)]
 }
 
-/// RFC 2369 List-Unsubscribe and RFC 8058 one-click. If the sender gives no address for one-click, we handle it, with a
-/// different link for each recipient; such headers are added when the message is sent.
+/// RFC 2369 List-Unsubscribe and RFC 8058 one-click. If the sender gives no URL for one-click, we handle it, with a
+/// different link for each recipient; then the headers are added when the message is sent.
 fn check_list_unsubscribe(
     list: &ListUnsubscribe<'_>,
     problems: &mut Vec<FieldProblem>,

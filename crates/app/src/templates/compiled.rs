@@ -70,7 +70,7 @@ impl CompiledTemplate {
         Ok(Self { texts, locales, layout: content.layout, bytes, last_us: AtomicU64::new(0) })
     }
 
-    /// The languages that have texts of their own.
+    /// The languages that have their own texts.
     pub(super) fn languages(&self) -> impl Iterator<Item = &str> {
         self.locales.keys().map(String::as_str)
     }

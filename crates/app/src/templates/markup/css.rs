@@ -83,9 +83,9 @@ fn quoted_bytes(text: &[u8], quote: u8) -> Option<usize> {
 }
 
 /// A URL without quotes may contain quotes.
-fn is_bare_url(before: &[u8], behind: &[u8]) -> bool {
+fn is_bare_url(before: &[u8], after: &[u8]) -> bool {
     let is_url = before.len() >= 3 && before[before.len() - 3..].eq_ignore_ascii_case(b"url");
-    is_url && !matches!(behind.trim_ascii_start().first(), Some(b'"' | b'\''))
+    is_url && !matches!(after.trim_ascii_start().first(), Some(b'"' | b'\''))
 }
 
 #[cfg(test)]

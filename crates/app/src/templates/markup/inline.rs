@@ -62,8 +62,8 @@ fn without_implied_bodies(html: &str) -> String {
                 out.push_str(&rest[..open]);
                 if is_written {
                     out.push_str("<tbody");
-                    let behind = &rest[open + WRITTEN_BODY.len()..];
-                    rest = behind.strip_prefix("=\"\"").unwrap_or(behind);
+                    let after = &rest[open + WRITTEN_BODY.len()..];
+                    rest = after.strip_prefix("=\"\"").unwrap_or(after);
                     continue;
                 }
                 rest[open..].find('>').map_or(rest.len(), |end| open + end + 1)

@@ -63,8 +63,8 @@ pub(super) fn nesting(text: &str, syntax: Syntax) -> Result<Nesting, usize> {
             }
             rest = &rest[end + 1..];
         } else if next.is_ascii_alphabetic() {
-            let (name, is_closed, behind) = read_tag(rest).ok_or(at)?;
-            rest = behind;
+            let (name, is_closed, after) = read_tag(rest).ok_or(at)?;
+            rest = after;
             elements += 1;
             if syntax == Syntax::Html && ODD.contains(&name.as_str()) {
                 return Err(at);
@@ -119,10 +119,10 @@ fn skip_raw<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let mut from = 0;
     loop {
         let at = text[from..].find("</")? + from;
-        let behind = &text[at + 2..];
-        if behind.get(..name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name)) {
-            let end = behind.find('>')?;
-            return (behind[name.len()..end].trim().is_empty()).then(|| &behind[end + 1..]);
+        let after = &text[at + 2..];
+        if after.get(..name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name)) {
+            let end = after.find('>')?;
+            return (after[name.len()..end].trim().is_empty()).then(|| &after[end + 1..]);
         }
         from = at + 2;
     }
@@ -160,17 +160,17 @@ fn read_attribute(bytes: &[u8], mut at: usize) -> Option<usize> {
         }
         at += 1;
     }
-    let behind_space = |mut at: usize| {
+    let skip_space = |mut at: usize| {
         while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
             at += 1;
         }
         at
     };
-    let equals = behind_space(at);
+    let equals = skip_space(at);
     if bytes.get(equals) != Some(&b'=') {
         return Some(at);
     }
-    at = behind_space(equals + 1);
+    at = skip_space(equals + 1);
     match bytes.get(at)? {
         quote @ (b'"' | b'\'') => {
             let length = bytes[at + 1..].iter().position(|byte| byte == quote)?;

@@ -223,14 +223,14 @@ fn tag_pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let start = rest.find('{')?;
-        let behind = &rest[start..];
-        let end = match behind.as_bytes().get(1) {
-            Some(b'%') => behind.find("%}"),
-            Some(b'#') => behind.find("#}"),
-            _ => behind.find("}}"),
+        let from_tag = &rest[start..];
+        let end = match from_tag.as_bytes().get(1) {
+            Some(b'%') => from_tag.find("%}"),
+            Some(b'#') => from_tag.find("#}"),
+            _ => from_tag.find("}}"),
         };
-        let end = end.map_or(behind.len(), |end| end + 2);
-        let (piece, after) = behind.split_at(end);
+        let end = end.map_or(from_tag.len(), |end| end + 2);
+        let (piece, after) = from_tag.split_at(end);
         rest = after;
         Some(piece)
     })

@@ -97,8 +97,8 @@ pub(super) fn protect(source: &str) -> Protected<'_> {
 impl Protected<'_> {
     /// Maps an offset of the protected text to the source.
     pub(super) fn offset_in_source(&self, at: usize) -> usize {
-        let behind = self.starts.partition_point(|start| start.in_text <= at);
-        match behind.checked_sub(1).and_then(|last| self.starts.get(last)) {
+        let starts_before = self.starts.partition_point(|start| start.in_text <= at);
+        match starts_before.checked_sub(1).and_then(|last| self.starts.get(last)) {
             Some(start) if start.is_tag => start.in_source,
             Some(start) => start.in_source + (at - start.in_text),
             None => 0,
@@ -110,23 +110,23 @@ impl Protected<'_> {
         let mut out = String::with_capacity(converted.len() + converted.len() / 8);
         let mut rest = converted;
         while let Some(at) = rest.find(WORD) {
-            let behind = &rest[at + WORD.len()..];
-            let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
-            let tag = behind[..digits].parse::<usize>().ok().and_then(|number| self.tags.get(number));
-            let Some(tag) = tag.filter(|_| behind[digits..].starts_with('x')) else {
+            let after = &rest[at + WORD.len()..];
+            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+            let tag = after[..digits].parse::<usize>().ok().and_then(|number| self.tags.get(number));
+            let Some(tag) = tag.filter(|_| after[digits..].starts_with('x')) else {
                 out.push_str(&rest[..at + WORD.len()]);
-                rest = behind;
+                rest = after;
                 continue;
             };
-            let behind = &behind[digits + 1..];
+            let after = &after[digits + 1..];
             let before = &rest[..at];
             // In the same form as inserted: a comment, an attribute without a value, or a word.
-            if let (Some(before), Some(behind)) = (before.strip_suffix("<!--"), behind.strip_prefix("-->")) {
+            if let (Some(before), Some(after)) = (before.strip_suffix("<!--"), after.strip_prefix("-->")) {
                 out.push_str(before);
-                rest = behind;
+                rest = after;
             } else {
                 out.push_str(before);
-                rest = behind.strip_prefix("=\"\"").unwrap_or(behind);
+                rest = after.strip_prefix("=\"\"").unwrap_or(after);
             }
             out.push_str(tag);
         }

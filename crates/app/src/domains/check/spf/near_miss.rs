@@ -1,4 +1,4 @@
-//! TXT records that look like SPF but are not valid as such.
+//! TXT records that look like SPF records but do not begin like one.
 
 use postroad_model::DomainName;
 use postroad_net::dns::TEXT_BYTES_MAX;

@@ -6,7 +6,7 @@ use crate::domains::check::answers::{NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::{SendingAddress, Service};
 
-/// Number of addresses of each family checked as a sample, when each address needs DNS questions of its own (`%{i}`,
+/// Number of addresses of each family that are checked as a sample if every address needs other DNS questions (`%{i}`,
 /// `ptr`).
 const SAMPLE: usize = 8;
 
