@@ -25,13 +25,15 @@ use crate::unsent::Unsent;
 use crate::watched_io::{Activity, WatchedIo};
 use crate::{Mode, TimeLimits};
 
-/// HTTP/1.1: most bytes of request line and headers together; also the size of reads.
+/// HTTP/1.1: maximum bytes of request line and headers together; also the size of reads.
 const HEADER_BYTES_MAX: usize = 64 << 10;
+/// HTTP/1.1: maximum number of headers.
 const HEADERS_MAX: usize = 100;
 const H2_HEADER_LIST_BYTES_MAX: u32 = 32 << 10;
 const H2_STREAMS_MAX: u32 = 100;
 const H2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+/// HTTP/2: interval of keep-alive pings, and timeout for their answers.
 const H2_PING: Duration = Duration::from_secs(20);
 /// A connection that is shutting down may keep writing a large answer to a slow reader for this long.
 const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);

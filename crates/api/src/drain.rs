@@ -15,12 +15,13 @@ use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::timeout;
 
+/// Limits for draining one body.
 const DRAIN_BYTES_MAX: usize = 64 << 20;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// A remainder of at most this size is read quickly enough to keep the connection.
 const KEEP_BYTES_MAX: u64 = 64 << 10;
 
-/// Says after the answer whether the connection must be closed.
+/// Unread part of a request body: decides whether the connection is closed after the answer.
 #[derive(Debug)]
 pub(crate) struct Rest {
     /// Whether the body was read to its end.

@@ -12,6 +12,7 @@ use crate::json::{Json, Object};
 
 /// Maximum number of unknown fields that are reported; a request can contain any number of them.
 const WARNINGS_MAX: usize = 20;
+/// Maximum number of characters of a client-chosen name that a message quotes.
 const NAME_CHARS_MAX: usize = 100;
 /// Maximum number of problems kept in full; the rest is counted.
 const PROBLEMS_MAX: usize = PROBLEMS_SHOWN_MAX;

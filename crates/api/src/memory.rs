@@ -14,6 +14,7 @@ use crate::tenant::Tenant;
 /// a pool in which small ones do not wait.
 pub(crate) const LARGE_BYTES: usize = 256 << 10;
 
+/// Minimum sizes of the pool of small bodies, and of the other pools.
 const SMALL_POOL_BYTES_MIN: usize = 4 << 20;
 const POOL_BYTES_MIN: usize = 1 << 20;
 /// A server may hold a pool's bytes divided by this: several of its largest requests, or about the largest answer.

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+/// First bytes of an HTTP/2 connection (RFC 9113 3.4).
 const H2_PREFACE: &[u8] = b"PRI";
 
 /// Activity of a connection. hyper has no idle limit for HTTP/2, nor for peers that connect and send nothing.

@@ -20,7 +20,7 @@ const WAITING_MAX: usize = 512;
 const WAIT_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
 /// Interval of look-ups without a notice: other nodes add events without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
-/// Minimum pause between two look-ups of one call.
+/// Pause after a notice, so that events in quick succession are read together.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// Maximum number of pages without a matching event that one call scans.
 const PAGES_MAX: usize = 20;
@@ -131,7 +131,7 @@ impl App {
         let mut permit = None;
         loop {
             notices.mark_unchanged();
-            let page = self.look(&mut query).await?;
+            let page = self.scan(&mut query).await?;
             let is_over = !page.events.is_empty() || page.has_more || Instant::now() >= deadline;
             if is_over || *stop.borrow() {
                 return Ok(page);
@@ -155,7 +155,7 @@ impl App {
     }
 
     /// Returns one page of matching events, or the position reached without a match.
-    async fn look(&self, query: &mut FeedQuery) -> Result<FeedPage, StoreError> {
+    async fn scan(&self, query: &mut FeedQuery) -> Result<FeedPage, StoreError> {
         let mut page = FeedPage { events: Vec::new(), next: query.after, has_more: false };
         for _ in 0..PAGES_MAX {
             page = self.inner.store.feed(*query).await?;

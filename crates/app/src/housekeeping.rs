@@ -91,7 +91,7 @@ impl Housekeeping {
                 }
                 worker.pass_on_notices(EVERY).await;
                 if let Err(error) = worker.run_housekeeping().await {
-                    tracing::warn!(%error, "housekeeping failed; retrying");
+                    tracing::warn!(%error, "housekeeping failed; retrying in 5 s");
                 }
             }
         });
@@ -101,7 +101,7 @@ impl Housekeeping {
     pub async fn stop(self) {
         self.task.abort();
         if let Err(error) = self.app.store_last_uses().await {
-            tracing::warn!(%error, "last use of credentials not stored; it is lost");
+            tracing::warn!(%error, "the last use of keys and sessions was not stored; it is lost");
         }
     }
 }
@@ -140,7 +140,7 @@ impl App {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => {
-                        tracing::warn!(%error, "passing on notices about ceilings failed; retrying");
+                        tracing::warn!(%error, "sending notices about ceilings failed; retrying in 1 s");
                         break;
                     }
                 }

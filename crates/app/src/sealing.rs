@@ -8,6 +8,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
 use rand::RngCore as _;
 
+/// First byte of a sealed secret: the version of its format.
 const FORMAT: u8 = 1;
 const KEY_ID_BYTES: usize = 4;
 /// Length of format, key id and nonce, which precede the ciphertext.

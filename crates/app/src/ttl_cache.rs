@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 const TTL: Duration = Duration::from_secs(2);
+/// A cache with this many entries is cleared before another is added.
 const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Debug)]

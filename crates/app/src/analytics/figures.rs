@@ -24,8 +24,8 @@ pub struct Percentiles {
     pub p99: Option<f64>,
 }
 
-/// Rates between 0 and 1; `None` if the divisor is 0. Events count when they happen, so a rate can exceed 1 for
-/// a while: last week's messages are opened today.
+/// Rates, normally between 0 and 1; `None` if the divisor is 0. Events count when they happen, so a rate can exceed 1
+/// for a while: last week's messages are opened today.
 #[derive(Debug, Clone, Copy)]
 pub struct Rates {
     /// Messages accepted by the receiver and not returned, divided by finished messages.

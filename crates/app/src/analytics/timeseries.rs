@@ -16,8 +16,10 @@ use super::zone::{Granularity, Zone};
 use super::{USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
 
+/// Maximum number of points in an answer, of all series together.
 const POINTS_MAX: usize = 10_000;
 const SERIES_MAX: usize = 500;
+/// Longest range of figures by minute.
 const MINUTES_RANGE_MAX: Duration = Duration::from_hours(48);
 pub const DIMENSIONS_MAX: usize = 2;
 

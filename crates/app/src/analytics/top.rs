@@ -91,14 +91,14 @@ impl App {
             ranges: &counter_ranges(borders),
         };
         let found = self.collect(caller, &selection).await?;
-        let one = |(group, spans): (Vec<DimensionValue>, HashMap<usize, Sums>)| {
+        let add_up = |(group, spans): (Vec<DimensionValue>, HashMap<usize, Sums>)| {
             let mut all = Sums::default();
             for sums in spans.values() {
                 all.add(sums);
             }
             (group.into_iter().next().unwrap_or(DimensionValue::None), all)
         };
-        Ok((found.collected.into_iter().map(one).collect(), found.has_other))
+        Ok((found.collected.into_iter().map(add_up).collect(), found.has_other))
     }
 
     async fn top_recipient_domains(
@@ -123,8 +123,8 @@ impl App {
             });
             found.truncate(query.limit);
         }
-        let one = |(domain, counts)| (DimensionValue::Text(domain), Sums { counts, ..Sums::default() });
-        Ok(largest(found.into_iter().map(one), query))
+        let sums = |(domain, counts)| (DimensionValue::Text(domain), Sums { counts, ..Sums::default() });
+        Ok(largest(found.into_iter().map(sums), query))
     }
 }
 

@@ -93,7 +93,7 @@ impl App {
         let due = match claiming.await {
             Ok(due) => due,
             Err(error) => {
-                tracing::warn!(%error, "reading due domain checks failed; retrying");
+                tracing::warn!(%error, "reading due domain checks failed; retrying in a few seconds");
                 return;
             }
         };

@@ -146,7 +146,7 @@ impl ReturnReceiver {
                     paths.push(path);
                 }
                 Destination::ReturnPath(_) | Destination::Reports => {}
-                // Several addresses for complaints or for the operator cause one complaint and one mail to the operator.
+                // Several complaint and operator addresses cause one complaint and one mail to the operator.
                 Destination::Feedback { address } => complaints_to = complaints_to.or(Some(address)),
                 Destination::Operator { address } => operator_address = operator_address.or(Some(address)),
             }

@@ -42,6 +42,7 @@ struct Bucket {
     max: usize,
     left: usize,
     refill: Duration,
+    /// Time up to which `left` has been refilled.
     at: Instant,
 }
 

@@ -11,6 +11,7 @@ use super::text_failure::TextFailure;
 
 /// Maximum number of names compared; a model may have any number of them.
 const NAMES_MAX: usize = 500;
+/// Longer names are not compared.
 const NAME_BYTES_MAX: usize = 100;
 /// Variables reported for one text.
 const ABSENT_MAX: usize = 50;

@@ -15,6 +15,7 @@ use crate::{App, names};
 
 /// A set-up link works for this long; every start without people creates a new one.
 const SET_UP_TIME: Duration = Duration::from_hours(24);
+/// A sign-in link of `postroad dev` works for this long.
 const DEV_LINK_TIME: Duration = Duration::from_hours(30 * 24);
 
 #[boxed_futures]

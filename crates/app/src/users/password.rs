@@ -29,6 +29,7 @@ pub(super) const BYTES_MAX: usize = 2_000;
 const AT_ONCE: usize = 2;
 /// Maximum number of hashes waiting for their turn.
 const WAITING_MAX: usize = 64;
+/// Longest time that a hash waits for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Common passwords of at least ten characters, which attackers try first; in lower case, one per line.

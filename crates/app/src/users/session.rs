@@ -111,7 +111,7 @@ impl App {
         let by = Requester { actor, address: Some(visitor.address) };
         let store = self.recording(&by, Operation::PersonSignIn, AuditSubject::User(id));
         store.create_user_session(new).await?;
-        tracing::info!(user.id = %user.id, "signed in");
+        tracing::info!(user.id = %user.id, "person signed in");
         Ok(NewSession { token, expires_at, user })
     }
 

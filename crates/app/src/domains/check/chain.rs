@@ -3,6 +3,7 @@
 use super::answers::{Answer, NotAskedYet, View};
 use super::record::RecordType;
 
+/// Longest chain of aliases that is followed.
 const ALIASES_MAX: usize = 8;
 
 /// Where the aliases of a name lead.

@@ -16,6 +16,7 @@ const RSA_2048_SPKI_BYTES: usize = 294;
 const RSA_1024_SPKI_BYTES: usize = 162;
 const RSA_2048_SPKI_START_BYTES: usize = 24;
 
+/// Accepts base64 with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new()

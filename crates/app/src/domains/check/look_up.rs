@@ -13,6 +13,7 @@ use super::record::{RecordCheck, RecordType};
 
 /// Maximum number of questions of one check; further questions count as failed.
 const QUESTIONS_MAX: usize = 240;
+/// Time limit for all questions of one check.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Looks up the expected records and judges them.

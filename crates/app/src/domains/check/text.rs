@@ -1,5 +1,6 @@
 //! Shortens and cleans text from other people's DNS records for display.
 
+/// Maximum number of texts, or items of a list, that are shown.
 const SHOWN_MAX: usize = 5;
 const SHOWN_CHARS_MAX: usize = 500;
 

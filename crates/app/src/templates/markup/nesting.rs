@@ -9,6 +9,7 @@ pub(super) struct Nesting {
     pub(super) elements: usize,
 }
 
+/// Maximum number of open elements.
 const DEPTH_MAX: usize = 100;
 /// Elements without an end tag.
 const VOID: [&str; 14] = [

@@ -68,6 +68,7 @@ struct Writer {
     link: Option<(usize, String)>,
 }
 
+/// Maximum number of bytes kept of an element and its attributes.
 const ELEMENT_BYTES_MAX: usize = 4_096;
 
 impl Writer {

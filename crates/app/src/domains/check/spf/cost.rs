@@ -8,6 +8,7 @@ use crate::domains::check::record::RecordType;
 
 /// Counting stops at this number of lookups.
 const COUNTED_MAX: usize = 64;
+/// Deepest nesting of includes and redirects that is followed.
 const DEPTH_MAX: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use super::evaluate::{LOOKUPS_MAX, PermError, PermReason};
 use super::suggest::Suggestion;
 use crate::domains::check::text::{listed, shown};
 
+/// Maximum number of terms that a hint names with their lookups.
 const COSTS_SHOWN_MAX: usize = 4;
 
 /// The suggestion, introduced by `lead`, such as `Change it to`; preceded by a sentence about the terms that it leaves out.

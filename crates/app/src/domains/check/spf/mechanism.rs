@@ -11,6 +11,7 @@ use crate::domains::check::reverse_name::reverse_name;
 
 /// Maximum number of lookups without records (RFC 7208 4.6.4).
 const VOID_LOOKUPS_MAX: usize = 2;
+/// Maximum number of mail hosts of an `mx` term, and of PTR names of an address (RFC 7208 4.6.4).
 const MAIL_HOSTS_MAX: usize = 10;
 const POINTERS_MAX: usize = 10;
 

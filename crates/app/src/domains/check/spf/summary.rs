@@ -6,8 +6,8 @@ use crate::domains::check::answers::{NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::{SendingAddress, Service};
 
-/// Number of addresses of each family that are checked as a sample if every address needs other DNS questions (`%{i}`,
-/// `ptr`).
+/// Number of addresses of each family that are checked as a sample if each address needs other DNS questions
+/// (`%{i}`, `ptr`).
 const SAMPLE: usize = 8;
 
 pub(super) enum Summary {
