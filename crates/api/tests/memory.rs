@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Bytes of each case: large enough that the fixed part of the rule hides nothing.
+/// Bytes of each case: large enough that the fixed 1 MB of the rule does not hide an excess.
 const BYTES: usize = 6 << 20;
 const FIXED_BYTES: usize = 1 << 20;
 const BATCH: &str = "/api/v1/send/batch";

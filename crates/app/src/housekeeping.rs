@@ -89,7 +89,7 @@ impl Housekeeping {
                         }
                     }
                 }
-                worker.pass_on_notices(EVERY).await;
+                worker.send_notices(EVERY).await;
                 if let Err(error) = worker.run_housekeeping().await {
                     tracing::warn!(%error, "housekeeping failed; retrying in 5 s");
                 }
@@ -132,7 +132,7 @@ impl App {
     }
 
     /// Sends notices about ceilings until `duration` has passed.
-    async fn pass_on_notices(&self, duration: Duration) {
+    async fn send_notices(&self, duration: Duration) {
         let until = Instant::now() + duration;
         while Instant::now() < until {
             for _ in 0..NOTICE_STEPS_MAX {

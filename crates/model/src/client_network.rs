@@ -1,4 +1,4 @@
-//! Client network by which limits per address count.
+//! The network of a client, which counts as one address in limits per address.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,4 +1,5 @@
-//! Message-IDs for messages without one: a UUID at the domain of return paths; and which message a return path names.
+//! Makes Message-IDs for messages without one (a UUID at the domain of return paths), and finds the message that a
+//! return path names.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub(crate) fn stored_message_filter(own: OwnMessageId, message_id: String) -> Se
 }
 
 impl App {
-    /// Sets the key with which Message-IDs are recognised in complaints, and return paths. Call once, before anything is
+    /// Sets the secret by which our Message-IDs and return paths are recognised. Call once, before anything is
     /// accepted.
     pub fn set_message_id_key(&self, secret: &[u8; 32]) {
         // The installation has only one key: keep the first.

@@ -36,7 +36,7 @@ pub struct InvitationRequest {
     pub key: Option<CreationKey>,
 }
 
-/// An invitation, as the call that made it shows it.
+/// A new invitation, as the answer to its creator shows it.
 #[derive(Clone)]
 pub struct Invited {
     pub invitation: Invitation,

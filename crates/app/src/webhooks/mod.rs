@@ -40,7 +40,7 @@ impl App {
         found.ok_or(WebhookRefusal::NotFound)
     }
 
-    /// Webhooks by id, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more.
     pub async fn list_webhooks(
         &self,
         caller: &Caller,
@@ -75,7 +75,7 @@ impl App {
         }
     }
 
-    /// Attempts, newest first, and whether there are more.
+    /// Returns a page of attempts, newest first, and whether there are more.
     pub async fn list_webhook_attempts(
         &self,
         caller: &Caller,

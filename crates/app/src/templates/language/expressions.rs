@@ -14,8 +14,8 @@ use crate::templates::filters;
 
 /// The filter that replaces all operators.
 pub(crate) const OPERATOR: &str = "postroad_operator";
-/// The filter behind a variable whose absence minijinja would not notice, or not attribute to it: `x|postroad_required(3, false)`.
-/// Its arguments are the number of the look-up and whether `null` is allowed.
+/// The filter added to a variable if minijinja would not report that it is missing, or would not name it:
+/// `x|postroad_required(3, false)`. Its arguments are the number of the look-up and whether `null` is allowed.
 pub(crate) const REQUIRED: &str = "postroad_required";
 /// The filter that replaces slices.
 pub(crate) const SLICE: &str = "postroad_slice";

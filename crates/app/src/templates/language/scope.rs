@@ -10,7 +10,7 @@ pub(super) const DEPTH_MAX: usize = 32;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Binding {
-    /// Path of its value in the model, if it is a plain part of it.
+    /// Path of its value in the model; `None` if the template computes the value.
     pub(super) path: Option<Vec<Segment>>,
     /// Number of steps in which it is computed.
     pub(super) depth: usize,
