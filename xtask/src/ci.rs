@@ -7,32 +7,29 @@ use postroad_test_programs::{install, python};
 
 use crate::cargo::{cargo, target_folder};
 use crate::interrupt::Interrupts;
-use crate::test;
-
-const STEPS: &[(&str, &[&str])] = &[
-    ("formatting", &["fmt", "--all", "--check"]),
-    ("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-];
+use crate::test::{self, Compiler};
 
 /// Stops at the first step that fails, with its exit code.
 pub(crate) fn run(repository: &Path) -> anyhow::Result<ExitCode> {
-    for (name, arguments) in STEPS {
-        eprintln!("== {name}: cargo {}", arguments.join(" "));
-        let mut command = cargo(repository);
-        command.args(*arguments);
-        let code = Interrupts::listen()?.run(command)?;
-        if code != 0 {
-            eprintln!("== {name} failed");
-            return Ok(ExitCode::from(code));
-        }
+    let code = check_formatting(repository)?;
+    if code != 0 {
+        eprintln!("== formatting failed; `cargo fmt --all` mends it");
+        return Ok(ExitCode::from(code));
     }
     let code = check_spelling(repository)?;
     if code != 0 {
         eprintln!("== spelling failed; exceptions go into typos.toml");
         return Ok(ExitCode::from(code));
     }
-    eprintln!("== tests: cargo xtask test");
-    test::run(repository, &[])
+    eprintln!("== clippy and tests: cargo xtask test, compiled by clippy");
+    test::run(repository, Compiler::Clippy, &[])
+}
+
+fn check_formatting(repository: &Path) -> anyhow::Result<u8> {
+    eprintln!("== formatting: cargo fmt --all --check");
+    let mut command = cargo(repository);
+    command.args(["fmt", "--all", "--check"]);
+    Interrupts::listen()?.run(command)
 }
 
 fn check_spelling(repository: &Path) -> anyhow::Result<u8> {

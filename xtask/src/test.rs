@@ -9,14 +9,29 @@ use std::process::{Command, ExitCode};
 use anyhow::Context;
 use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, install, node, python};
 
-use crate::cargo::{cargo, target_folder};
+use crate::cargo::{cargo, clippy_variables, target_folder};
 use crate::interrupt::Interrupts;
 
 /// If more tests fail, none is repeated: so many do not fail only because the machine is slow.
 const REPEATED_MAX: usize = 20;
 
+/// Read by the test runner.
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+
+/// Tests run at once for each processor: most of them wait for a process, a socket or a clock.
+const TESTS_PER_PROCESSOR: usize = 2;
+
+/// What compiles our crates and their tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compiler {
+    Rustc,
+    /// The compiler with clippy's lints, whose warnings are errors: one compilation instead of one for clippy and one
+    /// for the tests.
+    Clippy,
+}
+
 /// Returns cargo's exit code. Dropping `cluster` stops the server on every path.
-pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(repository: &Path, compiler: Compiler, arguments: &[String]) -> anyhow::Result<ExitCode> {
     install::ensure()?;
     let interpreter = python::ensure(&target_folder(repository))?;
     node::ensure(&target_folder(repository))?;
@@ -35,6 +50,13 @@ pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<Exi
     let test = || {
         let mut cargo = cargo(repository);
         cargo.arg("test").env(PYTHON_VARIABLE, &interpreter);
+        if compiler == Compiler::Clippy {
+            cargo.envs(clippy_variables());
+        }
+        if std::env::var_os(THREADS_VARIABLE).is_none() {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            cargo.env(THREADS_VARIABLE, (processors * TESTS_PER_PROCESSOR).to_string());
+        }
         if let Some(cluster) = &cluster {
             cargo.env(POSTGRES_VARIABLE, cluster.url());
         }

@@ -6,17 +6,14 @@ use postroad_store::{KeyHash, NewAccountKey, NewCredential, Store};
 use serde_json::json;
 
 use crate::accounts::{ACCOUNT, call, create_customer, done};
-use crate::world::{World, both_engines};
+use crate::world::{Engine, World, both_engines};
 
 /// Maximum number of valid credentials of one server.
 const CREDENTIALS_MAX: usize = 1_000;
 /// Maximum number of rows that a command shows.
 const LISTED_MAX: usize = 10_000;
 
-both_engines!(
-    a_server_has_at_most_a_thousand_valid_credentials,
-    a_list_that_is_too_long_for_a_command_says_so
-);
+both_engines!(a_server_has_at_most_a_thousand_valid_credentials);
 
 fn hash(number: usize, kind: u8) -> KeyHash {
     let mut hash = [kind; 32];
@@ -78,8 +75,9 @@ async fn a_server_has_at_most_a_thousand_valid_credentials(world: World) {
     done(&world, by, "credentials/create", &new).await;
 }
 
-async fn a_list_that_is_too_long_for_a_command_says_so(world: World) {
-    let mut world = world;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_is_too_long_for_a_command_says_so() {
+    let mut world = World::start(Engine::Sqlite);
     let one = create_customer(&world, "one").await;
     let account_id = AccountId(one.id.as_i64().unwrap());
     let store = world.stopped_store().await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{BATCH, batch_to, id_of};
 use crate::world::{MESSAGE, World, both_engines};
 
-const BATCHES: usize = 40;
+const BATCHES: usize = 20;
 const MESSAGES: usize = 100;
 
 fn batch(number: usize, mode: &str) -> Value {
