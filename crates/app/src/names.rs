@@ -1,4 +1,4 @@
-//! Check of account and server names.
+//! Checks of account and server names, and of the reasons of suspensions.
 
 const OF_THE_SERVICE: &str = "postroad";
 
@@ -23,6 +23,12 @@ pub(crate) fn find_account_problem(name: &str) -> Option<&'static str> {
     find_problem(name).or(is_reserved.then_some("should be another one: this one is the service's own"))
 }
 
+/// Problem of the reason of a suspension or slow-down; `None` if it is valid.
+pub(crate) fn find_reason_problem(reason: &str) -> Option<&'static str> {
+    let is_valid = !reason.trim().is_empty() && reason.chars().count() <= 500;
+    (!is_valid).then_some("should have 1 to 500 characters")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,6 +38,12 @@ mod tests {
         assert!(find_account_problem(" Postroad ").is_some() && find_account_problem("7").is_some());
         assert_eq!(find_account_problem("postroad shop"), None);
         assert_eq!(find_problem("postroad"), None, "a server may have this name");
+    }
+
+    #[test]
+    fn a_reason_is_measured_in_characters() {
+        assert_eq!(find_reason_problem(&"ü".repeat(500)), None);
+        assert!(find_reason_problem(&"ü".repeat(501)).is_some() && find_reason_problem(" ").is_some());
     }
 
     #[test]

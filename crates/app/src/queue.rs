@@ -9,9 +9,8 @@ use postroad_store::{AuditSubject, Gate, NewGate, Pool, QueueEntry, ServerQueue,
 
 use crate::access::{Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Requester, owner_of, page};
-use crate::{App, Caller};
+use crate::{App, Caller, names};
 
-const REASON_BYTES_MAX: usize = 500;
 /// Longest time for which a gate can be set; a gate without an end stays until it is lifted.
 const GATE_TIME_MAX: Duration = Duration::from_hours(30 * 24);
 
@@ -134,8 +133,8 @@ impl App {
         request: GateRequest,
     ) -> Result<(), AccountRefusal> {
         let reason = request.reason.trim().to_owned();
-        if reason.is_empty() || reason.len() > REASON_BYTES_MAX {
-            return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
+        if let Some(problem) = names::find_reason_problem(&reason) {
+            return Err(AccountRefusal::problem("reason", problem));
         }
         if request.action == (GateAction::Slow { per_minute: 0 }) {
             return Err(AccountRefusal::problem("per_minute", "should be at least 1"));

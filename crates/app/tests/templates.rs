@@ -111,6 +111,7 @@ fn numbers_dates_money_and_plurals_follow_the_language() {
         ),
         ("de-AT", "{{ 9|currency('EUR') }}", "€\u{a0}9,00"),
         ("en", "{{ 0.256|percent }} {{ 0.256|percent(0) }}", "25.6% 26%"),
+        ("en", "{{ 0.256|percent(20) }}", "25.60000000000000000000%"),
         ("en-US", "{{ at|date('long') }}", "March 5, 2026"),
         ("en-US", "{{ at|date('long', tz='Europe/Vienna') }}", "March 6, 2026"),
         ("de", "{{ at|date('long') }} {{ day|date('short') }}", "5. März 2026 05.03.26"),
@@ -380,6 +381,7 @@ fn numbers_have_a_bounded_length() {
         "{{ '1e40'|number }}",
         "{{ '1e30000'|currency('EUR') }}",
         "{{ '-1e99'|percent }}",
+        "{{ 1|percent(-1) }}",
     ] {
         let refused = render(source, values.clone());
         assert!(matches!(refused, Err(RenderFailure::Failed { .. })), "{source}: {refused:?}");

@@ -3,7 +3,6 @@
 use crate::documented::ToSchema;
 use postroad_app::{Timeline, TimelineItem};
 use postroad_delivery::queue_admin::Reader;
-use postroad_model::{Clock as _, SystemClock};
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 use serde_json::json;
@@ -73,7 +72,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TimelineOut>, Failure> 
     if message.status.is_queued()
         && let Some(queue) = &call.queue
     {
-        let now = SystemClock.now();
+        let now = call.app.now();
         let reader = Reader::Server(call.caller.server_id);
         let why = queue.find(message.id, reader, now).await?.map(|waiting| waiting.why);
         items.extend(why.map(|text| TimelineItem { at: now, kind: "waiting", text, data: json!({}) }));

@@ -15,8 +15,9 @@ const LOCALES_READ_MAX: usize = 100;
 
 /// Takes `id` or `alias`; one of them is required.
 pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateRef {
+    let problems_before = findings.problems.len();
     find_template(fields, findings).unwrap_or_else(|| {
-        if findings.problems.is_empty() {
+        if findings.problems.len() == problems_before {
             findings.problem("/id", "`id` or `alias` parameter is required but is missing");
         }
         TemplateRef::Id(TemplateId(0))

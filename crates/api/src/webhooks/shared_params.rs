@@ -13,8 +13,9 @@ const EVENTS_MAX: usize = 100;
 
 /// Takes the required `id`. A number out of range becomes an id that does not exist.
 pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookId {
+    let problems_before = findings.problems.len();
     WebhookId(read_integer(fields, "id", findings).unwrap_or_else(|| {
-        if findings.problems.is_empty() {
+        if findings.problems.len() == problems_before {
             findings.missing("id");
         }
         0

@@ -15,7 +15,6 @@ use crate::{App, names};
 
 /// How long a deleted account can be restored.
 const GRACE: Duration = Duration::from_hours(7 * 24);
-const REASON_BYTES_MAX: usize = 500;
 
 #[derive(Debug, Clone, Default)]
 pub struct AccountUpdateRequest {
@@ -120,8 +119,8 @@ impl App {
     ) -> Result<Account, AccountRefusal> {
         let operation = if reason.is_some() { Operation::AccountsSuspend } else { Operation::AccountsResume };
         self.permitted_account(by, operation, id).await?;
-        if reason.as_ref().is_some_and(|reason| reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX) {
-            return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
+        if let Some(problem) = reason.as_deref().and_then(names::find_reason_problem) {
+            return Err(AccountRefusal::problem("reason", problem));
         }
         self.recording(by, operation, AuditSubject::Account(id)).set_account_suspended(id, reason).await?;
         self.forget_setup();

@@ -19,7 +19,6 @@ use crate::{App, FieldProblem, Refusal, ServerChangeRequest, names};
 const GRACE: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of servers of one account.
 const SERVERS_MAX: usize = 10_000;
-const REASON_BYTES_MAX: usize = 500;
 
 #[derive(Debug, Clone)]
 pub struct NewServerRequest {
@@ -153,8 +152,8 @@ impl App {
     ) -> Result<Server, AccountRefusal> {
         let operation = if reason.is_some() { Operation::ServersSuspend } else { Operation::ServersResume };
         self.server_of(by, operation, id).await?;
-        if reason.as_ref().is_some_and(|reason| reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX) {
-            return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
+        if let Some(problem) = reason.as_deref().and_then(names::find_reason_problem) {
+            return Err(AccountRefusal::problem("reason", problem));
         }
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let is_done = store.set_server_suspended_by(owner_of(by), id, reason).await;

@@ -106,9 +106,10 @@ fn percent(
     let locale = context.locale_format.locale(&kwargs)?;
     kwargs.assert_all_used()?;
     context.charge(WORK)?;
-    let mut decimal = decimal(value, digits.map(|digits| digits.saturating_add(2)))?;
+    let mut decimal = decimal(value, None)?;
     decimal.multiply_pow10(2);
     decimal.trim_start();
+    round(&mut decimal, digits)?;
     let text = write(&locale, &decimal)?;
     let has_space = matches!(
         locale.id.language.as_str(),
@@ -207,12 +208,17 @@ fn decimal(value: &Value, digits: Option<i16>) -> Result<Decimal, Error> {
         decimal.round(-PLACES_MAX);
         decimal.trim_end();
     }
-    if let Some(digits) = digits {
-        if !(0..=DIGITS_MAX).contains(&digits) {
-            return Err(invalid(format!("decimals are 0 to {DIGITS_MAX}")));
-        }
-        decimal.round(-digits);
-        decimal.pad_end(-digits);
-    }
+    round(&mut decimal, digits)?;
     Ok(decimal)
+}
+
+/// Rounds to this number of decimals, with zeros at the end; without a number, nothing changes.
+fn round(decimal: &mut Decimal, digits: Option<i16>) -> Result<(), Error> {
+    let Some(digits) = digits else { return Ok(()) };
+    if !(0..=DIGITS_MAX).contains(&digits) {
+        return Err(invalid(format!("decimals are 0 to {DIGITS_MAX}")));
+    }
+    decimal.round(-digits);
+    decimal.pad_end(-digits);
+    Ok(())
 }
