@@ -98,7 +98,7 @@ fn seeds() -> Vec<Vec<u8>> {
         ("suppressions/import", r#"{"csv": "address,reason\na@example.com,manual\n"}"#),
         (
             "server/update",
-            r#"{"send_rate": "10/s", "hourly_limit": 5, "tracking": {"opens": true}, "retention": {"messages": "30d"}}"#,
+            r#"{"send_rate": "10/s", "hourly_limit": 5, "tracking": {"opens": true}, "retention": {"messages_days": 30}}"#,
         ),
     ];
     let seed = |(path, body): (&str, &str)| {

@@ -46,7 +46,17 @@ pub(super) struct PolicyFile {
 impl PolicyFile {
     /// Opens the file; also returns its policies, the newest last.
     pub(super) fn open(path: &Path, policies_max: usize) -> (Self, Vec<Stored>) {
-        let known = read(path, policies_max);
+        let known = match read(path, policies_max) {
+            Ok(known) => known,
+            Err(error) => {
+                tracing::warn!(
+                    path = %path.display(), %error,
+                    "stored MTA-STS policies cannot be read; the file is left as it is, and a restart forgets those fetched from now on"
+                );
+                let nowhere = Self { path: path.to_owned(), open: Mutex::new(None), retry_at: AtomicI64::new(NEVER) };
+                return (nowhere, Vec::new());
+            }
+        };
         let open = rewrite(path, &known);
         if let Err(error) = &open {
             tracing::warn!(
@@ -108,14 +118,13 @@ impl PolicyFile {
     }
 }
 
-/// Reads the file. Skips damaged lines, such as a last line cut by a crash.
-fn read(path: &Path, policies_max: usize) -> Vec<Stored> {
+/// Reads the file; a missing one is empty. Skips damaged lines, such as a last line cut by a crash.
+fn read(path: &Path, policies_max: usize) -> io::Result<Vec<Stored>> {
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut text));
-    if let Err(error) = read
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(path = %path.display(), %error, "stored MTA-STS policies cannot be read");
+    match File::open(path) {
+        Ok(file) => drop(file.take(FILE_BYTES_MAX).read_to_end(&mut text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     let text = String::from_utf8_lossy(&text);
     let mut newest: HashMap<DomainName, (usize, Stored)> = HashMap::new();
@@ -125,7 +134,7 @@ fn read(path: &Path, policies_max: usize) -> Vec<Stored> {
     let mut known: Vec<(usize, Stored)> = newest.into_values().collect();
     known.sort_by_key(|(number, _)| *number);
     let surplus = known.len().saturating_sub(policies_max);
-    known.into_iter().skip(surplus).map(|(_, stored)| stored).collect()
+    Ok(known.into_iter().skip(surplus).map(|(_, stored)| stored).collect())
 }
 
 /// Replaces the file. Writes a second file first, so that a crash leaves one of the two complete.

@@ -1,5 +1,8 @@
 //! Queue commands without a server, and the pools that a send may name.
 
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::damage;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::json;
@@ -8,11 +11,15 @@ use super::outside::Outside;
 use crate::terminal::{ESCAPES, assert_harmless, queue_text};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
+fn in_a_week() -> String {
+    SystemClock.now().plus(Duration::from_hours(7 * 24)).to_rfc3339()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_server_the_queue_is_read_from_the_store() {
     let outside = Outside::new();
     let mut world = outside.start(Engine::Sqlite, &[]);
-    let scheduled = json!({"to": ["a@one.example"], "send_at": "2026-12-01T00:00:00Z"});
+    let scheduled = json!({"to": ["a@one.example"], "send_at": in_a_week()});
     let id = world.accepted_id(&good_but(scheduled)).await;
     world.daemon.kill9();
     let shown = world.queue(&["show", &id.to_string()]);
@@ -28,7 +35,7 @@ async fn without_a_server_the_queue_is_read_from_the_store() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recipients_address_cannot_reach_a_log_line() {
     let mut world = World::start(Engine::Sqlite);
-    let scheduled = json!({"to": ["a@one.example"], "send_at": "2026-12-01T00:00:00Z"});
+    let scheduled = json!({"to": ["a@one.example"], "send_at": in_a_week()});
     let id = world.accepted_id(&good_but(scheduled)).await;
     assert!(world.daemon.terminate().success());
     damage::set_recipients(&world.data_dir().join("postroad.db"), "secret person@one.example");
