@@ -44,7 +44,8 @@ const CLAIM_KEYS: &str =
 const FIND_KEYS: &str = "SELECT known.server_id, wanted.key, fingerprint, answer
     FROM unnest($1::bigint[], $2::text[], $3::text[]) AS wanted (server_id, key, erased)
     CROSS JOIN LATERAL (SELECT * FROM idempotency_keys AS known
-        WHERE known.server_id = wanted.server_id AND known.key IN (wanted.key, wanted.erased) LIMIT 1) AS known";
+        WHERE known.server_id = wanted.server_id AND known.key IN (wanted.key, wanted.erased)
+        ORDER BY known.expires_at DESC LIMIT 1) AS known";
 
 /// With more bytes of bodies than this, a batch sends the bodies before its other rows.
 const BODIES_TOGETHER_BYTES_MAX: usize = 8 << 20;

@@ -163,7 +163,9 @@ async fn accept(
 ) -> Result<User, StoreError> {
     let row = sql
         .query_opt(
-            "DELETE FROM invitations WHERE token_hash = $1 AND expires_at > $2 RETURNING account_id, email, role, operator",
+            "DELETE FROM invitations WHERE token_hash = $1 AND expires_at > $2
+                 AND EXISTS (SELECT 1 FROM accounts WHERE id = invitations.account_id AND delete_at IS NULL)
+             RETURNING account_id, email, role, operator",
             &[token_hash.0.to_vec().into(), now.into()],
         )
         .await?
