@@ -14,7 +14,8 @@ pub(crate) fn cargo(repository: &Path) -> Command {
 /// Variables with which any cargo command compiles our crates by clippy, as `cargo clippy -- -D warnings` does when it
 /// calls `cargo check`. Clippy is then the compiler itself, with lints.
 pub(crate) fn clippy_variables() -> [(&'static str, OsString); 2] {
-    let beside_cargo = std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("clippy-driver"));
+    let beside_cargo =
+        std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("clippy-driver"));
     let driver = beside_cargo.filter(|driver| driver.exists()).unwrap_or_else(|| "clippy-driver".into());
     let deny_warnings = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
     [("RUSTC_WORKSPACE_WRAPPER", driver.into()), ("CLIPPY_ARGS", deny_warnings.into())]

@@ -53,7 +53,8 @@ impl PolicyFile {
                     path = %path.display(), %error,
                     "stored MTA-STS policies cannot be read; the file is left as it is, and a restart forgets those fetched from now on"
                 );
-                let nowhere = Self { path: path.to_owned(), open: Mutex::new(None), retry_at: AtomicI64::new(NEVER) };
+                let nowhere =
+                    Self { path: path.to_owned(), open: Mutex::new(None), retry_at: AtomicI64::new(NEVER) };
                 return (nowhere, Vec::new());
             }
         };
