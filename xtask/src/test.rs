@@ -21,6 +21,9 @@ const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 /// Tests run at once for each processor: most of them wait for a process, a socket or a clock.
 const TESTS_PER_PROCESSOR: usize = 2;
 
+/// Settings of a compilation that is not repeated: nothing is kept for the next one, and nothing for a debugger.
+const ONE_COMPILATION: [(&str, &str); 2] = [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "none")];
+
 /// What compiles our crates and their tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compiler {
@@ -51,7 +54,7 @@ pub(crate) fn run(repository: &Path, compiler: Compiler, arguments: &[String]) -
         let mut cargo = cargo(repository);
         cargo.arg("test").env(PYTHON_VARIABLE, &interpreter);
         if compiler == Compiler::Clippy {
-            cargo.envs(clippy_variables());
+            cargo.envs(clippy_variables()).envs(ONE_COMPILATION);
         }
         if std::env::var_os(THREADS_VARIABLE).is_none() {
             let processors = std::thread::available_parallelism().map_or(1, usize::from);

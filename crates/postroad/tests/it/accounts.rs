@@ -498,6 +498,7 @@ async fn changes_of_messages_leave_one_audit_entry_each(world: World) {
         send(own, json!({"send_at": time_in(3_600), "tag": "tagged"})).await;
     }
     done(&world, own, "messages/release", &json!({ "id": held[0] })).await;
+    world.until_status(held[0].as_i64().unwrap(), "Sent").await;
     done(&world, own, "messages/cancel_hold", &json!({ "ids": [held[1], held[1]] })).await;
     done(&world, own, "send/reschedule", &json!({"id": scheduled[0], "send_at": time_in(7_200)})).await;
     done(&world, own, "send/cancel", &json!({ "id": scheduled[0] })).await;
