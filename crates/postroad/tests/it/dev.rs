@@ -5,7 +5,7 @@ use std::process::Stdio;
 use postroad_testkit::{Daemon, daemon};
 use serde_json::json;
 
-use crate::world::{MESSAGE, SEND, World, both_engines, good, good_but, program};
+use crate::world::{Engine, MESSAGE, SEND, World, both_engines, good, good_but, program};
 
 both_engines!(
     the_ready_line_is_all_there_is_on_standard_output,
@@ -40,8 +40,8 @@ async fn the_ready_line_is_all_there_is_on_standard_output(world: World) {
     assert_eq!(world.daemon.more_output(), Vec::<String>::new());
 }
 
-async fn starting_again_keeps_the_data_and_revokes_the_previous_key(world: World) {
-    let mut world = world;
+async fn starting_again_keeps_the_data_and_revokes_the_previous_key(engine: Engine) {
+    let mut world = World::start_first(engine, &[]);
     let id = world.accepted_id(&good()).await;
     let old_key = world.key.clone();
     assert!(world.daemon.terminate().success());

@@ -118,6 +118,13 @@ impl World {
         Self::start_in(folder, url.as_deref(), database, envs)
     }
 
+    /// Like `start_with`, but the first start itself.
+    pub(crate) fn start_first(engine: Engine, envs: &[(&str, &str)]) -> Self {
+        let database = (engine == Engine::Postgres).then(Database::create);
+        let url = database.as_ref().map(|database| database.url().to_owned());
+        Self::start_on(url.as_deref(), database, envs)
+    }
+
     /// Starts in a new data folder, on the database at `url`, or on SQLite without one.
     pub(crate) fn start_on(url: Option<&str>, database: Option<Database>, envs: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");

@@ -87,7 +87,7 @@ async fn records_are_printed_as_a_zone_file_that_verifies_them(engine: Engine) {
     dns.a("post.example", [192, 0, 2, 1]);
     let server = dns.address().to_string();
     let envs = [("POSTROAD_DNS_NAMESERVERS", server.as_str()), ("POSTROAD_HOSTNAME", "post.example")];
-    let world = World::start_with(engine, &envs);
+    let world = World::start_first(engine, &envs);
     let records = world.admin(&["domain", "records", "--installation"]);
     let status = |purpose: &str| {
         let all = records["records"].as_array().unwrap();
