@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use postroad_testkit::PYTHON_VARIABLE;
 use serde_json::{Value, json};
 
-use crate::world::{World, both_engines};
+use crate::world::{Engine, World};
 
 /// Groups of calls that an account or the operator makes.
 const ABOVE_SERVERS: &str = "/(account|accounts|account_keys|credentials|domains|ip_pools|servers|users)/";
@@ -74,9 +74,10 @@ fn run(world: &World, document: &Path, run: &Run<'_>) -> usize {
     tested.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("nothing was tested:\n{report}"))
 }
 
-both_engines!(schemathesis_finds_nothing);
-
-async fn schemathesis_finds_nothing(world: World) {
+/// On PostgreSQL only, which refuses more values than SQLite: a run takes two minutes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schemathesis_finds_nothing() {
+    let world = World::start(Engine::Postgres);
     let file = world.folder.path().join("openapi.json");
     let document = document();
     std::fs::write(&file, document.to_string()).unwrap();
