@@ -56,7 +56,7 @@ impl Browser {
             "goog:chromeOptions": { "args": [
                 "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run",
                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                "--lang=en-US", "--window-size=1280,900", "--hide-scrollbars", format!("--user-data-dir={folder}"),
+                "--disable-extensions", "--lang=en-US", "--window-size=1280,900", "--hide-scrollbars", format!("--user-data-dir={folder}"),
             ] },
         } } });
         let created = browser.post("/session", &request).await;
