@@ -15,16 +15,41 @@ use crate::site::{Serving, Site, pictures, server_of};
 /// Width of a phone's screen.
 const PHONE: u32 = 390;
 
-#[tokio::test]
-async fn every_page_is_legible_in_light_dark_and_on_a_phone() {
+/// Every page is in one of three parts, which are tested at the same time.
+const PARTS: usize = 3;
+
+async fn look_at_pages(part: usize) {
     let site = Site::start();
     let names = pages::fill(&site).await;
     let mut tour = Tour::start(site.browser().await);
-    for (name, route, query, says) in PAGES {
+    for (name, route, query, says) in PAGES.iter().skip(part).step_by(PARTS) {
         tour.open(name, &site.path(&pages::path_of(&names, route, query)), says).await;
     }
+    tour.end();
+}
+
+#[tokio::test]
+async fn every_page_is_legible_in_light_dark_and_on_a_phone_part_1() {
+    look_at_pages(0).await;
+}
+
+#[tokio::test]
+async fn every_page_is_legible_in_light_dark_and_on_a_phone_part_2() {
+    look_at_pages(1).await;
+}
+
+#[tokio::test]
+async fn every_page_is_legible_in_light_dark_and_on_a_phone_part_3() {
+    look_at_pages(2).await;
+}
+
+/// Pages that answer a form, with something that is shown once or with a mistake, and one that does not exist.
+#[tokio::test]
+async fn answers_are_legible_in_light_dark_and_on_a_phone() {
+    let site = Site::start();
+    let names = pages::fill(&site).await;
+    let mut tour = Tour::start(site.browser().await);
     tour.open("not-found", &site.path("/servers/1234567"), "There is nothing here").await;
-    // Pages that answer a form: with something that is shown once, or with a mistake.
     let server = &names["server"];
     let forms = [
         (
