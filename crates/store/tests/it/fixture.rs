@@ -16,6 +16,7 @@ use postroad_store::{
 };
 use postroad_testkit::ManualClock;
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 use tokio_postgres::NoTls;
 
 /// Makes `name::sqlite` and `name::postgres` of each `async fn name(fixture: Fixture)`.
@@ -98,13 +99,27 @@ pub(crate) fn new_key(selector: &str, algorithm: KeyAlgorithm) -> NewDkimKey {
     }
 }
 
+async fn create_tables() -> postroad_testkit::Database {
+    let database = postroad_testkit::Database::create();
+    let settings = settings(Database::Postgres(database.url().to_owned()));
+    drop(
+        Store::open(settings, Role::Tool, Arc::new(ManualClock::default()))
+            .await
+            .expect("a fresh store opens"),
+    );
+    database
+}
+
 impl Fixture {
     pub(crate) async fn sqlite() -> Self {
         Self::at(EngineFiles::Sqlite(TempDir::new().expect("the temporary folder is writable"))).await
     }
 
+    /// On a copy of a database with all tables: creating them takes longer than most tests.
     pub(crate) async fn postgres() -> Self {
-        Self::at(EngineFiles::Postgres(postroad_testkit::Database::create())).await
+        static WITH_TABLES: OnceCell<postroad_testkit::Database> = OnceCell::const_new();
+        let with_tables = WITH_TABLES.get_or_init(create_tables).await;
+        Self::at(EngineFiles::Postgres(with_tables.copy())).await
     }
 
     async fn at(place: EngineFiles) -> Self {
