@@ -223,7 +223,7 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
             assert_eq!(fixture.query_int(parts).await, 0);
         }
         let newest_first: Vec<Known> = known.iter().rev().cloned().collect();
-        for number in 0..75 {
+        for number in 0..40 {
             let mut filter = SearchFilter::default();
             let mut tests: Vec<Test> = Vec::new();
             for _ in 0..random.random_range(0..4) {
