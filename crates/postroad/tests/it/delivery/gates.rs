@@ -107,7 +107,7 @@ async fn a_slow_down_paces_mail_and_waiting_mail_is_listed() {
     peer.wait_until(|record| record.messages.len() == 12).await;
     let messages = peer.messages();
     let took = messages[11].begun_at - messages[0].begun_at;
-    // 300 a minute are 5 a second. The first message also waits for its connection.
-    assert!(took >= Duration::from_millis(10 * 200), "{took:?}");
+    // 300 a minute are 5 a second, so the eleven after the first take 2.2 s; the first also waits for its connection.
+    assert!(took >= Duration::from_secs(2), "{took:?}");
     assert!(took < Duration::from_secs(8), "{took:?}");
 }
