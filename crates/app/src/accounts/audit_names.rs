@@ -31,7 +31,7 @@ pub enum ActorName {
         name: String,
         email: String,
     },
-    /// A person who has been removed since.
+    /// A person who was removed after the change.
     FormerPerson {
         email: Option<String>,
     },

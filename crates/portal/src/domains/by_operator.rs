@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-/// Reads a switch; `None` stands for the server's setting.
+/// Reads a switch. `None` means that the domain uses the setting of its server.
 fn read_switch(fields: &Fields, name: &str) -> Option<bool> {
     match fields.text(name) {
         "on" => Some(true),

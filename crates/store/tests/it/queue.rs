@@ -1,4 +1,4 @@
-//! `claim`, `finish` and `release`: who has claimed a message, and its outcome.
+//! Claims of queued messages, and how they end: `claim`, `finish` and `release`.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
