@@ -1,6 +1,6 @@
 //! Memory of answers. Every answer over a few kilobytes, errors included, counts against the memory of its server
-//! until it is sent. Large answers reserve memory before they are built, and are serialised off the async threads. A
-//! client that stops reading does not get the remaining bytes.
+//! until it is sent. The only exception is `write_in_any_case`. Large answers reserve memory before they are built, and
+//! are serialised off the async threads. A client that stops reading does not get the remaining bytes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -91,7 +91,7 @@ impl Answers {
         drop(share.split_above(bytes));
         let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
         let watch_task = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));
-        Body::new(LargeBody { rest, watch_task })
+        Body::new(WatchedBody { rest, watch_task })
     }
 }
 
@@ -179,12 +179,12 @@ impl AsRef<[u8]> for Segment {
     }
 }
 
-struct LargeBody {
+struct WatchedBody {
     rest: Arc<Mutex<Rest>>,
     watch_task: JoinHandle<()>,
 }
 
-impl HttpBody for LargeBody {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -209,7 +209,7 @@ impl HttpBody for LargeBody {
     }
 }
 
-impl Drop for LargeBody {
+impl Drop for WatchedBody {
     fn drop(&mut self) {
         self.watch_task.abort();
     }
@@ -271,7 +271,7 @@ mod tests {
     #[tokio::test]
     async fn memory_is_freed_as_the_answer_is_sent() {
         let answers = answers();
-        assert!(answers.reserve(ONE, LARGE_BYTES).await.unwrap().is_none(), "small ones do not count");
+        assert!(answers.reserve(ONE, LARGE_BYTES).await.unwrap().is_none(), "small ones need no reservation");
         let share = answers.reserve(ONE, 3 * MIB).await.unwrap().unwrap();
         assert_eq!(free(&answers), 9 * MIB);
         let mut body = answers.render(Box::new(text()), share).await.unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_without_a_reservation_count_and_no_server_gets_all_the_memory() {
+    async fn unreserved_answers_are_counted_and_no_server_gets_all_the_memory() {
         let answers = answers();
         let small = answers.write(ONE.into(), &"x".repeat(UNCOUNTED_BYTES - 2)).await.unwrap();
         assert_eq!(free(&answers), 12 * MIB, "small ones do not count");

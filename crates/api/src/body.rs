@@ -14,7 +14,7 @@ use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
 use crate::tenant::Tenant;
 
-/// Minimum memory that a body reserves.
+/// Memory that a body reserves first, unless its announced length is smaller.
 const STEP_BYTES_MIN: usize = 4 << 10;
 
 /// Limits shared by all requests.
@@ -90,8 +90,8 @@ impl Bodies {
         memory: &mut Memory,
         bytes: usize,
     ) -> Result<(), Failure> {
-        let more = bytes.saturating_sub(memory.small.bytes());
-        self.pools.large.grow(tenant, &mut memory.large, more).await
+        let in_large = bytes.saturating_sub(memory.small.bytes());
+        self.pools.large.grow(tenant, &mut memory.large, in_large).await
     }
 
     async fn read_within(&self, bytes_max: usize, tenant: Tenant, body: Body) -> Result<ReadBody, Failure> {
@@ -137,8 +137,8 @@ impl Bodies {
         }
     }
 
-    /// Reserves memory for what has arrived and as much again, never for what was only announced: a client has
-    /// to send bytes to make others wait. Doubling keeps the number of waits small.
+    /// Reserves memory for what has arrived, rounded up to a power of two, and never for what was only announced: a client
+    /// has to send bytes to make others wait. Rounding keeps the number of waits small.
     async fn reserve(&self, arriving: &mut Arriving, more: usize, bytes_max: usize) -> Result<(), Failure> {
         let needed = arriving.length() + more;
         if needed <= arriving.reserved {
@@ -231,7 +231,7 @@ mod tests {
         Body::from_stream(stream::iter(pieces))
     }
 
-    /// Body that announces `length` and ends earlier.
+    /// Body that announces `length` bytes and sends `left` of them; if that is not all, it then stalls.
     struct Announced {
         length: usize,
         left: usize,

@@ -23,32 +23,32 @@ const KEEP_BYTES_MAX: u64 = 64 << 10;
 
 /// Unread part of a request body: decides whether the connection is closed after the answer.
 #[derive(Debug)]
-pub(crate) struct Rest {
+pub(crate) struct UnreadBody {
     /// Whether the body was read to its end.
     finished: Arc<AtomicBool>,
     /// Whether the client sends the body anyway, and it is small enough to keep the connection.
     is_small: bool,
 }
 
-impl Rest {
+impl UnreadBody {
     pub(crate) fn ends_connection(&self) -> bool {
         !self.finished.load(Ordering::Relaxed) && !self.is_small
     }
 }
 
 /// Watches the body: if it is dropped before its end, the remainder is drained in the background.
-pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, Rest) {
+pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, UnreadBody) {
     let (parts, body) = request.into_parts();
     let finished = Arc::new(AtomicBool::new(body.is_end_stream()));
     // A client that waits for 100 Continue has sent nothing, and will send nothing once it sees the answer.
     let waits = parts.headers.contains_key(EXPECT);
     let is_small = !waits && body.size_hint().upper().is_some_and(|bytes| bytes <= KEEP_BYTES_MAX);
-    let rest = Rest { finished: Arc::clone(&finished), is_small };
+    let unread_body = UnreadBody { finished: Arc::clone(&finished), is_small };
     if body.is_end_stream() {
-        return (Request::from_parts(parts, body), rest);
+        return (Request::from_parts(parts, body), unread_body);
     }
     let watched = Body::new(Watched { body, finished, drains: !waits });
-    (Request::from_parts(parts, watched), rest)
+    (Request::from_parts(parts, watched), unread_body)
 }
 
 struct Watched {

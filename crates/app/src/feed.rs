@@ -71,6 +71,11 @@ impl Waiting {
         Some(FeedPermit { waiting: self, server_id })
     }
 
+    /// Becomes true when the service stops; calls that wait then end.
+    pub(crate) fn stop_signal(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, usize>> {
         self.of_servers.lock()
     }
@@ -113,7 +118,7 @@ impl App {
     ) -> Result<FeedPage, StoreError> {
         let store = &self.inner.store;
         let mut notices = store.server_event_notices(server_id);
-        let mut stop = self.inner.waiting.stop.subscribe();
+        let mut stop = self.inner.waiting.stop_signal();
         let after = match request.start {
             FeedStart::Oldest => EventCursor::START,
             FeedStart::After(cursor) => cursor,

@@ -9,11 +9,13 @@ pub mod analytics;
 mod authenticate;
 mod authenticate_actor;
 mod bad_keys;
+mod budget;
 mod dev_setup;
 pub mod domains;
 mod feed;
 mod find_message;
 mod housekeeping;
+mod inspectors;
 mod installation;
 mod installation_status;
 pub mod ip_pools;
@@ -57,6 +59,7 @@ pub use dev_setup::{DEV_DOMAIN, DevKeyIds, DevSetup, DevSetupRequest};
 pub use feed::{FeedRequest, FeedStart};
 pub use find_message::{FoundMessage, LookupError, MessageDetail, view_message};
 pub use housekeeping::Housekeeping;
+pub use inspectors::{AdmittedRequest, InspectorRefusal, InspectorView};
 pub use installation::Installation;
 pub use installation_status::InstallationStatus;
 pub use jobs::{ActionFailure, JobRefusal, JobTask, MessageAction, StartedJob};
@@ -219,6 +222,8 @@ struct Inner {
     job_created: tokio::sync::Notify,
     /// Calls that wait for events.
     waiting: feed::Waiting,
+    /// Budget of requests to inspectors.
+    inspector_requests: budget::Budget<ServerId>,
     /// Compiled templates that were used recently.
     templates: templates::Templates,
     /// Computes password hashes, a few at a time.
@@ -291,6 +296,7 @@ impl App {
                 long_reads,
                 job_created: tokio::sync::Notify::new(),
                 waiting: feed::Waiting::default(),
+                inspector_requests: inspectors::new_request_budget(),
                 templates: templates::Templates::default(),
                 passwords: users::PasswordHasher::default(),
                 sealing_key,

@@ -34,8 +34,8 @@ pub enum LoginFailure {
         delay: Duration,
         shut_out: bool,
     },
-    /// No credential is bound to the client's address.
-    AddressUnknown,
+    /// No credential is bound to a network of the client's IP address.
+    NetworkUnknown,
     Suspended,
     /// The credential is valid, but not for sending.
     MayNotSend {
@@ -97,7 +97,7 @@ impl App {
         let fitting = networks.iter().filter(|bound| bound.network.contains(&address));
         let best =
             fitting.max_by_key(|bound| (bound.network.prefix_len(), std::cmp::Reverse(bound.credential_id)));
-        let best = best.ok_or(LoginFailure::AddressUnknown)?;
+        let best = best.ok_or(LoginFailure::NetworkUnknown)?;
         let operation = Operation::SmtpSubmitByAddress;
         Ok(Submitter { key_hash: best.key_hash, operation, peer, any_from: false })
     }
@@ -105,7 +105,7 @@ impl App {
     /// Admits a client of a listener that requires no authentication: it sends with the key of `postroad dev`, from any
     /// From address.
     pub async fn log_in_without_credentials(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
-        let key_hash = self.inner.dev.key().ok_or(LoginFailure::AddressUnknown)?;
+        let key_hash = self.inner.dev.key().ok_or(LoginFailure::NetworkUnknown)?;
         Ok(Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: true })
     }
 

@@ -123,6 +123,7 @@ impl App {
             "revoked credentials",
             in_steps(|| store.remove_revoked_credentials(revoked_before)).await?,
         ));
+        removed.push(("request inspectors", in_steps(|| store.remove_expired_inspectors()).await?));
         removed.push(("domain reports", in_steps(|| store.remove_old_domain_reports()).await?));
         removed.push(("counters", self.remove_old_counters(now).await?));
         let counts: Vec<String> = removed

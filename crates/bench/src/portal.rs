@@ -32,7 +32,8 @@ const OF_SERVER: &[(&str, &str)] = &[
     ("messages of a domain", "/messages?domain=news.example.com"),
     ("messages, a rare word", "/messages?q=small19999.example"),
     ("messages, a word that none has", "/messages?q=nowhere-at-all"),
-    ("messages, a tag", "/messages?q=tag%3A%22kind+3%22"),
+    ("messages, a tag in the search", "/messages?q=tag%3A%22kind+3%22"),
+    ("messages of a tag", "/messages?tag=kind+3"),
     ("messages, held", "/messages?tab=held"),
     ("messages, scheduled", "/messages?tab=scheduled"),
     ("message, timeline", "/messages/{message}"),
@@ -45,6 +46,7 @@ const OF_SERVER: &[(&str, &str)] = &[
     ("message, links", "/messages/{message}?view=links"),
     ("message, attachments", "/messages/{message}?view=attachments"),
     ("first message", "/first_message"),
+    ("jobs", "/jobs"),
     ("queue", "/queue"),
     ("events", "/events"),
     ("events of one kind", "/events?kind=message.delivered"),
@@ -159,7 +161,7 @@ struct Pages {
     client: Client,
     cookie: String,
     server: String,
-    /// Bytes of style, script and icon, which the browser keeps.
+    /// Bytes of style, script and icon as they are transferred; the browser keeps them.
     assets: usize,
 }
 
@@ -180,7 +182,7 @@ impl Pages {
             .filter(|part| part.starts_with("/assets/"))
             .collect::<std::collections::BTreeSet<_>>()
         {
-            pages.assets += pages.get(asset).await?.body.len();
+            pages.assets += pages.get_compressed(asset).await?;
         }
         ensure!(pages.assets > 0, "the page has no style");
         Ok(pages)
@@ -189,6 +191,12 @@ impl Pages {
     async fn get(&self, path: &str) -> anyhow::Result<postroad_testkit::http::Reply> {
         let headers = [("cookie", self.cookie.as_str())];
         Ok(self.client.request(Method::GET, path, &headers, Bytes::new()).await?)
+    }
+
+    /// Bytes that a browser, which accepts gzip, gets.
+    async fn get_compressed(&self, path: &str) -> anyhow::Result<usize> {
+        let headers = [("cookie", self.cookie.as_str()), ("accept-encoding", "gzip")];
+        Ok(self.client.request(Method::GET, path, &headers, Bytes::new()).await?.body.len())
     }
 
     /// Names and paths of all pages, with ids in place.

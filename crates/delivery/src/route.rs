@@ -12,10 +12,10 @@ use crate::providers::Provider;
 /// The destination of a domain's mail.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// Identifies the set of hosts and the required security: domains with the same site share its connections.
+    /// Identifies the set of hosts; limits apply per site.
     pub(crate) site: Arc<str>,
-    /// Identifies the set of hosts alone; limits apply per base site.
-    pub(crate) base_site: Arc<str>,
+    /// Identifies the set of hosts and the required security: domains with the same one share its connections.
+    pub(crate) secured_site: Arc<str>,
     pub(crate) provider: Arc<str>,
     /// The provider's limits.
     pub(crate) rules: Arc<Provider>,
@@ -43,9 +43,10 @@ pub(crate) struct RouteHost {
 pub(crate) enum Dane {
     #[default]
     Nothing,
-    /// TLS with a certificate that matches the records, whatever else is required.
+    /// TLS with a certificate that matches the records. Replaces the requirements of `Route::security`, the MTA-STS policy
+    /// included.
     Certificate(Arc<DaneTls>),
-    /// TLS with any certificate: records exist, but none is usable.
+    /// At least TLS with any certificate, because records exist but none is usable. `Route::security` may require more.
     Encryption,
     /// The records could not be looked up. No message is sent to the host until they can.
     Unknown(String),

@@ -1,12 +1,17 @@
 //! Fields of forms and queries.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes, to_bytes};
+use tokio::time::timeout;
 
 use crate::problem::Problem;
 use crate::query::query;
 
-/// Largest form: a template's texts.
-const FORM_BYTES_MAX: usize = 2 << 20;
+/// Maximum size of a form, URL-encoded. The forms of the template editor may be larger: `visit::LargeForms`.
+pub(crate) const FORM_BYTES_MAX: usize = 2 << 20;
+/// Time for a whole form to arrive.
+const FORM_TIME_MAX: Duration = Duration::from_mins(2);
 /// Maximum number of fields of one form.
 const FIELDS_MAX: usize = 2_000;
 
@@ -29,13 +34,18 @@ impl Fields {
     }
 
     pub(crate) async fn of_body(body: Body) -> Result<Self, Problem> {
-        Ok(Self::parse(&Self::read(body).await?))
+        Ok(Self::parse(&Self::read(body, FORM_BYTES_MAX).await?))
     }
 
-    /// The bytes of a form.
-    pub(crate) async fn read(body: Body) -> Result<Bytes, Problem> {
-        to_bytes(body, FORM_BYTES_MAX).await.map_err(|_| {
-            Problem::Invalid("The form is larger than 2 MiB, or the connection broke.".to_owned())
+    /// Reads the bytes of a form; refuses one that is larger than `bytes_max` or arrives too slowly.
+    pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+        let Ok(read) = timeout(FORM_TIME_MAX, to_bytes(body, bytes_max)).await else {
+            let seconds = FORM_TIME_MAX.as_secs();
+            return Err(Problem::Invalid(format!("The form did not arrive within {seconds} seconds.")));
+        };
+        read.map_err(|_| {
+            let mib = bytes_max >> 20;
+            Problem::Invalid(format!("The form is larger than {mib} MiB, or the connection broke."))
         })
     }
 

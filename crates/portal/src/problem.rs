@@ -11,7 +11,7 @@ use postroad_app::domains::DomainRefusal;
 use postroad_app::send::ScheduleRefusal;
 use postroad_app::templates::TemplateRefusal;
 use postroad_app::users::UserRefusal;
-use postroad_app::{FieldProblem, JobRefusal, LookupError, Refusal, WebhookRefusal};
+use postroad_app::{FieldProblem, InspectorRefusal, JobRefusal, LookupError, Refusal, WebhookRefusal};
 use postroad_store::StoreError;
 
 use crate::query::query;
@@ -44,6 +44,8 @@ pub(crate) enum Problem {
     Invalid(String),
     /// The person has too many pages open that update themselves.
     TooManyStreams,
+    /// A request inspector gets more requests than it takes.
+    TooManyRequests,
     /// The store does not answer, or there is too much load.
     Unavailable(String),
     Internal(String),
@@ -97,6 +99,11 @@ impl Problem {
                 StatusCode::TOO_MANY_REQUESTS,
                 "Too many pages update themselves",
                 "Close some of the pages that you have open, and load this one again.",
+            ),
+            Self::TooManyRequests => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many requests",
+                "A request inspector takes 20 requests a second. Try again in a second.",
             ),
             Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -271,6 +278,17 @@ impl From<WebhookRefusal> for Problem {
             WebhookRefusal::Refused(refusal) => refusal.into(),
             WebhookRefusal::Store(error) => error.into(),
             other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
+        }
+    }
+}
+
+impl From<InspectorRefusal> for Problem {
+    fn from(refusal: InspectorRefusal) -> Self {
+        match refusal {
+            InspectorRefusal::NotFound => Self::NotFound,
+            InspectorRefusal::TooManyRequests => Self::TooManyRequests,
+            InspectorRefusal::Sealed(error) => Self::Internal(error.to_string()),
+            InspectorRefusal::Store(error) => error.into(),
         }
     }
 }

@@ -10,9 +10,10 @@ pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     if text.is_empty() { text } else { format!("?{text}") }
 }
 
-/// Query string of the page after the last row of a list, if there is one.
-pub(crate) fn page_after(last: Option<impl ToString>, has_more: bool) -> Option<String> {
-    last.filter(|_| has_more).map(|last| query(&[("after", &last.to_string())]))
+/// Query string of the page after the last row of a list, if there is one; `q` is the search of the list, empty for
+/// none.
+pub(crate) fn page_after(q: &str, last: Option<impl ToString>, has_more: bool) -> Option<String> {
+    last.filter(|_| has_more).map(|last| query(&[("q", q), ("after", &last.to_string())]))
 }
 
 #[cfg(test)]
@@ -23,7 +24,8 @@ mod tests {
     fn empty_values_are_left_out() {
         assert_eq!(query(&[("q", "a b&c"), ("none", "")]), "?q=a+b%26c");
         assert_eq!(query(&[]), "");
-        assert_eq!(page_after(Some(7), true).as_deref(), Some("?after=7"));
-        assert_eq!((page_after(Some(7), false), page_after(None::<i64>, true)), (None, None));
+        assert_eq!(page_after("", Some(7), true).as_deref(), Some("?after=7"));
+        assert_eq!(page_after("a", Some(7), true).as_deref(), Some("?q=a&after=7"));
+        assert_eq!((page_after("", Some(7), false), page_after("", None::<i64>, true)), (None, None));
     }
 }

@@ -86,8 +86,8 @@ impl RefusedForms {
         let referer = head.headers.get(REFERER).and_then(|referer| referer.to_str().ok());
         let back = referer.and_then(|referer| back_path(referer, &visit.base_url));
         let path = head.uri.path().to_owned();
-        if let Some(bytes) = sent.0.get().filter(|_| problem.is_invalid && head.method == Method::POST) {
-            let fields = Fields::parse(bytes);
+        if let Some(form) = sent.0.get().filter(|_| problem.is_invalid && head.method == Method::POST) {
+            let fields = Fields::parse(&form.bytes);
             for page in back.iter().cloned().chain(folders(&path)) {
                 if let Some(html) = self.load(&head, &page).await.filter(|html| has_form(html, &path)) {
                     let html = fill(html, &path, &fields, &problem.text);

@@ -111,7 +111,7 @@ pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
 pub(crate) fn beginning_on_page(text: &str, bytes_max: usize) -> &str {
     let mut left = bytes_max;
     for (at, one) in text.char_indices() {
-        match left.checked_sub(bytes_on_page(one)) {
+        match left.checked_sub(escaped_bytes_of_char(one)) {
             Some(rest) => left = rest,
             None => return &text[..at],
         }
@@ -119,8 +119,8 @@ pub(crate) fn beginning_on_page(text: &str, bytes_max: usize) -> &str {
     text
 }
 
-/// Bytes of a character as askama escapes it.
-pub(crate) fn bytes_on_page(one: char) -> usize {
+/// Bytes of a character after askama has escaped it.
+pub(crate) fn escaped_bytes_of_char(one: char) -> usize {
     if matches!(one, '<' | '>' | '&' | '"' | '\'') { "&#60;".len() } else { one.len_utf8() }
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn first_headers(
         let Some(rest) = left.checked_sub(ROW_BYTES + name.len()) else { return (shown, true) };
         let part = beginning_on_page(&value, rest);
         let is_cut = part.len() < value.len();
-        left = rest.saturating_sub(part.chars().map(bytes_on_page).sum());
+        left = rest.saturating_sub(part.chars().map(escaped_bytes_of_char).sum());
         shown.push((name, part.to_owned()));
         if is_cut {
             return (shown, true);

@@ -7,7 +7,6 @@ use postroad_delivery::{Inbox, QueueAdmin, WarmUpPlan};
 use postroad_events::WebhookTester;
 use postroad_net::guarded_http::GuardedHttp;
 
-use crate::inspector::Inspectors;
 use crate::live_permits::LivePermits;
 use crate::work_permits::WorkPermits;
 
@@ -41,8 +40,6 @@ pub(crate) struct PortalState {
     pub(crate) warm_up: WarmUpPlan,
     /// Permits for work that takes much memory or time.
     pub(crate) work: WorkPermits,
-    /// Requests to the inspectors of servers.
-    pub(crate) inspectors: Inspectors,
     /// Permits for event streams.
     pub(crate) live: LivePermits,
     smtp: OnceLock<SmtpAccess>,
@@ -69,7 +66,6 @@ impl PortalState {
             pictures,
             warm_up,
             work: WorkPermits::default(),
-            inspectors: Inspectors::default(),
             live: LivePermits::default(),
             smtp: OnceLock::new(),
         }

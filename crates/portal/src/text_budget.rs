@@ -1,6 +1,6 @@
-//! Limits the text from outside on one page, so that the page stays small however long the texts are.
+//! Limits the text from outside in one list, so that pages stay small however long the texts are.
 
-use crate::shown::beginning_on_page;
+use crate::shown::{beginning_on_page, escaped_bytes_of_char};
 
 /// Maximum bytes of texts from outside in one list, escaped.
 const BYTES_MAX: usize = 35_000;
@@ -16,15 +16,16 @@ impl Default for TextBudget {
 }
 
 impl TextBudget {
-    /// The beginning of a text, at most `bytes_max` bytes in the page, and whether it is the whole text.
+    /// The beginning of a text, at most `bytes_max` bytes after escaping, plus "…" if it was cut; and whether it is the
+    /// whole text.
     pub(crate) fn take(&mut self, text: &str, bytes_max: usize) -> (String, bool) {
         let shown = beginning_on_page(text, bytes_max.min(self.left));
         if shown.len() == text.len() {
-            self.left -= bytes_in_page(shown);
+            self.left -= escaped_bytes(shown);
             return (shown.to_owned(), true);
         }
         let shown = format!("{shown}…");
-        self.left = self.left.saturating_sub(bytes_in_page(&shown));
+        self.left = self.left.saturating_sub(escaped_bytes(&shown));
         (shown, false)
     }
 
@@ -34,9 +35,9 @@ impl TextBudget {
     }
 }
 
-/// Bytes of a text as a page has it.
-pub(crate) fn bytes_in_page(text: &str) -> usize {
-    text.chars().map(crate::shown::bytes_on_page).sum()
+/// Bytes of a text after HTML escaping.
+pub(crate) fn escaped_bytes(text: &str) -> usize {
+    text.chars().map(escaped_bytes_of_char).sum()
 }
 
 #[cfg(test)]

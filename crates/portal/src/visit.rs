@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
@@ -12,13 +12,15 @@ use axum::http::uri::Authority;
 use postroad_app::access::Operation;
 use postroad_app::accounts::{AccountRefusal, Requester};
 use postroad_app::analytics::Zone;
+use postroad_app::templates::CONTENT_BYTES_MAX;
 use postroad_app::users::SignedIn;
 use postroad_app::{App, Caller, Peer};
 use postroad_model::{AccountId, LimitedObject, ServerId};
+use postroad_net::limits::FairPermit;
 use postroad_store::{Server, ServerFilter};
 
 use crate::csrf;
-use crate::fields::Fields;
+use crate::fields::{FORM_BYTES_MAX, Fields};
 use crate::layout::{Layout, Section, ServerLink};
 use crate::problem::{Problem, check_token};
 use crate::session;
@@ -29,6 +31,9 @@ const MENU_SERVERS_MAX: usize = 50;
 /// Name of the cookie with the reader's time zone.
 const ZONE_COOKIE: &str = "zone";
 const ZONE_BYTES_MAX: usize = 64;
+/// Maximum size of a large form. URL-encoding makes three bytes of one; the rest is for the other fields and for line
+/// ends, which browsers send as CRLF.
+const LARGE_FORM_BYTES_MAX: usize = 3 * CONTENT_BYTES_MAX + (1 << 20);
 
 pub(crate) struct Visit {
     pub(crate) state: Arc<PortalState>,
@@ -54,9 +59,20 @@ pub(crate) struct Form {
     pub(crate) fields: Fields,
 }
 
-/// The bytes of the form that a handler has read; `refused` puts them back into the page if the form is refused.
+/// Marks the routes of the template editor: their forms have all texts of a template, and may be larger than others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LargeForms;
+
+/// The form that a handler has read; `refused` puts its values back into the page if the form is refused.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SentForm(pub(crate) Arc<OnceLock<Bytes>>);
+pub(crate) struct SentForm(pub(crate) Arc<OnceLock<ReadForm>>);
+
+#[derive(Debug)]
+pub(crate) struct ReadForm {
+    pub(crate) bytes: Bytes,
+    /// Permit of a large form, held until the request is answered.
+    _permit: Option<FairPermit>,
+}
 
 impl FromRequestParts<Arc<PortalState>> for Visit {
     type Rejection = Problem;
@@ -93,14 +109,26 @@ impl FromRequest<Arc<PortalState>> for Form {
     async fn from_request(request: Request, state: &Arc<PortalState>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, state).await?;
-        let bytes = Fields::read(body).await?;
-        let fields = Fields::parse(&bytes);
+        let may_be_large = parts.extensions.get::<LargeForms>().is_some();
+        let form = read_form(&visit, body, may_be_large).await?;
+        let fields = Fields::parse(&form.bytes);
         if let Some(SentForm(sent)) = parts.extensions.get() {
-            sent.get_or_init(|| bytes);
+            sent.get_or_init(|| form);
         }
         check_token(&visit.session, fields.text(csrf::FIELD))?;
         Ok(Self { visit, fields })
     }
+}
+
+/// Reads the form. A large one waits for a permit first, because it takes much memory.
+async fn read_form(visit: &Visit, body: Body, may_be_large: bool) -> Result<ReadForm, Problem> {
+    // Browsers announce the length of a form.
+    let is_large = body.size_hint().exact().is_some_and(|bytes| bytes > FORM_BYTES_MAX as u64);
+    if !(may_be_large && is_large) {
+        return Ok(ReadForm { bytes: Fields::read(body, FORM_BYTES_MAX).await?, _permit: None });
+    }
+    let permit = visit.state.work.large_form(visit.person.user.account_id).await?;
+    Ok(ReadForm { bytes: Fields::read(body, LARGE_FORM_BYTES_MAX).await?, _permit: Some(permit) })
 }
 
 fn zone(headers: &HeaderMap) -> Zone {

@@ -16,6 +16,9 @@ const PICTURE_LOADS_OF_ACCOUNT_MAX: usize = 2;
 /// Forms at the same time that change many scheduled messages.
 const SCHEDULE_CHANGES_MAX: usize = 8;
 const SCHEDULE_CHANGES_OF_ACCOUNT_MAX: usize = 1;
+/// Large forms at the same time: each may have 7 MiB, and its texts are copied several times.
+const LARGE_FORMS_MAX: usize = 6;
+const LARGE_FORMS_OF_ACCOUNT_MAX: usize = 2;
 /// Longest wait for a permit; the page then asks to try again.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -24,6 +27,7 @@ pub(crate) struct WorkPermits {
     bodies: FairPool<AccountId>,
     picture_loads: FairPool<AccountId>,
     schedule_changes: FairPool<AccountId>,
+    large_forms: FairPool<AccountId>,
 }
 
 impl Default for WorkPermits {
@@ -33,6 +37,7 @@ impl Default for WorkPermits {
             bodies: pool(BODIES_MAX, BODIES_OF_ACCOUNT_MAX),
             picture_loads: pool(PICTURE_LOADS_MAX, PICTURE_LOADS_OF_ACCOUNT_MAX),
             schedule_changes: pool(SCHEDULE_CHANGES_MAX, SCHEDULE_CHANGES_OF_ACCOUNT_MAX),
+            large_forms: pool(LARGE_FORMS_MAX, LARGE_FORMS_OF_ACCOUNT_MAX),
         }
     }
 }
@@ -51,6 +56,11 @@ impl WorkPermits {
     /// Permit to change many scheduled messages.
     pub(crate) async fn schedule_change(&self, account: AccountId) -> Result<FairPermit, Problem> {
         acquire(&self.schedule_changes, account, "too many scheduled messages are being changed").await
+    }
+
+    /// Permit to read a large form and answer it.
+    pub(crate) async fn large_form(&self, account: AccountId) -> Result<FairPermit, Problem> {
+        acquire(&self.large_forms, account, "too many large forms are being read").await
     }
 }
 

@@ -79,7 +79,7 @@ impl Client {
                 self.submitter = Some(self.app.log_in_without_credentials(self.peer).await?);
             }
         }
-        let submitter = self.submitter.as_ref().ok_or(LoginFailure::AddressUnknown)?;
+        let submitter = self.submitter.as_ref().ok_or(LoginFailure::NetworkUnknown)?;
         self.app.may_submit(submitter).await
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn login_failed(failure: &LoginFailure) -> Reply {
     match failure {
         LoginFailure::Invalid { shut_out: true, .. } => StandardReply::TooManyBadCredentials.into(),
         LoginFailure::Invalid { .. } => StandardReply::BadCredentials.into(),
-        LoginFailure::AddressUnknown => one_line(530, "5.7.0 No credential is bound to your address"),
+        LoginFailure::NetworkUnknown => one_line(530, "5.7.0 No credential is bound to your IP address"),
         LoginFailure::Suspended => StandardReply::Suspended.into(),
         LoginFailure::MayNotSend { scope } => {
             one_line(535, &format!("5.7.8 The key has the scope {scope} and may not send"))

@@ -14,9 +14,11 @@ mod events;
 mod gates;
 mod health;
 mod idempotency;
+mod inspectors;
 mod jobs;
 mod messages;
 mod migrations;
+mod name_part;
 mod nodes;
 mod outcomes;
 mod pacing_notes;
@@ -78,6 +80,7 @@ pub use events::{
 };
 pub use gates::{Gate, NewGate};
 pub use idempotency::{Idempotency, StoredAnswer};
+pub use inspectors::{Inspector, InspectorRequest, NewInspector, NewInspectorRequest};
 pub use jobs::{JobKind, JobPart, JobProblem, JobState, JobStep, MessageJob, NewJob};
 pub use messages::{Message, MessageSummary, StoredBody};
 pub use nodes::{CertificateNote, NodeDescription, NodeListener, NodeRecord};
@@ -195,6 +198,8 @@ pub struct Store {
     audit_turns: Arc<audit::AuditTurns>,
     /// Notified after every commit that appended events.
     notifier: Arc<EventNotifier>,
+    /// Notified after every change of the requests to an inspector.
+    inspector_notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
     /// The server whose scheduled messages became pending last: the next turn begins with the server after it.
     last_promoted: Arc<AtomicI64>,
@@ -251,6 +256,7 @@ impl Store {
             queue_changes: Arc::new(watch::Sender::new(0)),
             audit_turns: Arc::default(),
             notifier: Arc::default(),
+            inspector_notifier: Arc::default(),
             last_suppressed: Arc::default(),
             last_promoted: Arc::default(),
             bodies_gone: Arc::default(),

@@ -1,5 +1,5 @@
-//! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: first the
-//! oldest opens and clicks that could not be written, then the oldest other clicks, and unsubscriptions last.
+//! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: first opens,
+//! and clicks whose writing failed once; then all other clicks; unsubscriptions last. Within each, the oldest first.
 
 use std::collections::VecDeque;
 
@@ -20,13 +20,13 @@ pub(crate) struct EventQueue {
     pub(crate) added: Notify,
 }
 
+/// New events are added at the back; events put back go to the front.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// All queues are in time order.
     unsubscriptions: VecDeque<TrackingEvent>,
     /// Clicks, which wait for the end of their window.
     clicks: VecDeque<TrackingEvent>,
-    /// Opens, and clicks that could not be written when their window was over.
+    /// Opens, and clicks whose writing failed once.
     others: VecDeque<TrackingEvent>,
     /// Estimated memory of all queues.
     bytes: usize,
@@ -71,7 +71,8 @@ impl EventQueue {
             taken.push(event);
         }
         waiting.bytes -= taken.iter().map(weight).sum::<usize>();
-        waiting.recent_clicks.forget(now);
+        let oldest_click = waiting.clicks.front().map(|event| event.at);
+        waiting.recent_clicks.forget(now, oldest_click);
         taken
     }
 
@@ -128,7 +129,7 @@ fn weight(event: &TrackingEvent) -> usize {
     256 + text + event.user_agent.len()
 }
 
-/// Whether a click's window is over. It also is if the click lies a window or more in the future: the clock was set back.
+/// Whether a click's window is over. Also true if the click lies a window or more in the future: the clock was set back.
 fn is_window_over(at: Timestamp, now: Timestamp) -> bool {
     now.since(at).max(at.since(now)) >= CLICK_WINDOW
 }
@@ -172,12 +173,33 @@ mod tests {
     }
 
     #[test]
-    fn clicks_on_many_links_at_once_are_all_marked_as_a_bots() {
+    fn clicks_on_many_links_at_once_are_all_marked_as_from_a_bot() {
         let queue = EventQueue::default();
         for (target, millis) in [("a", 0), ("b", 100), ("c", 200)] {
             queue.add(click(target, millis));
         }
         assert!(queue.take(10, at(5_000), false).iter().all(|event| event.is_bot));
+    }
+
+    #[test]
+    fn clicks_that_wait_long_are_still_judged_together() {
+        let queue = EventQueue::default();
+        for (target, millis) in [("a", 0), ("b", 100), ("c", 200)] {
+            queue.add(click(target, millis));
+        }
+        for number in 0..4 {
+            queue.add(event(TrackKind::Open, number, 300));
+        }
+        // Opens fill the first batches, long after the clicks.
+        for millis in [10_000, 20_000] {
+            let taken = queue.take(2, at(millis), false);
+            assert!(taken.len() == 2 && taken.iter().all(|event| event.token.kind == TrackKind::Open));
+        }
+        for millis in [30_000, 40_000] {
+            let taken = queue.take(2, at(millis), false);
+            assert!(!taken.is_empty() && taken.iter().all(|event| event.is_bot), "{taken:?}");
+        }
+        assert_eq!(queue.len(), 0);
     }
 
     #[test]

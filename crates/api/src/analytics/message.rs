@@ -81,9 +81,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageAnalyticsOut>, F
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let found = match id.possible() {
+    let found = match id.message_id() {
         Ok(id) => call.app.analytics_message(&call.caller, id).await,
-        Err(impossible) => Err(impossible),
+        Err(not_found) => Err(not_found),
     };
     let answer = found.map(MessageAnalyticsOut::from).map_err(|error| id.failure(error));
     Success::with_warnings(answer, warnings)

@@ -18,7 +18,7 @@ use crate::time_field::read_time;
 
 /// Size of one point in an answer, for reserving memory.
 const POINT_BYTES: usize = 700;
-/// Maximum number of entries of `dimensions` that are read, repeated ones included.
+/// More entries in `dimensions` than this are refused, even if they only repeat names.
 const DIMENSIONS_GIVEN_MAX: usize = 100;
 
 /// Time range, step and dimensions.

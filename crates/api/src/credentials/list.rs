@@ -30,7 +30,7 @@ pub(crate) struct ListCredentialsIn {
     name: Option<String>,
     /// `true`: only revoked credentials; `false`: only those not revoked; all if left out.
     revoked: Option<bool>,
-    /// Id of an account, with the operator's key; all accounts if left out.
+    /// Id of an account. If left out, the operator's key lists all accounts, an account key its own.
     account: Option<i64>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
@@ -74,6 +74,7 @@ pub(crate) fn read(
     let filter = CredentialFilter {
         server_id: read_integer(&mut fields, "server", findings).map(ServerId),
         name: fields.text("name", findings).map(Cow::into_owned),
+        name_part: None,
         revoked: fields.flag("revoked", findings),
         account_id: read_account(&mut fields, findings),
     };

@@ -47,6 +47,7 @@ async fn publish(State(state): State<DnsState>, Path(domain): Path<String>) -> R
             RecordType::Txt => LocalType::Txt,
             RecordType::Cname => LocalType::Cname,
             RecordType::A => LocalType::A,
+            // The records of a domain have no other type.
             _ => return None,
         };
         Some(LocalRecord { name: record.name, record_type, value: record.value })

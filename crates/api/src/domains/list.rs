@@ -25,7 +25,7 @@ pub(crate) struct ListDomainsIn {
     cursor: Option<String>,
     /// Id of a server, with an account's or the operator's key: only domains that it may send from.
     server: Option<i64>,
-    /// Id of an account, with the operator's key; all accounts if left out.
+    /// Id of an account. If left out, the operator's key lists all accounts, an account key its own.
     account: Option<i64>,
     /// Only domains of this name.
     name: Option<String>,

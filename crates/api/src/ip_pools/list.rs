@@ -21,7 +21,8 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListPoolsIn {
-    /// Id of an account, with the operator's key: pools that it sees; all if left out.
+    /// Id of an account: the pools that it sees. If left out, the operator's key lists all pools, an account key those that
+    /// its account sees.
     account: Option<i64>,
     /// Only the pool of this name.
     name: Option<String>,

@@ -100,7 +100,7 @@ pub(super) async fn apply(
 ) -> Result<Success<ChangedMessagesOut>, Failure> {
     match request {
         ActionRequest::One(id) => {
-            let changed = match id.possible() {
+            let changed = match id.message_id() {
                 Ok(id) => call.app.change_message(&call.caller, action, id).await.map(|()| id),
                 Err(_) => Err(ActionFailure::NotFound),
             };

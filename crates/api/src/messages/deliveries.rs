@@ -79,9 +79,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DeliveriesOut>, Failure
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let found = match id.possible() {
+    let found = match id.message_id() {
         Ok(id) => call.app.list_deliveries(&call.caller, id).await,
-        Err(impossible) => Err(impossible),
+        Err(not_found) => Err(not_found),
     };
     let listed = found.map(|list| DeliveriesOut(list.into_iter().map(DeliveryOut::from).collect()));
     Success::with_warnings(listed.map_err(|error| id.failure(error)), warnings)

@@ -39,7 +39,7 @@ impl EchoedId {
     }
 
     /// Id to look up; `NotFound` if no message can have it.
-    pub(crate) fn possible(&self) -> Result<MessageId, LookupError> {
+    pub(crate) fn message_id(&self) -> Result<MessageId, LookupError> {
         self.id.ok_or(LookupError::NotFound)
     }
 

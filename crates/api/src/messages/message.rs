@@ -72,9 +72,9 @@ async fn find(
     id: EchoedId,
     expansions: Expansions,
 ) -> Result<(MessageOut, Option<Share>), Failure> {
-    let found = match id.possible() {
+    let found = match id.message_id() {
         Ok(id) => call.app.find_message(&call.caller, id, expansions.detail()).await,
-        Err(impossible) => Err(impossible),
+        Err(not_found) => Err(not_found),
     };
     let FoundMessage { summary, record } = found.map_err(|error| id.failure(error))?;
     let mut out = MessageOut { id: summary.id.0, token: summary.token.0, ..MessageOut::default() };

@@ -61,9 +61,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TimelineOut>, Failure> 
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(TIMELINE_BYTES).await?.into();
-    let found = match id.possible() {
+    let found = match id.message_id() {
         Ok(id) => call.app.message_timeline(call.caller.server_id, id).await,
-        Err(impossible) => Err(impossible),
+        Err(not_found) => Err(not_found),
     };
     let Timeline { message, mut items } = match found {
         Ok(timeline) => timeline,

@@ -124,7 +124,7 @@ pub(super) async fn change(
 }
 
 async fn change_one(call: &Call, id: EchoedId, change: ScheduleChange) -> Result<ScheduleOut, Failure> {
-    let message_id = match id.possible() {
+    let message_id = match id.message_id() {
         Ok(message_id) => message_id,
         Err(error) => return Err(id.failure(error)),
     };

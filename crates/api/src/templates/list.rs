@@ -43,7 +43,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateListOut>, Failu
     let mut findings = Findings::default();
     let (limit, after) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let (found, has_more) = call.app.list_templates(&call.caller, after, limit).await?;
+    let (found, has_more) = call.app.list_templates(&call.caller, None, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|template| template.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = found.into_iter().map(TemplateHeadOut::from).collect();

@@ -24,7 +24,7 @@ const ENTRY_BYTES: usize = 2 << 10;
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListUsersIn {
-    /// Id of an account, with the operator's key; all accounts if left out.
+    /// Id of an account. If left out, the operator's key lists all accounts, an account key its own.
     account: Option<i64>,
     /// Only the person with this address.
     email: Option<String>,

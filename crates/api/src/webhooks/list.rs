@@ -41,7 +41,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookListOut>, Failur
     let mut findings = Findings::default();
     let (limit, after) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let (found, has_more) = call.app.list_webhooks(&call.caller, after, limit).await?;
+    let (found, has_more) = call.app.list_webhooks(&call.caller, None, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|webhook| webhook.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items =

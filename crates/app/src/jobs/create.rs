@@ -88,6 +88,22 @@ impl App {
         Ok(job)
     }
 
+    /// A page of the server's jobs, newest first, and whether there are more. The problems of each are left out.
+    pub async fn list_jobs(
+        &self,
+        server_id: ServerId,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<(Vec<MessageJob>, bool), StoreError> {
+        let mut jobs = self.inner.store.list_jobs(server_id, before, limit + 1).await?;
+        let has_more = jobs.len() > limit;
+        jobs.truncate(limit);
+        for job in &mut jobs {
+            job.problems.clear();
+        }
+        Ok((jobs, has_more))
+    }
+
     /// Note on a finished job.
     pub fn note_on_job(&self, job: &MessageJob) -> Option<&'static str> {
         let is_erased = job.kind == JobKind::Erase && job.state == JobState::Done;

@@ -6,8 +6,7 @@ use postroad_store::{Template, TemplateContent, TemplateFormat, TemplateKind, Te
 
 use super::compiled::{CompiledTemplate, Model, Problems, canonical_locale, problem};
 use super::engine::Engine;
-use super::language::Segment;
-use super::language::{SourcePosition, check};
+use super::language::{Lookup, Segment, SourcePosition, TemplateProblem, check};
 use super::limits::{
     ALIAS_BYTES_MAX, BODY_BYTES_MAX, CONTENT_BYTES_MAX, LOCALES_MAX, NAME_CHARS_MAX, SAMPLE_BYTES_MAX,
     SUBJECT_BYTES_MAX,
@@ -25,7 +24,8 @@ pub struct TextFields {
     pub plain_body: Option<String>,
 }
 
-/// The fields of a template as given by the caller. `None` keeps a field as it is or absent; `Some(None)` removes it.
+/// The fields of a template as given by the caller. `None`: the field is not given, and keeps its value or, in a new
+/// template, its default. `Some(None)`: the field is removed.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateFields {
     pub alias: Option<Option<String>>,
@@ -169,11 +169,14 @@ fn check_sizes(content: &TemplateContent, problems: &mut Vec<FieldProblem>) {
                 let message = format!("`{field}` is longer than {bytes_max} bytes");
                 problems.push(FieldProblem::new(format!("{pointer}/{field}"), message));
             }
-            if text.contains('\0')
-                || (field == "subject" && text.chars().any(|c| c.is_control() && c != '\t'))
-            {
-                let message =
-                    format!("`{field}` must not contain control characters or, in a subject, line breaks");
+            let refused = if field == "subject" {
+                let is_refused = text.chars().any(|c| c.is_control() && c != '\t');
+                is_refused.then_some("line breaks or control characters other than tabs")
+            } else {
+                text.contains('\0').then_some("NUL characters")
+            };
+            if let Some(refused) = refused {
+                let message = format!("`{field}` must not contain {refused}");
                 problems.push(FieldProblem::new(format!("{pointer}/{field}"), message));
             }
         }
@@ -197,17 +200,15 @@ pub(super) fn build(
         build_texts(texts, &prefix, format, inlines_css, kind, &mut problems);
     }
     let has_body = content.texts.html().is_some() || content.texts.plain().is_some();
-    let whole = |part: &str, message: &str| {
-        problem(part.to_owned(), (SourcePosition { line: 0, column: 0 }, message.to_owned()))
-    };
     if !has_body && problems.is_empty() {
-        problems.push(whole("html_body", "a template needs a `html_body`, a `plain_body` or both"));
+        let message = "a template needs a `html_body`, a `plain_body` or both";
+        problems.push(problem_without_position("html_body", message));
     }
     if kind == TemplateKind::Standard && content.texts.subject.is_none() {
-        problems.push(whole("subject", "a template needs a `subject`"));
+        problems.push(problem_without_position("subject", "a template needs a `subject`"));
     }
     if kind == TemplateKind::Layout && content.layout.is_some() {
-        problems.push(whole("layout", "a layout has no layout around it"));
+        problems.push(problem_without_position("layout", "a layout cannot have a `layout` itself"));
     }
     if !problems.is_empty() {
         return Err(TemplateRefusal::Invalid(problems));
@@ -221,17 +222,22 @@ pub(super) fn build(
 
 /// Checks that each body of a layout has a place for the content it surrounds.
 fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
-    let has_content = compiled.each_text().all(|text| {
-        text.lookups()
-            .iter()
-            .any(|lookup| matches!(lookup.path.as_deref(), Some([Segment::Name(name)]) if name == CONTENT))
-    });
-    if has_content {
+    let is_content =
+        |lookup: &Lookup| matches!(lookup.path.as_deref(), Some([Segment::Name(name)]) if name == CONTENT);
+    let without_content = compiled.each_part().filter(|(_, text)| !text.lookups().iter().any(is_content));
+    let mut parts: Vec<String> = without_content.map(|(part, _)| part).collect();
+    // HTML, and the plain text generated from it, are one part.
+    parts.dedup();
+    if parts.is_empty() {
         return Ok(());
     }
     let message = "each body of a layout needs `{{ content }}`, where the body of a template comes in";
-    let position = (SourcePosition { line: 0, column: 0 }, message.to_owned());
-    Err(TemplateRefusal::Invalid(vec![problem("html_body".to_owned(), position)]))
+    Err(TemplateRefusal::Invalid(parts.iter().map(|part| problem_without_position(part, message)).collect()))
+}
+
+/// Problem of a whole part.
+fn problem_without_position(part: &str, message: &str) -> TemplateProblem {
+    problem(part.to_owned(), (SourcePosition { line: 0, column: 0 }, message.to_owned()))
 }
 
 fn build_texts(
@@ -293,4 +299,61 @@ fn build_texts(
 /// Name of a template in messages: its alias, or its id if it has none.
 pub(super) fn shown_name(template: &Template) -> String {
     template.alias.clone().unwrap_or_else(|| template.id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(html: Option<&str>, plain: Option<&str>) -> TemplateTexts {
+        TemplateTexts {
+            html_body: html.map(ToOwned::to_owned),
+            plain_body: plain.map(ToOwned::to_owned),
+            ..TemplateTexts::default()
+        }
+    }
+
+    /// Parts of a layout that are reported as faulty.
+    fn faulty_parts(default: TemplateTexts, german: TemplateTexts) -> Vec<String> {
+        let locales = BTreeMap::from([("de".to_owned(), german)]);
+        let content = TemplateContent { texts: default, locales, ..TemplateContent::default() };
+        match build(&Engine::default(), TemplateKind::Layout, content) {
+            Ok(_) => Vec::new(),
+            Err(TemplateRefusal::Invalid(problems)) => {
+                problems.into_iter().map(|problem| problem.part).collect()
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_bodies_of_a_layout_without_content_are_reported() {
+        let (good, bad) = (Some("<p>{{ content }}</p>"), Some("<p>x</p>"));
+        assert_eq!(faulty_parts(texts(good, good), texts(good, None)), [""; 0]);
+        assert_eq!(faulty_parts(texts(bad, None), texts(good, None)), ["html_body"]);
+        assert_eq!(faulty_parts(texts(good, bad), texts(good, None)), ["plain_body"]);
+        assert_eq!(
+            faulty_parts(texts(good, bad), texts(bad, bad)),
+            ["plain_body", "locales/de/html_body", "locales/de/plain_body"]
+        );
+    }
+
+    #[test]
+    fn a_subject_is_one_line_and_a_body_has_no_nul() {
+        let with_subject =
+            |subject: &str| TemplateTexts { subject: Some(subject.to_owned()), ..TemplateTexts::default() };
+        for (texts, expected) in [
+            (with_subject("a\tb"), None),
+            (
+                with_subject("a\nb"),
+                Some("`subject` must not contain line breaks or control characters other than tabs"),
+            ),
+            (texts(Some("a\u{1}\n"), None), None),
+            (texts(None, Some("a\0")), Some("`plain_body` must not contain NUL characters")),
+        ] {
+            let mut problems = Vec::new();
+            check_sizes(&TemplateContent { texts, ..TemplateContent::default() }, &mut problems);
+            assert_eq!(problems.first().map(|problem| problem.message.as_str()), expected);
+        }
+    }
 }

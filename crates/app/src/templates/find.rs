@@ -52,14 +52,16 @@ impl App {
         Ok(FoundTemplate { template, version, layout })
     }
 
-    /// Returns a page ordered by id, and whether there are more.
+    /// Returns a page ordered by id, and whether there are more. `name_part` is searched for in names and aliases.
     pub async fn list_templates(
         &self,
         caller: &Caller,
+        name_part: Option<String>,
         after: Option<TemplateId>,
         limit: usize,
     ) -> Result<(Vec<Template>, bool), TemplateRefusal> {
-        let mut found = self.inner.store.list_templates(caller.server_id, after, limit + 1).await?;
+        let mut found =
+            self.inner.store.list_templates(caller.server_id, name_part, after, limit + 1).await?;
         let has_more = found.len() > limit;
         found.truncate(limit);
         Ok((found, has_more))

@@ -5,8 +5,9 @@ pub(super) const SUBJECT_BYTES_MAX: usize = 2_000;
 /// Maximum size of the source of an HTML or plain body, and of the HTML generated from it.
 pub(super) const BODY_BYTES_MAX: usize = 512 << 10;
 /// Maximum size of all texts of a version together.
-pub(super) const CONTENT_BYTES_MAX: usize = 2 << 20;
-pub(super) const LOCALES_MAX: usize = 30;
+pub const CONTENT_BYTES_MAX: usize = 2 << 20;
+/// Maximum number of languages, without the default texts.
+pub const LOCALES_MAX: usize = 30;
 pub(super) const ALIAS_BYTES_MAX: usize = 100;
 pub(super) const NAME_CHARS_MAX: usize = 200;
 /// Maximum size of a model as JSON.

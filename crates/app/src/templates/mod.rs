@@ -34,7 +34,7 @@ pub use content::{TemplateFields, TextFields};
 pub use diff::{TemplateDiff, TextDiff};
 pub use find::FoundTemplate;
 pub use language::TemplateProblem;
-pub use limits::MODEL_BYTES_MAX;
+pub use limits::{CONTENT_BYTES_MAX, LOCALES_MAX, MODEL_BYTES_MAX};
 pub use refusal::TemplateRefusal;
 pub use render::RenderRequest;
 pub use render_failure::RenderFailure;

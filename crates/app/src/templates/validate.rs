@@ -23,13 +23,14 @@ pub struct Validation {
     /// Paths of the variables, such as `user.name` and `items[].price`.
     pub variables: Vec<String>,
     pub suggested_model: Model,
-    /// In the default language, with the sample model, or else with the suggested one; `None` if there are problems.
+    /// In the default language, with the sample model, or else with the suggested one; `None` if there are problems, or if
+    /// rendering with the suggested model fails.
     pub rendered: Option<RenderedTemplate>,
 }
 
 #[boxed_futures]
 impl App {
-    /// Checks texts, applied to those of a template if one is named.
+    /// Checks the given fields; if a template is named, together with the other fields of its newest version.
     pub async fn validate_template(
         &self,
         caller: &Caller,
@@ -97,8 +98,8 @@ impl Trial<'_> {
         self.compiled.render(self.layout, model, None)
     }
 
-    /// The mail in the default language, or the problems in any language. Languages for which no work is left are not
-    /// tried.
+    /// The mail in the default language, or the problems in any language. When the work limit of one batch is used up, the
+    /// remaining languages are not tried.
     fn with_sample(&self, model: &Model) -> (Option<RenderedTemplate>, Problems) {
         let work = BatchWork::default();
         let all = [Some(self.compiled), self.layout].into_iter().flatten();
@@ -144,7 +145,8 @@ impl Trial<'_> {
             let absent = missing::all_absent(text.lookups(), model).into_iter();
             problems.extend(absent.map(|found| problem(part.clone(), found)));
         }
-        // Two texts may be generated from one field.
+        // `content` is never in the model: a layout gets it from the template. Other variables may be found twice, because
+        // two texts may be generated from one field.
         let mut seen = HashSet::new();
         problems.retain(|problem| {
             !problem.message.contains("no variable `content`")

@@ -19,6 +19,8 @@ const REMEMBERED_MAX: usize = 32;
 pub struct RecentClicks {
     /// Time and link of each click.
     recent: HashMap<(ServerId, MessageId), Vec<(Timestamp, u64)>>,
+    /// When old clicks were last forgotten.
+    forgotten_at: Option<Timestamp>,
 }
 
 impl RecentClicks {
@@ -43,11 +45,20 @@ impl RecentClicks {
         links.len() >= LINKS_OF_A_BURST
     }
 
-    /// Forgets clicks that are too old to matter for waiting ones.
-    pub fn forget(&mut self, now: Timestamp) {
-        let kept = CLICK_WINDOW * 4;
+    /// Forgets clicks that are too old to matter for waiting ones; the oldest of these was made at `oldest_waiting`. It looks
+    /// at all clicks, so it does nothing within `CLICK_WINDOW` of the last time.
+    pub fn forget(&mut self, now: Timestamp, oldest_waiting: Option<Timestamp>) {
+        let distance = |at: Timestamp| now.since(at).max(at.since(now));
+        if self.forgotten_at.is_some_and(|at| distance(at) < CLICK_WINDOW) {
+            return;
+        }
+        self.forgotten_at = Some(now);
+        let is_kept = |at: Timestamp| {
+            let matters = oldest_waiting.is_some_and(|oldest| oldest.since(at) <= CLICK_WINDOW);
+            matters || distance(at) <= CLICK_WINDOW * 4
+        };
         self.recent.retain(|_, clicks| {
-            clicks.retain(|(at, _)| now.since(*at).max(at.since(now)) <= kept);
+            clicks.retain(|(at, _)| is_kept(*at));
             !clicks.is_empty()
         });
     }
@@ -92,7 +103,9 @@ mod tests {
         let mut found = recent_clicks(&[("a", 0), ("b", 0), ("c", 0)]);
         assert!(!found.is_burst(ServerId(1), MessageId(3), at(0)));
         assert!(!found.is_burst(ServerId(2), MessageId(2), at(0)));
-        found.forget(at(9_000));
+        found.forget(at(9_000), Some(at(2_000)));
+        assert!(is_burst(&found, 0), "a click that waits since then may belong to the burst");
+        found.forget(at(12_000), Some(at(2_001)));
         assert!(!is_burst(&found, 0) && found.recent.is_empty());
     }
 }

@@ -32,7 +32,8 @@ impl App {
         let key = key.map(|key| key.of_server(caller.server_id));
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
         let webhooks_max = self.inner.webhooks_per_server;
-        let webhooks = self.inner.store.list_webhooks(caller.server_id, None, webhooks_max).await?.len();
+        let webhooks =
+            self.inner.store.list_webhooks(caller.server_id, None, None, webhooks_max).await?.len();
         if let Some(made) = self.find_webhook_created_before(caller, key.as_ref()).await? {
             return Ok(made);
         }

@@ -44,10 +44,11 @@ impl App {
     pub async fn list_webhooks(
         &self,
         caller: &Caller,
+        url_part: Option<&str>,
         after: Option<WebhookId>,
         limit: usize,
     ) -> Result<(Vec<Webhook>, bool), WebhookRefusal> {
-        let found = self.inner.store.list_webhooks(caller.server_id, after, limit + 1).await?;
+        let found = self.inner.store.list_webhooks(caller.server_id, url_part, after, limit + 1).await?;
         Ok(page_of(found, limit))
     }
 

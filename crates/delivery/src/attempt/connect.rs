@@ -98,7 +98,7 @@ impl Connector {
         };
         let begun = Instant::now();
         let (mut tried, mut is_cut_short) = (0, false);
-        let order = self.host_order.begin(&route.base_site, &route.hosts);
+        let order = self.host_order.begin(&route.site, &route.hosts);
         'hosts: for (host, first) in &order.hosts {
             let addresses = match self.addresses(route, host, source, server).await {
                 Ok(addresses) => addresses,
@@ -136,7 +136,7 @@ impl Connector {
             self.host_order.exhausted(&order);
         }
         Err(failure.unwrap_or_else(|| {
-            ConnectFailure::untried(&route.site, "the site has no hosts".into(), BounceClass::Dns)
+            ConnectFailure::untried(&route.secured_site, "the site has no hosts".into(), BounceClass::Dns)
         }))
     }
 
@@ -152,7 +152,7 @@ impl Connector {
         let mut failure = None;
         let mut tried = 0;
         let reached = watch::Sender::default();
-        let order = self.host_order.begin(&route.base_site, &route.hosts);
+        let order = self.host_order.begin(&route.site, &route.hosts);
         for (host, _) in order.hosts.iter().filter(|(host, _)| host.name != except) {
             let addresses = match self.addresses(route, host, source, server).await {
                 Ok(addresses) => addresses,

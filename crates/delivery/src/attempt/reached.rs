@@ -12,7 +12,7 @@ pub(crate) enum Reached {
 }
 
 impl Reached {
-    /// Sets the progress. Returns whether it is further than before.
+    /// Raises the progress to `to`; it never goes back. Returns whether it changed.
     pub(super) fn raise(&mut self, to: Self) -> bool {
         let is_further = to > *self;
         *self = to.max(*self);

@@ -89,11 +89,11 @@ impl Router {
             SmartHostTls::Opportunistic => Security::Opportunistic,
             SmartHostTls::Off => Security::Plain,
         };
-        let base_site = format!("{}:{}", smart_host.host, smart_host.port);
+        let site = format!("{}:{}", smart_host.host, smart_host.port);
         Route {
-            site: secured_site_name(&base_site, &security, false),
-            provider: base_site.as_str().into(),
-            base_site: base_site.into(),
+            secured_site: secured_site_name(&site, &security, false),
+            provider: site.as_str().into(),
+            site: site.into(),
             rules: self.providers.smart_host(smart_host.connections_max, smart_host.rate),
             hosts: vec![RouteHost {
                 name: smart_host.host.clone(),
@@ -113,8 +113,8 @@ impl Router {
     fn in_process_route(&self, name: &str, kind: RouteKind, address: SocketAddr, now: Timestamp) -> Route {
         let rules = self.providers.in_process();
         Route {
+            secured_site: name.into(),
             site: name.into(),
-            base_site: name.into(),
             provider: rules.name.as_str().into(),
             rules,
             hosts: vec![RouteHost {
@@ -162,14 +162,14 @@ impl Router {
             (None, true) => Security::Verified { demanded_by: TlsDemand::Sender, policy: None },
             (None, false) => Security::Opportunistic,
         };
-        let base_site = plan.site_name();
+        let site = plan.site_name();
         let rules = self.providers.find(&hosts[0].name);
         let (dane, dane_valid_for) = self.dane(&plan, &hosts, server).await?;
         let has_dane = dane.iter().any(|dane| !dane.is_nothing());
         Ok(Route {
-            site: secured_site_name(&base_site, &security, has_dane),
-            provider: provider_name(rules, &base_site),
-            base_site: base_site.into(),
+            secured_site: secured_site_name(&site, &security, has_dane),
+            provider: provider_name(rules, &site),
+            site: site.into(),
             rules: Arc::clone(rules),
             hosts: hosts
                 .iter()
@@ -230,21 +230,21 @@ fn dane_of(host: &str, tlsa: HostTlsa) -> Dane {
 }
 
 /// Name by which limits of the provider are counted. A site without a known provider counts as its own provider.
-fn provider_name(rules: &Provider, base_site: &str) -> Arc<str> {
-    if rules.is_default() { base_site.into() } else { rules.name.as_str().into() }
+fn provider_name(rules: &Provider, site: &str) -> Arc<str> {
+    if rules.is_default() { site.into() } else { rules.name.as_str().into() }
 }
 
 /// Site name including the required security: a connection without TLS must not carry mail that needs it. Mail of a
 /// domain secured by DNSSEC must not use a connection made for a domain that is not.
-fn secured_site_name(base_site: &str, security: &Security, has_dane: bool) -> Arc<str> {
+fn secured_site_name(site: &str, security: &Security, has_dane: bool) -> Arc<str> {
     let dane = if has_dane { " with DANE" } else { "" };
     match security {
-        Security::Opportunistic | Security::Plain | Security::Implicit => format!("{base_site}{dane}").into(),
+        Security::Opportunistic | Security::Plain | Security::Implicit => format!("{site}{dane}").into(),
         // Two policies for the same hosts may each allow different ones.
         Security::Verified { policy: Some(policy), .. } => {
-            format!("{base_site}{dane} with TLS for {}", policy.mx.join(" ")).into()
+            format!("{site}{dane} with TLS for {}", policy.mx.join(" ")).into()
         }
-        Security::Verified { policy: None, .. } => format!("{base_site}{dane} with TLS").into(),
+        Security::Verified { policy: None, .. } => format!("{site}{dane} with TLS").into(),
     }
 }
 

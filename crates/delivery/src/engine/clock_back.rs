@@ -19,13 +19,14 @@ impl EngineShared {
     /// Call this when the clock went back by `by`.
     pub(crate) fn clock_went_back(self: &Arc<Self>, by: Duration) {
         tracing::warn!(seconds = by.as_secs(), "the clock went back; correcting due times");
-        let due_later = self.with(|schedule, now| schedule.clock_went_back(by, now, now));
-        self.correct_queue(due_later);
+        let to_release = self.with(|schedule, now| schedule.clock_went_back(by, now));
+        self.correct_queue(to_release);
     }
 
-    /// Releases the entries `due_later`, whose due times come from the old clock. Then corrects the stored queue, now and
-    /// several times within the next minute.
-    pub(crate) fn correct_queue(self: &Arc<Self>, mut due_later: Vec<Entry>) {
+    /// Gives the entries `to_release` back to the store, with all others that are due later than `HORIZON` allows: their
+    /// due times come from the old clock. Then corrects the stored due times. Three rounds: now, after 10 s, and a minute
+    /// after that.
+    pub(crate) fn correct_queue(self: &Arc<Self>, mut to_release: Vec<Entry>) {
         self.preparer.forget_domains();
         let shared = Arc::clone(self);
         self.spawn(async move {
@@ -34,14 +35,14 @@ impl EngineShared {
                     () = tokio::time::sleep(pause) => {}
                     () = shared.stopped() => return,
                 }
-                due_later.extend(shared.with(|schedule, now| {
-                    schedule.clock_went_back(Duration::ZERO, now.plus(HORIZON + Duration::from_mins(1)), now)
+                to_release.extend(shared.with(|schedule, now| {
+                    schedule.take_due_after(now.plus(HORIZON + Duration::from_mins(1)))
                 }));
-                for entry in due_later.drain(..) {
+                for entry in to_release.drain(..) {
                     shared.release_later(entry.key());
                 }
                 while let Err(error) = shared.correct_due_times().await {
-                    tracing::warn!(%error, "correcting due times after the clock went back failed; retrying");
+                    tracing::warn!(%error, "the clock went back, and due times could not be corrected; retrying");
                     tokio::select! {
                         () = tokio::time::sleep(TRY_AGAIN_AFTER) => {}
                         () = shared.stopped() => return,

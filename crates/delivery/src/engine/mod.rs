@@ -61,7 +61,7 @@ pub(crate) struct EngineShared {
     provider_notes: ProviderNotes,
     schedule: Mutex<Schedule>,
     open_intake: OpenIntake,
-    /// Messages that connections are sending, each with its base site.
+    /// Messages that connections are sending, each with its site.
     being_sent: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// Wakes one of a path's idle connections.
     wakers: Mutex<HashMap<usize, Arc<Semaphore>>>,
@@ -228,8 +228,8 @@ impl EngineShared {
         });
     }
 
-    pub(crate) fn note_being_sent(&self, key: (ServerId, MessageId), base_site: &str) {
-        self.being_sent().insert(key, base_site.to_owned());
+    pub(crate) fn note_being_sent(&self, key: (ServerId, MessageId), site: &str) {
+        self.being_sent().insert(key, site.to_owned());
     }
 
     pub(crate) fn no_longer_being_sent(&self, key: (ServerId, MessageId)) {

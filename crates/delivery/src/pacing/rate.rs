@@ -16,13 +16,16 @@ const SHARE_AFTER_REFUSAL: f64 = 0.9;
 const SHARE_AFTER_CLOSE_REFUSALS: f64 = 0.75;
 const SHARE_AFTER_LONG_PAUSE: f64 = 0.5;
 const LONG_PAUSE: Duration = Duration::from_secs(15);
+/// The first pause after a refusal lasts as long as this many messages need at the reached rate, but within `PAUSE_MIN`
+/// and `PAUSE_FIRST_MAX`.
+const MESSAGES_PER_PAUSE: f64 = 2.5;
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 const PAUSE_FIRST_MAX: Duration = Duration::from_secs(12);
 const PAUSE_MAX: Duration = Duration::from_secs(25);
 /// For refusals closer together than this, the rate is computed from the messages accepted between them.
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
-/// A refusal this long after the previous one is about the rate tried since then.
-const ABOUT_TRIED_RATE_AFTER: Duration = Duration::from_secs(45);
+/// Only a refusal at least this long after the previous one shows that the rate allowed at that moment was too high.
+const TRIED_RATE_COUNTS_AFTER: Duration = Duration::from_secs(45);
 /// Limits above this rate are dropped.
 const FREE_PER_MINUTE: f64 = 60_000.0;
 /// A limit expires after this time without a refusal.
@@ -40,17 +43,17 @@ pub struct RateEstimate {
     last_pause: Duration,
     /// Time since which the receiver has accepted nothing.
     paused_since: Option<Timestamp>,
-    /// Whether the last signal came soon after the previous one.
+    /// Whether the last refusal, not counting refused probes, came soon after the one before it.
     was_close: bool,
     /// Time from which the rate allows the next message.
     next_at: Option<Timestamp>,
     /// Time of the last message.
     taken_at: Option<Timestamp>,
     recent: Recent,
-    signal_at: Option<Timestamp>,
-    /// Time of the last signal that made a new curve.
+    refused_at: Option<Timestamp>,
+    /// Time of the last refusal that made a new curve.
     estimated_at: Option<Timestamp>,
-    accepted_since_signal: u32,
+    accepted_since_refusal: u32,
     /// Time since which messages were accepted without a gap.
     active_since: Option<Timestamp>,
     accepted_at: Option<Timestamp>,
@@ -85,7 +88,7 @@ impl RateEstimate {
 
     /// When the receiver last replied that sending is too fast, in this process.
     pub fn refused_at(&self) -> Option<Timestamp> {
-        self.signal_at
+        self.refused_at
     }
 
     /// The receiver's reply.
@@ -94,42 +97,44 @@ impl RateEstimate {
     }
 
     /// The receiver replied that sending is too fast.
-    pub fn signal(&mut self, reason: &Reason, now: Timestamp) {
+    pub fn refused_too_fast(&mut self, reason: &Reason, now: Timestamp) {
         if self.pause.is_waiting(now) {
             // The reply to a message that was already being sent.
             return;
         }
         self.reason = Some(reason.clone());
-        let since_signal = self.signal_at.map_or(Duration::MAX, |at| now.since(at));
-        if !self.pause.is_open() || self.is_minute_full(since_signal, now) {
+        let since_refusal = self.refused_at.map_or(Duration::MAX, |at| now.since(at));
+        if !self.pause.is_open() || self.is_minute_full(since_refusal, now) {
             // The probe was refused, or the receiver's minute is still full: pause for longer.
             self.was_close |= self.pause.is_open();
             self.paused_since.get_or_insert(now);
             self.last_pause = self.last_pause.mul_f64(2.4).min(PAUSE_MAX);
         } else {
             let tried =
-                self.per_minute(now).filter(|_| since_signal >= ABOUT_TRIED_RATE_AFTER).unwrap_or_default();
+                self.per_minute(now).filter(|_| since_refusal >= TRIED_RATE_COUNTS_AFTER).unwrap_or_default();
             let (reached, knowledge) = self.reached_rate(now);
             let curve = Curve::new(reached, knowledge, now).after_trying(tried);
             self.curve = Some(curve);
             self.estimated_at = Some(now);
-            self.was_close = since_signal < CLOSE_TOGETHER;
+            self.was_close = since_refusal < CLOSE_TOGETHER;
             self.paused_since = Some(now);
-            let pause_secs = if knowledge == Knowledge::Search { 0.0 } else { 150.0 / curve.reached };
+            let pause_secs =
+                if knowledge == Knowledge::Search { 0.0 } else { MESSAGES_PER_PAUSE * 60.0 / curve.reached };
             self.last_pause = Duration::from_secs_f64(pause_secs).clamp(PAUSE_MIN, PAUSE_FIRST_MAX);
         }
         self.pause.close_until(now.plus(self.last_pause));
-        self.signal_at = Some(now);
-        self.accepted_since_signal = 0;
+        self.refused_at = Some(now);
+        self.accepted_since_refusal = 0;
     }
 
-    /// Whether the receiver's minute may still be full of messages accepted before the last refusal. Assumed once, for a
-    /// refusal soon after another, and for a minute after a rate that was much too high.
-    fn is_minute_full(&self, since_signal: Duration, now: Timestamp) -> bool {
+    /// Receivers often count messages over a minute. Whether this refusal may still be due to messages accepted before the
+    /// previous one, so that the estimate stays. Assumed for the first refusal soon after another, and for any refusal
+    /// within a minute after an estimate that was far below the tried rate; only if the rate was measured.
+    fn is_minute_full(&self, since_refusal: Duration, now: Timestamp) -> bool {
         let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
             return false;
         };
-        let is_first_close = !self.was_close && since_signal < CLOSE_TOGETHER;
+        let is_first_close = !self.was_close && since_refusal < CLOSE_TOGETHER;
         let is_recent = self.estimated_at.is_some_and(|at| now.since(at) < Duration::from_mins(1));
         is_first_close || (curve.is_after_overshoot() && is_recent)
     }
@@ -143,26 +148,29 @@ impl RateEstimate {
             let is_short = active_for < Duration::from_secs(40);
             return (in_last_minute, if is_short { Knowledge::Search } else { Knowledge::Measured });
         };
-        let since_signal = self.signal_at.map_or(active_for, |at| now.since(at));
-        let taken = f64::from(self.accepted_since_signal);
-        let measured = taken * 60.0 / since_signal.as_secs_f64().max(0.5);
+        let since_refusal = self.refused_at.map_or(active_for, |at| now.since(at));
+        let accepted = f64::from(self.accepted_since_refusal);
+        let measured = accepted * 60.0 / since_refusal.as_secs_f64().max(0.5);
         if curve.knowledge == Knowledge::Search {
             // The last increase was one too many.
             return (rate.min(measured.max(rate * 0.6)), Knowledge::Rough);
         }
-        if since_signal >= CLOSE_TOGETHER {
+        if since_refusal >= CLOSE_TOGETHER {
             let is_steady = active_for >= Duration::from_secs(50);
-            let is_after_signal = taken >= in_last_minute;
-            let reached = match (is_steady, is_after_signal) {
+            let all_since_refusal = accepted >= in_last_minute;
+            let reached = match (is_steady, all_since_refusal) {
+                // Mail flowed for almost the whole last minute: its number is the rate.
                 (true, _) => in_last_minute,
+                // It flowed for a part of the minute, only since the refusal: the higher count is the rate.
                 (false, true) => measured.max(in_last_minute),
+                // The minute also has messages from before the refusal, which do not count.
                 (false, false) => measured,
             };
             return (rate.min(reached), Knowledge::Measured);
         }
-        let trust = taken / (taken + 10.0);
+        let trust = accepted / (accepted + 10.0);
         let reached = rate * 0.8 * (1.0 - trust) + measured * trust;
-        (rate.min(reached), if taken >= 30.0 { Knowledge::Measured } else { Knowledge::Rough })
+        (rate.min(reached), if accepted >= 30.0 { Knowledge::Measured } else { Knowledge::Rough })
     }
 
     /// A message was accepted.
@@ -173,7 +181,7 @@ impl RateEstimate {
         }
         self.accepted_at = Some(now);
         self.recent.add(now);
-        self.accepted_since_signal = self.accepted_since_signal.saturating_add(1);
+        self.accepted_since_refusal = self.accepted_since_refusal.saturating_add(1);
         self.passed(now);
     }
 
@@ -241,7 +249,7 @@ impl RateEstimate {
             &mut self.paused_since,
             &mut self.next_at,
             &mut self.taken_at,
-            &mut self.signal_at,
+            &mut self.refused_at,
             &mut self.estimated_at,
             &mut self.active_since,
             &mut self.accepted_at,

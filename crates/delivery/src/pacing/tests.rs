@@ -27,7 +27,7 @@ fn play(rate: &mut RateEstimate, from: f64, length: f64, interval: f64) -> (u32,
                 rate.accepted(at(now));
                 taken += 1;
             } else {
-                rate.signal(&refusal(), at(now));
+                rate.refused_too_fast(&refusal(), at(now));
                 refused += 1;
             }
         }
@@ -63,10 +63,10 @@ fn refusals_of_messages_already_under_way_count_once() {
     for message in 0..600 {
         rate.accepted(at(f64::from(message) * 0.1));
     }
-    rate.signal(&refusal(), at(60.0));
+    rate.refused_too_fast(&refusal(), at(60.0));
     let before = rate.known().unwrap().0;
     for message in 0..20 {
-        rate.signal(&refusal(), at(60.0 + f64::from(message) * 0.05));
+        rate.refused_too_fast(&refusal(), at(60.0 + f64::from(message) * 0.05));
     }
     let (after, reason) = rate.known().unwrap();
     assert!((after - before).abs() < 1e-9, "{before} {after}");
@@ -77,7 +77,7 @@ fn refusals_of_messages_already_under_way_count_once() {
 fn after_a_pause_one_message_decides() {
     let mut rate = RateEstimate::default();
     rate.accepted(at(0.0));
-    rate.signal(&refusal(), at(1.0));
+    rate.refused_too_fast(&refusal(), at(1.0));
     let until = rate.blocked_until(at(1.0)).unwrap();
     assert!(rate.blocked_until(until).is_none());
     rate.take(until);
@@ -194,7 +194,7 @@ proptest! {
         for (step, wait) in steps {
             now += wait;
             match step {
-                0 => rate.signal(&refusal(), at(now)),
+                0 => rate.refused_too_fast(&refusal(), at(now)),
                 1 => rate.accepted(at(now)),
                 _ if rate.blocked_until(at(now)).is_none() => rate.take(at(now)),
                 _ => {}

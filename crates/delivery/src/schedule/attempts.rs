@@ -3,7 +3,9 @@
 //! other site, when it replies to its first message.
 //!
 //! An attempt that waits too long for its host counts as silent. It is aborted if the share of silent sites is
-//! used up, or if its site already has such an attempt.
+//! used up, or if its site already has such an attempt. An attempt whose connection accepts messages is never aborted
+//! here. It gives room up in other ways: timeouts are shorter while connections are scarce, and a connection that waits
+//! for the final reply is parked (`parking.rs`).
 
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ const SESSION_WAIT: Duration = Duration::from_secs(3);
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
-/// A site that replied to a message within this time is not silent, whatever one of its hosts does.
+/// A timeout does not make a site silent that replied to a message within this time. (Aborted messages: `note_hang`.)
 const REPLIED_LATELY: Duration = Duration::from_secs(30);
 
 /// One attempt of a path.
@@ -121,7 +123,8 @@ impl Schedule {
         self.end_attempts(path_id, |attempt| attempt.is_connected);
     }
 
-    /// Ends the oldest attempts beyond the path's number of connections: their connections are closed.
+    /// If the path has more attempts than connections, ends the oldest: they are taken to belong to connections that have
+    /// already been closed.
     pub(super) fn end_surplus_attempts(&mut self, path_id: usize) {
         let path = &self.paths[path_id];
         let surplus = path.attempts.len().saturating_sub(path.connections as usize);
@@ -149,7 +152,8 @@ impl Schedule {
         }
     }
 
-    /// A host of the site did not answer in time, before or during a message.
+    /// A timeout passed while connecting or during a message, or an attempt is overdue. The site counts as silent, unless it
+    /// replied to a message within `REPLIED_LATELY`.
     pub(crate) fn note_silence(&mut self, path_id: usize, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         if source_site.replied_at.is_none_or(|at| now.since(at) >= REPLIED_LATELY) {
@@ -157,8 +161,8 @@ impl Schedule {
         }
     }
 
-    /// A host did not answer in time during a message begun at `since`. The site counts as silent, unless it has
-    /// replied to a message since then.
+    /// A message begun at `since` was aborted early, because its host did not answer while connections are scarce. The site
+    /// counts as silent, unless it has replied to a message since then.
     pub(crate) fn note_hang(&mut self, path_id: usize, since: Timestamp, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         if source_site.replied_at.is_none_or(|at| at < since) {
@@ -230,8 +234,8 @@ impl Schedule {
         self.connection_shares.uncount(before);
         self.connection_shares.count(Some(Counted::Silent));
         self.note_silence(path_id, now);
-        // Not during a message: then timeouts are shorter while connections are scarce, and a connection that waits for
-        // the final reply does not count (`parking.rs`).
+        // Not if the connection accepts messages: then timeouts are shorter while connections are scarce, and a connection
+        // that waits for the final reply is parked (`parking.rs`).
         if !is_connected && (has_another || self.connection_shares.has_too_many_silent()) {
             self.actions.push(Action::AbortAttempt { attempt: id });
         }

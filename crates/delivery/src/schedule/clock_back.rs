@@ -10,15 +10,18 @@ use super::wakes::Wake;
 use super::{Entry, Schedule};
 
 impl Schedule {
-    /// Moves all waiting times by `by` into the past. Returns the messages that are due after `horizon`, to be released
-    /// to the store, which knows when they should be due.
-    pub(crate) fn clock_went_back(&mut self, by: Duration, horizon: Timestamp, now: Timestamp) -> Vec<Entry> {
-        if !by.is_zero() {
-            self.shift_back(by);
-            self.wakes.clear();
-            self.wake_again(now);
-        }
-        let due_later = self.timeline.take_after(horizon);
+    /// Moves all waiting times by `by` into the past. Returns the messages that are not due yet, to be released to the
+    /// store, which knows when they should be due.
+    pub(crate) fn clock_went_back(&mut self, by: Duration, now: Timestamp) -> Vec<Entry> {
+        self.shift_back(by);
+        self.wakes.clear();
+        self.wake_again(now);
+        self.take_due_after(now)
+    }
+
+    /// Takes the messages that are due after `moment` out of the schedule.
+    pub(crate) fn take_due_after(&mut self, moment: Timestamp) -> Vec<Entry> {
+        let due_later = self.timeline.take_after(moment);
         for (lane, entry) in &due_later {
             self.count_out(*lane, entry.server_id);
         }
@@ -127,8 +130,8 @@ mod tests {
         schedule.unresolved(lane, ahead.plus(Duration::from_mins(1)), "no answer".into(), false, ahead);
         schedule.add(domain("later.example"), false, entry(2, ahead.plus(Duration::from_mins(5))), ahead);
 
-        let due_later = schedule.clock_went_back(DAY, RIGHT, RIGHT);
-        assert_eq!(due_later.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
+        let to_release = schedule.clock_went_back(DAY, RIGHT);
+        assert_eq!(to_release.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
         assert_eq!(schedule.entries(), 1, "released entries are not counted any more");
         assert_eq!(resolves(&mut schedule), 0);
         schedule.tick(RIGHT.plus(Duration::from_secs(61)));

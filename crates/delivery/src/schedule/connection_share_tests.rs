@@ -84,9 +84,9 @@ impl World {
             self.schedule.attempt_ended(path, attempt, self.now);
             return self.schedule.closed(path, EndedWhile::Working, false, self.now);
         };
-        self.opened.insert(job.route.site.to_string());
+        self.opened.insert(job.route.secured_site.to_string());
         self.schedule.note_dialling(path, attempt, self.now);
-        let site = job.route.base_site.to_string();
+        let site = job.route.site.to_string();
         if site.starts_with("silent") || self.hanging.contains(&site) {
             self.dialling.insert(attempt, (path, *job));
         } else {
@@ -153,19 +153,20 @@ impl World {
 
 /// Every domain has a site and a provider of its own.
 fn route(key: &LaneKey) -> Route {
-    let base_site: Arc<str> = key.domain.as_str().into();
-    let site = if key.require_tls { format!("{base_site}+tls").into() } else { Arc::clone(&base_site) };
+    let site: Arc<str> = key.domain.as_str().into();
+    let secured_site: Arc<str> =
+        if key.require_tls { format!("{site}+tls").into() } else { Arc::clone(&site) };
     let rules = crate::providers::Provider {
         connections_per_minute: None,
         ..crate::providers::Provider::clone(Providers::built_in().find("mx.nowhere.example"))
     };
     Route {
+        secured_site: Arc::clone(&secured_site),
         site: Arc::clone(&site),
-        base_site: Arc::clone(&base_site),
-        provider: Arc::clone(&base_site),
+        provider: Arc::clone(&site),
         rules: Arc::new(rules),
         hosts: vec![RouteHost {
-            name: site.to_string(),
+            name: secured_site.to_string(),
             preference: 0,
             address: None,
             port: 25,
@@ -290,7 +291,7 @@ fn hosts_that_are_known_to_greet_late_are_waited_for() {
         world.add(1, "late.example");
         world.add(1, &format!("silent-{n}.example"));
     }
-    let late = world.dialling.iter().filter(|(_, (_, job))| &*job.route.site == "late.example");
+    let late = world.dialling.iter().filter(|(_, (_, job))| &*job.route.secured_site == "late.example");
     let late: Vec<u64> = late.map(|(attempt, _)| *attempt).collect();
     assert!(!late.is_empty());
     world.pass(Duration::from_secs(5));
@@ -320,7 +321,7 @@ fn sites_that_refuse_connections_do_not_count_as_silent() {
     world.refuse(attempt);
     world.pass(Duration::from_mins(2));
     world.add(1, "refuses.example");
-    let sites: Vec<&str> = world.dialling.values().map(|(_, job)| &*job.route.site).collect();
+    let sites: Vec<&str> = world.dialling.values().map(|(_, job)| &*job.route.secured_site).collect();
     assert!(sites.contains(&"refuses.example"), "it does not wait behind silent sites: {sites:?}");
 }
 
@@ -339,7 +340,7 @@ fn sites_that_greet_and_never_reply_leave_connections_to_the_others() {
     assert_eq!(world.busy.len(), 70);
     world.add(1, "known.example");
     let (path, job) = world.busy.pop().unwrap();
-    assert_eq!(&*job.route.site, "known.example");
+    assert_eq!(&*job.route.secured_site, "known.example");
     world.busy.insert(0, (path, job));
     world.send_one();
 }

@@ -62,7 +62,7 @@ impl Schedule {
         let route = &self.queues[path.queue].route;
         let at_site = self.source_sites[path.source_site].connections;
         let limits = [
-            (Some(&route.base_site), at_site, self.connections_max_at_site(path_id, now)),
+            (Some(&route.site), at_site, self.connections_max_at_site(path_id, now)),
             (
                 Some(&route.provider),
                 self.connections_to_provider(path_id),
@@ -73,7 +73,7 @@ impl Schedule {
         let reached = limits.into_iter().find(|(_, in_use, limit)| in_use >= limit);
         // A limit may have shrunk below the number in use; superfluous connections are closed soon.
         let reached = reached.map(|(to, in_use, limit)| (to, in_use, Some(limit.max(in_use))));
-        let (to, in_use, limit) = reached.unwrap_or((Some(&route.base_site), at_site, None));
+        let (to, in_use, limit) = reached.unwrap_or((Some(&route.site), at_site, None));
         Why::Connections { to: to.cloned(), in_use, limit }
     }
 
@@ -160,7 +160,8 @@ impl Schedule {
         }
         let path = &self.paths[path_id];
         if let Some(until) = path.back_off.blocked_until(now) {
-            let why = Why::BackOff { site: path.site.to_string(), reason: path.back_off.reason.clone() };
+            let why =
+                Why::BackOff { site: path.secured_site.to_string(), reason: path.back_off.reason.clone() };
             return Some(Block { until: Some(until), why });
         }
         let route = Arc::clone(&self.queues[path.queue].route);
@@ -185,7 +186,7 @@ impl Schedule {
     /// An obstacle caused by the receiver's replies, at this site.
     fn site_block(&mut self, source_site: usize, route: &Route, now: Timestamp) -> Option<Block> {
         let source_site = &mut self.source_sites[source_site];
-        let receiver = || route.base_site.to_string();
+        let receiver = || route.site.to_string();
         if let Some(until) = source_site.connection_limit.blocked_until(now) {
             return Some(Block { until: Some(until), why: Why::NoConnection { receiver: receiver() } });
         }
@@ -236,7 +237,7 @@ fn rate_block(rate: &mut RateEstimate, receiver: impl Fn() -> String, now: Times
 /// The state of a source at a provider that it has not sent to lately.
 fn new_source_provider(route: &Route) -> SourceProvider {
     SourceProvider {
-        has_several_sites: route.provider != route.base_site,
+        has_several_sites: route.provider != route.site,
         limit: route.rules.messages_per_minute.map(Bucket::per_minute),
         connections: 0,
         taken_at: None,

@@ -55,7 +55,7 @@ impl Schedule {
             }
             paths.push(PathTotals {
                 source: self.sources.find(path.source).map_or_else(String::new, |source| source.name()),
-                site: path.site.to_string(),
+                site: path.secured_site.to_string(),
                 provider: queue.route.provider.to_string(),
                 connections: path.connections,
                 waiting,
@@ -143,7 +143,7 @@ impl Schedule {
             return format!(
                 "It waits because {} has not answered lately and other such sites are tried first; all of them together get a \
                  fifth of the connections.",
-                queue.route.base_site
+                queue.route.site
             );
         }
         let learned =
@@ -152,7 +152,7 @@ impl Schedule {
             learned.map_or_else(String::new, |learned| format!(" Estimates about this receiver: {learned}."));
         let busy = busy.map_or_else(String::new, |busy| format!("{}; ", busy.text(reader)));
         let count = count_for(reader, queue.waiting.count(), queue.waiting.count_of(server));
-        format!("It waits for its turn at {}: {busy}{count}.{learned}", queue.route.base_site)
+        format!("It waits for its turn at {}: {busy}{count}.{learned}", queue.route.site)
     }
 
     /// The lane in which a message waits. If it is in none, the lane that its server's mail would take, or any of the
@@ -198,7 +198,7 @@ impl Schedule {
         let block = self.path_block(path_id, now);
         let path = &self.paths[path_id];
         let address = self.sources.find(path.source).map_or_else(String::new, |source| source.name());
-        let site = &self.queues[path.queue].route.base_site;
+        let site = &self.queues[path.queue].route.site;
         if let Some(block) = block {
             let why = block.text(reader);
             return format!("It waits for {address}, which its last attempt came from, because {why}.");

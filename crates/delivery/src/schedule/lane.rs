@@ -269,7 +269,7 @@ impl Schedule {
     }
 
     fn queue(&mut self, pool: postroad_model::PoolId, route: Arc<Route>) -> usize {
-        let key = (pool, Arc::clone(&route.site));
+        let key = (pool, Arc::clone(&route.secured_site));
         let queues = &mut self.queues;
         let id = *self.queue_ids.entry(key).or_insert_with(|| {
             let (waiting, paths) = (SiteQueue::default(), Vec::new());
@@ -302,15 +302,14 @@ impl Schedule {
         let progress = others.fold(f64::INFINITY, f64::min);
         let progress = if progress.is_finite() { progress } else { 0.0 };
         for (source, address) in sources {
-            let key = (source, Arc::clone(&route.site));
+            let key = (source, Arc::clone(&route.secured_site));
             if self.path_ids.contains_key(&key) {
                 continue;
             }
-            let source_site_key = (source, Arc::clone(&route.base_site));
+            let source_site_key = (source, Arc::clone(&route.site));
             let known = self.source_site_ids.get(&source_site_key).copied();
             let source_site = known.unwrap_or_else(|| {
-                let source_site =
-                    self.source_sites.insert(self.remembered_source_site(address, &route.base_site));
+                let source_site = self.source_sites.insert(self.remembered_source_site(address, &route.site));
                 self.source_site_ids.insert(source_site_key, source_site);
                 source_site
             });
@@ -319,7 +318,7 @@ impl Schedule {
                 source,
                 queue: queue_id,
                 source_site,
-                site: Arc::clone(&route.site),
+                secured_site: Arc::clone(&route.secured_site),
                 scopes: path_scopes(self.sources.pool_name(pool), address, &route),
                 connections: 0,
                 attempts: Vec::new(),
@@ -356,6 +355,6 @@ fn path_scopes(pool: &str, source: IpAddr, route: &Route) -> Vec<GateScope> {
         GateScope::Pool(pool.to_owned()),
         GateScope::Provider(route.provider.to_string()),
         GateScope::SourceProvider { source, provider: route.provider.to_string() },
-        GateScope::Path { source, site: route.base_site.to_string() },
+        GateScope::Path { source, site: route.site.to_string() },
     ]
 }

@@ -94,10 +94,12 @@ pub(crate) struct Schedule {
     lanes: Slab<Lane>,
     lane_ids: HashMap<LaneKey, usize>,
     queues: Slab<Queue>,
+    /// By pool and secured site.
     queue_ids: HashMap<(PoolId, Arc<str>), usize>,
     paths: Slab<Path>,
+    /// By source and secured site.
     path_ids: HashMap<(SourceId, Arc<str>), usize>,
-    /// State of each (source, site), whatever its TLS requirements.
+    /// State of each (source, site), whatever security is required.
     source_sites: Slab<SourceSite>,
     source_site_ids: HashMap<(SourceId, Arc<str>), usize>,
     /// State of each (source, provider).
@@ -131,7 +133,7 @@ pub(crate) struct Schedule {
     is_stopping: bool,
 }
 
-/// Queue of one site and pool, with the paths that serve it.
+/// Queue of one secured site and pool, with the paths that serve it.
 #[derive(Debug)]
 struct Queue {
     pool: PoolId,
@@ -145,7 +147,7 @@ struct Queue {
     last_block: Option<SeenBlock>,
 }
 
-/// One source at one site.
+/// One source address at one set of hosts, whatever security is required; its paths share these numbers.
 #[derive(Debug, Default)]
 struct SourceSite {
     /// Connection tasks.
@@ -396,9 +398,9 @@ impl Schedule {
             .collect();
         for id in gone {
             let queue = self.queues.remove(id);
-            self.queue_ids.remove(&(queue.pool, Arc::clone(&queue.route.site)));
+            self.queue_ids.remove(&(queue.pool, Arc::clone(&queue.route.secured_site)));
             for path in queue.paths {
-                self.remove_path(path, &queue.route.base_site);
+                self.remove_path(path, &queue.route.site);
             }
         }
         // A small site is its own provider, so there are as many of these entries as sites.
@@ -409,13 +411,13 @@ impl Schedule {
         });
     }
 
-    fn remove_path(&mut self, id: usize, base_site: &Arc<str>) {
+    fn remove_path(&mut self, id: usize, site: &Arc<str>) {
         let path = self.paths.remove(id);
-        self.path_ids.remove(&(path.source, Arc::clone(&path.site)));
+        self.path_ids.remove(&(path.source, Arc::clone(&path.secured_site)));
         self.source_sites[path.source_site].paths.retain(|other| *other != id);
         if self.source_sites[path.source_site].paths.is_empty() {
             self.source_sites.remove(path.source_site);
-            self.source_site_ids.remove(&(path.source, Arc::clone(base_site)));
+            self.source_site_ids.remove(&(path.source, Arc::clone(site)));
         }
     }
 

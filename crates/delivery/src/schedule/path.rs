@@ -86,9 +86,10 @@ const STUCK_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Path {
     pub(super) source: SourceId,
     pub(super) queue: usize,
-    /// Index of the state that this path shares with paths to the same site under other TLS requirements.
+    /// Index of the state that this path shares with paths to the same site under other required security.
     pub(super) source_site: usize,
-    pub(super) site: Arc<str>,
+    /// `Route::secured_site`.
+    pub(super) secured_site: Arc<str>,
     pub(super) scopes: Vec<GateScope>,
     /// Running connection tasks. `idle` of these wait for work, and `notified` of the idle ones were woken for work.
     pub(super) connections: u32,

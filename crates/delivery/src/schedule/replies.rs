@@ -232,7 +232,7 @@ impl Schedule {
                 let of_provider = pace.rate.per_minute(now).filter(|_| pace.has_several_sites);
                 let (receiver, per_minute) = match of_provider {
                     Some(per_minute) => (&route.provider, per_minute),
-                    None => (&route.base_site, of_site?),
+                    None => (&route.site, of_site?),
                 };
                 return Some(format!(
                     "mail to {receiver} from this address is slowed to about {per_minute:.0} messages a minute"
@@ -240,16 +240,16 @@ impl Schedule {
             }
             Signal::TooManyConnections => {
                 let limit = source_site.connection_limit.known()?;
-                let site = &route.base_site;
+                let site = &route.site;
                 return Some(format!("mail to {site} from this address uses at most {limit} connections"));
             }
             Signal::Greylisted => {
                 let lasts = source_site.greylist.known()?;
-                let site = &route.base_site;
+                let site = &route.site;
                 return Some(format!("{site} greylists messages for about {} s", lasts.as_secs()));
             }
             Signal::TooFast | Signal::Reputation | Signal::Content | Signal::RecipientPolicy => {
-                let of_site = source_site.standstill.is_stopped().then(|| route.base_site.to_string());
+                let of_site = source_site.standstill.is_stopped().then(|| route.site.to_string());
                 let source_provider = self.source_provider(source, &route);
                 let of_provider = source_provider.standstill.is_stopped().then(|| route.provider.to_string());
                 let lane = self.lane_ids.get(reply.lane).map(|lane| &self.lanes[*lane]);
@@ -319,14 +319,14 @@ impl Schedule {
     fn too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let (source_site, source) = (self.paths[path_id].source_site, self.paths[path_id].source);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        self.source_sites[source_site].rate.signal(reply.reason, now);
+        self.source_sites[source_site].rate.refused_too_fast(reply.reason, now);
         self.source_sites[source_site].evidence_at = Some(now);
         self.source_sites[source_site].standstill.end();
         let source_provider = self.source_provider(source, &route);
         if source_provider.has_several_sites {
-            source_provider.too_fast_sites.add(hash_of(&route.base_site), reply.server, now);
+            source_provider.too_fast_sites.add(hash_of(&route.site), reply.server, now);
             if applies_to_provider(&source_provider.too_fast_sites) {
-                source_provider.rate.signal(reply.reason, now);
+                source_provider.rate.refused_too_fast(reply.reason, now);
                 source_provider.too_fast_sites.clear();
             }
         }
@@ -410,7 +410,7 @@ impl Schedule {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let source_provider = self.source_provider(source, &route);
         if source_provider.has_several_sites {
-            source_provider.refusing_sites.add(hash_of(&route.base_site), reply.server, now);
+            source_provider.refusing_sites.add(hash_of(&route.site), reply.server, now);
             if applies_to_provider(&source_provider.refusing_sites) {
                 source_provider.standstill.refused(1, reply.reason, now);
             }

@@ -215,7 +215,7 @@ impl World {
                     self.close(id, EndedWhile::Waiting);
                 }
             }
-            Next::Job(job) if self.dead.contains(&job.route.base_site.to_string()) => {
+            Next::Job(job) if self.dead.contains(&job.route.site.to_string()) => {
                 self.schedule.connect_failed(path, "refused".into(), self.now);
                 self.schedule.settled(&job.counted_source().unwrap(), false);
                 // As the engine does after a SoftFail.
@@ -257,7 +257,7 @@ impl World {
                 });
                 self.connected(id);
                 let counted = job.counted_source().unwrap();
-                let is_slow = job.route.base_site.starts_with("mx.slow");
+                let is_slow = job.route.site.starts_with("mx.slow");
                 let time = if is_slow { Duration::from_mins(1) } else { ON_THE_WIRE };
                 self.plan(time, Event::Done(id, counted, job.lane));
             }
@@ -282,8 +282,8 @@ impl World {
         let is_google = key.domain.as_str().ends_with(".google.example");
         let group = if is_google { "google".into() } else { Arc::clone(&self.rules.group) };
         Route {
+            secured_site: Arc::clone(&site),
             site: Arc::clone(&site),
-            base_site: Arc::clone(&site),
             provider: self.rules.name.as_str().into(),
             rules: Arc::new(crate::providers::Provider { group, ..self.rules.clone() }),
             hosts: vec![RouteHost {
@@ -835,7 +835,7 @@ fn one_server_stops_provider(domains: i64, other_waits: bool) -> bool {
     let lanes: Vec<LaneKey> = world.schedule.lanes.iter().map(|(_, lane)| lane.key.clone()).collect();
     for lane in &lanes {
         let site: Arc<str> = format!("mx.{}", lane.domain).into();
-        let path = world.schedule.paths.iter().find(|(_, path)| path.site == site).unwrap().0;
+        let path = world.schedule.paths.iter().find(|(_, path)| path.secured_site == site).unwrap().0;
         let (server, signal) = (ServerId(1), Some(postroad_mail::Signal::Reputation));
         let reason = &Reason::of_message("550 5.7.1 on our block list", server);
         let phase = ReplyPhase::Recipient;

@@ -79,7 +79,7 @@ impl Schedule {
         let seconds = waited.as_millis() as f64 / 1_000.0;
         let line = match last.max_by_key(|block| block.rank(now)) {
             Some(block) => format!("queue: waited {seconds:.1} s because {}", block.why),
-            None => format!("queue: waited {seconds:.1} s for its turn at {}", queue.route.base_site),
+            None => format!("queue: waited {seconds:.1} s for its turn at {}", queue.route.site),
         };
         Some(line.into())
     }

@@ -1,5 +1,6 @@
 //! The account: its name, its usage and its limits.
 
+mod messages_of_month;
 mod usage;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use axum::http::StatusCode;
 
 pub(crate) use usage::{UsageRow, usage_rows};
 
+use self::messages_of_month::MessagesOfMonth;
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::page_routes::{AndPost as _, get};
@@ -26,6 +28,7 @@ struct AccountPage {
     usage: Vec<UsageRow>,
     /// Other limits: name and value.
     limits: Vec<(&'static str, String)>,
+    month: MessagesOfMonth,
     problem: Option<String>,
 }
 
@@ -43,7 +46,8 @@ async fn page_of(visit: &Visit, status: StatusCode, problem: Option<String>) -> 
     let name = visit.app().find_own_account(&visit.by, account).await?.name;
     let layout = visit.layout("Account", Section::Account).await?;
     let (usage, limits) = (usage_rows(&found), usage::other_limits(&found));
-    page_with(status, &AccountPage { layout, name, usage, limits, problem })
+    let month = MessagesOfMonth::read(visit).await?;
+    page_with(status, &AccountPage { layout, name, usage, limits, month, problem })
 }
 
 async fn rename(form: Form) -> Answer {

@@ -1,18 +1,16 @@
 //! Request inspector: a URL of the service itself that accepts any request, and a page that shows requests as they
 //! arrive. For trying webhooks without a receiver.
 //!
-//! Keeps the newest 50 requests (1 MiB) of an inspector in this node's memory, for a day.
+//! The store keeps the newest 50 requests (1 MiB) of an inspector for a day, and a page on any node shows them.
 
+mod live;
 mod receive;
 mod show;
-mod stored_requests;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::any;
-
-pub(crate) use stored_requests::Inspectors;
 
 use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
@@ -21,7 +19,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/servers/{server}/webhooks/inspector", get(show::show).and_post(show::create))
         .route("/servers/{server}/webhooks/inspector/clear", post(show::clear))
-        .route("/servers/{server}/webhooks/inspector/live", get(show::live))
+        .route("/servers/{server}/webhooks/inspector/live", get(live::stream))
 }
 
 /// Accepts requests from anybody who knows the URL: they come from programs, so their origin is not checked.

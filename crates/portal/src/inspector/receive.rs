@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::header::{AUTHORIZATION, COOKIE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
+use postroad_app::InspectorRefusal;
+use postroad_store::NewInspectorRequest;
 
-use super::stored_requests::Received;
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::shown::beginning;
@@ -21,17 +22,18 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES_MAX: usize = 1 << 20;
 const HEADERS_MAX: usize = 60;
 const VALUE_BYTES_MAX: usize = 1_000;
-const TOKEN_BYTES_MAX: usize = 100;
 
-/// Answers 200, or the status in the query: `?status=503` shows how a webhook is retried.
+/// Answers 200, or the status in the query: `?status=503` shows how a webhook is retried. Unknown tokens, and requests
+/// beyond the limit, are answered before their body is read.
 pub(super) async fn take(
     State(state): State<Arc<PortalState>>,
     Path(token): Path<String>,
     request: Request,
 ) -> Response {
-    if token.len() > TOKEN_BYTES_MAX {
-        return Problem::NotFound.into_response();
-    }
+    let admitted = match state.app.admit_inspector_request(&token).await {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refuse(refusal),
+    };
     let (parts, body) = request.into_parts();
     let wanted = Fields::of_query(parts.uri.query()).number("status");
     let status =
@@ -41,9 +43,7 @@ pub(super) async fn take(
     let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let is_shown = |name: &axum::http::HeaderName| *name != COOKIE && *name != AUTHORIZATION;
     let headers = parts.headers.iter().filter(|(name, _)| is_shown(name)).take(HEADERS_MAX);
-    let received = Received {
-        number: 0,
-        at: state.app.now(),
+    let received = NewInspectorRequest {
         method: parts.method.to_string(),
         query: beginning(parts.uri.query().unwrap_or_default(), VALUE_BYTES_MAX).to_owned(),
         headers: headers
@@ -51,15 +51,25 @@ pub(super) async fn take(
                 (name.to_string(), beginning(&text(value.as_bytes()), VALUE_BYTES_MAX).to_owned())
             })
             .collect(),
-        body: text(&bytes),
+        // PostgreSQL stores no NUL in a text.
+        body: text(&bytes).replace('\0', "\u{fffd}"),
         is_cut,
         status: status.as_u16(),
     };
-    if !state.inspectors.take(&token, received) {
-        return Problem::NotFound.into_response();
+    if let Err(refusal) = state.app.take_inspector_request(admitted, received).await {
+        return refuse(refusal);
     }
     let mut response = Response::new(Body::from("Received\n"));
     *response.status_mut() = status;
+    response
+}
+
+fn refuse(refusal: InspectorRefusal) -> Response {
+    let is_temporary = matches!(refusal, InspectorRefusal::TooManyRequests);
+    let mut response = Problem::from(refusal).into_response();
+    if is_temporary {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
     response
 }
 

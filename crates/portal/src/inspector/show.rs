@@ -1,13 +1,12 @@
 //! The page: the URL, and the received requests.
 
 use askama::Template;
+use postroad_app::InspectorView;
 use postroad_app::access::Operation;
-use postroad_model::ServerId;
+use postroad_store::InspectorRequest;
 
-use super::stored_requests::{Received, Snapshot};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
-use crate::live_watch;
 use crate::once;
 use crate::path::Path;
 use crate::problem::Problem;
@@ -65,17 +64,17 @@ struct RequestPage {
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
-    visit.caller(server, Operation::WebhooksAttempts).await?;
+    let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Request inspector", Section::Webhooks).await?;
-    let found = visit.state.inspectors.find(ServerId(server), visit.app().now());
+    let found = visit.app().find_inspector(caller.server_id).await?;
     if let Some(number) = visit.query.number("request").and_then(|number| u64::try_from(number).ok()) {
         let requests = found.map(|found| found.requests).unwrap_or_default();
         let request = requests.iter().find(|one| one.number == number).ok_or(Problem::NotFound)?;
         return page(&RequestPage { layout, server, request: row(request, ALL_BYTES) });
     }
-    let open = found.map(|Snapshot { token, until, requests }| Open {
+    let open = found.map(|InspectorView { token, expires_at, requests }| Open {
         url: format!("{}/inspect/{token}", visit.base_url),
-        until: When(until),
+        until: When(expires_at),
         once: once::new_once(),
         requests: requests
             .iter()
@@ -88,49 +87,37 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksOpenInspector).await?;
-    let is_new = form.visit.state.inspectors.find(ServerId(server), form.visit.app().now()).is_none();
-    let now = form.visit.app().now();
-    let opened = form.visit.state.inspectors.open(caller.account_id, ServerId(server), now);
-    opened.ok_or_else(|| Problem::Internal("no random bytes".to_owned()))?;
-    if is_new {
-        form.visit.app().record_opened_inspector(&caller).await?;
-    }
+    form.visit.app().open_inspector(&caller).await?;
     Ok(see_other(&format!("/servers/{server}/webhooks/inspector")))
 }
 
 pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksClearInspector).await?;
-    form.visit.app().record_cleared_inspector(&caller).await?;
-    form.visit.state.inspectors.clear(ServerId(server));
+    form.visit.app().clear_inspector(&caller).await?;
     Ok(see_other(&format!("/servers/{server}/webhooks/inspector?done=removed")))
 }
 
-pub(super) async fn live(Path(server): Path<i64>, visit: Visit) -> Answer {
-    visit.caller(server, Operation::WebhooksAttempts).await?;
-    let changed = visit.state.inspectors.follow(ServerId(server)).ok_or(Problem::NotFound)?;
-    live_watch::stream(&visit, changed)
-}
-
 /// A request as a row, with at most this many bytes of the body and of the headers.
-fn row(received: &Received, (body_max, headers_max): (usize, usize)) -> RequestRow {
-    let parsed: Option<serde_json::Value> = serde_json::from_str(&received.body).ok();
+fn row(received: &InspectorRequest, (body_max, headers_max): (usize, usize)) -> RequestRow {
+    let InspectorRequest { number, at, request } = received;
+    let parsed: Option<serde_json::Value> = serde_json::from_str(&request.body).ok();
     let event = parsed.as_ref().and_then(|value| value["type"].as_str()).map(ToOwned::to_owned);
     let pretty = parsed.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    let whole = pretty.unwrap_or_else(|| received.body.clone());
+    let whole = pretty.unwrap_or_else(|| request.body.clone());
     let body = beginning_on_page(&whole, body_max).to_owned();
-    let query = beginning_on_page(&received.query, body_max).to_owned();
-    let (headers, has_more_headers) = first_headers(received.headers.iter().cloned(), headers_max);
+    let query = beginning_on_page(&request.query, body_max).to_owned();
+    let (headers, has_more_headers) = first_headers(request.headers.iter().cloned(), headers_max);
     RequestRow {
-        number: received.number,
-        at: When(received.at),
-        method: received.method.clone(),
-        has_more: has_more_headers || body.len() < whole.len() || query.len() < received.query.len(),
+        number: *number,
+        at: When(*at),
+        method: request.method.clone(),
+        has_more: has_more_headers || body.len() < whole.len() || query.len() < request.query.len(),
         query,
         headers,
-        size: bytes(received.body.len() as u64),
+        size: bytes(request.body.len() as u64),
         body,
-        is_cut: received.is_cut,
-        status: received.status,
+        is_cut: request.is_cut,
+        status: request.status,
         event: event.map(|event| beginning(&event, EVENT_BYTES).to_owned()),
     }
 }

@@ -14,7 +14,7 @@ use crate::once::new_once;
 use crate::path::Path;
 use crate::query::query;
 use crate::shown::When;
-use crate::text_budget::bytes_in_page;
+use crate::text_budget::escaped_bytes;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 20;
@@ -48,6 +48,8 @@ struct ListPage {
     server: i64,
     rows: Vec<Row>,
     next: Option<String>,
+    /// Part of the name to search for.
+    q: String,
     /// `yes` for revoked keys, `no` for the others, empty for all.
     revoked: String,
     /// Error of the form for a new key.
@@ -64,9 +66,10 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 
 pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let (_, layout) = visit.server_layout(server, "Keys", Section::Keys).await?;
-    let revoked = visit.query.text("revoked").to_owned();
+    let (q, revoked) = (visit.query.text("q").trim().to_owned(), visit.query.text("revoked").to_owned());
     let filter = CredentialFilter {
         server_id: Some(ServerId(server)),
+        name_part: Some(q.clone()).filter(|part| !part.is_empty()),
         revoked: visit.query.yes_or_no("revoked"),
         ..CredentialFilter::default()
     };
@@ -76,17 +79,17 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let mut rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
     has_more |= drop_excess_rows(&mut rows);
     let next = rows.last().filter(|_| has_more);
-    let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
+    let next = next.map(|last| query(&[("q", &q), ("revoked", &revoked), ("after", &last.id.to_string())]));
     let once = new_once();
-    let is_first = rows.is_empty() && revoked.is_empty();
-    page_with(status, &ListPage { layout, server, rows, next, revoked, problem, once, is_first })
+    let is_first = rows.is_empty() && q.is_empty() && revoked.is_empty();
+    page_with(status, &ListPage { layout, server, rows, next, q, revoked, problem, once, is_first })
 }
 
 /// Drops the rows beyond `ROWS_BYTES_MAX`, but never the first. Returns whether rows were dropped.
 fn drop_excess_rows(rows: &mut Vec<Row>) -> bool {
     let mut bytes = 0;
     let fitting = rows.iter().take_while(|row| {
-        bytes += MARKUP_BYTES + 2 * (bytes_in_page(&row.name) + row.networks.len());
+        bytes += MARKUP_BYTES + 2 * (escaped_bytes(&row.name) + row.networks.len());
         bytes <= ROWS_BYTES_MAX
     });
     let (fitting, all) = (fitting.count().max(1), rows.len());

@@ -1,12 +1,9 @@
 //! Releases, retries or cancels many messages: the ticked ones, or all that a search finds, as a job.
 
 use askama::Template;
-use axum::http::HeaderValue;
-use axum::http::header::REFRESH;
 use postroad_app::access::Operation;
 use postroad_app::{MessageAction, StartedJob};
 use postroad_model::{EmailAddress, MessageId};
-use postroad_store::{JobKind, JobProblem, JobState};
 
 use super::act::Act;
 use super::search::Search;
@@ -15,32 +12,11 @@ use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::sentence::Sentence;
 use crate::shown::count;
-use crate::visit::Form;
-use crate::visit::Visit;
+use crate::visit::{Form, Visit};
 
 /// Maximum number of ticked messages in one form; a page lists fewer.
 const TICKED_MAX: usize = 500;
-
-#[derive(Template)]
-#[template(path = "messages/job.html")]
-struct JobPage {
-    layout: Layout,
-    server: i64,
-    kind: &'static str,
-    query: String,
-    is_running: bool,
-    has_failed: bool,
-    done: String,
-    total: String,
-    failed: u64,
-    done_count: u64,
-    total_count: u64,
-    /// What went wrong with a message, by its id; without an id, with the job as a whole.
-    problems: Vec<(Option<i64>, Sentence)>,
-    note: Option<String>,
-}
 
 #[derive(Template)]
 #[template(path = "messages/ask.html")]
@@ -152,43 +128,4 @@ pub(super) async fn erase(Path(server): Path<i64>, form: Form) -> Answer {
 fn redirect_to_job(server: i64, started: StartedJob) -> Answer {
     let id = started.id.ok_or_else(|| Problem::Internal("a started job has no id".to_owned()))?;
     Ok(see_other(&format!("/servers/{server}/jobs/{id}")))
-}
-
-/// Progress of a job; the page reloads itself while it runs.
-pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
-    let caller = visit.caller(server, Operation::JobsGet).await?;
-    let job = visit.app().find_job(caller.server_id, id).await?.ok_or(Problem::NotFound)?;
-    let (_, layout) = visit.server_layout(server, "Job", Section::Messages).await?;
-    let is_running = job.state == JobState::Running;
-    let note = visit.app().note_on_job(&job).map(|note| format!("{}.", note.replace('`', "")));
-    let problem = |problem: JobProblem| (Some(problem.id).filter(|id| *id != 0), Sentence(problem.message));
-    let mut response = page(&JobPage {
-        layout,
-        server,
-        kind: kind_words(job.kind),
-        query: job.request,
-        is_running,
-        has_failed: job.state == JobState::Failed,
-        done: count(job.done),
-        total: count(job.total.max(job.done)),
-        failed: job.failed,
-        done_count: job.done,
-        total_count: job.total.max(job.done).max(1),
-        problems: job.problems.into_iter().map(problem).collect(),
-        note,
-    })?;
-    if is_running {
-        response.headers_mut().insert(REFRESH, HeaderValue::from_static("2"));
-    }
-    Ok(response)
-}
-
-fn kind_words(kind: JobKind) -> &'static str {
-    match kind {
-        JobKind::Retry => "Send now",
-        JobKind::Release => "Release",
-        JobKind::CancelHold => "Cancel held messages",
-        JobKind::CancelScheduled => "Cancel scheduled messages",
-        JobKind::Erase => "Erase personal data",
-    }
 }

@@ -79,9 +79,9 @@ impl ListPage {
         self.search.is_searching() && self.problem.is_none() && !is_saved
     }
 
-    #[expect(clippy::unused_self, reason = "templates call methods")]
+    /// Query string of the messages of the tab with this tag.
     fn of_tag(&self, tag: &str) -> String {
-        query(&[("q", &format!("tag:\"{}\"", tag.replace('"', "")))])
+        query(&[("tab", self.search.tab.name()), ("tag", tag)])
     }
 }
 

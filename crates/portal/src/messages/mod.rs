@@ -8,6 +8,7 @@ mod events;
 mod export;
 mod figures;
 mod files;
+mod jobs;
 mod list;
 pub(crate) mod newest_rows;
 mod one;
@@ -40,7 +41,8 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/messages/searches", post(searches::save))
         .route("/servers/{server}/messages/searches/forget", post(searches::forget))
         .route("/servers/{server}/erase", post(bulk::erase))
-        .route("/servers/{server}/jobs/{job}", get(bulk::show))
+        .route("/servers/{server}/jobs", get(jobs::list))
+        .route("/servers/{server}/jobs/{job}", get(jobs::show))
         .route("/servers/{server}/messages/{message}", get(one::show))
         .route("/servers/{server}/messages/{message}/act", post(act::submit))
         .route("/servers/{server}/messages/{message}/reschedule", post(reschedule::submit))

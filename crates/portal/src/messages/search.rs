@@ -41,6 +41,8 @@ pub(super) struct Search {
     pub(super) status: &'static str,
     /// Domain of the sender; empty for any.
     pub(super) domain: String,
+    /// Tag to filter by; empty for any. All tabs have this filter.
+    pub(super) tag: String,
 }
 
 impl Search {
@@ -52,12 +54,13 @@ impl Search {
             q: fields.text("q").trim().to_owned(),
             status: postroad_app::parse_status(filter("status")).map_or("", Status::as_str),
             domain: filter("domain").to_owned(),
+            tag: fields.text("tag").trim().to_owned(),
         }
     }
 
     /// Whether a query or a filter narrows the tab's messages.
     pub(super) fn is_searching(&self) -> bool {
-        !self.q.is_empty() || !self.status.is_empty() || !self.domain.is_empty()
+        !self.q.is_empty() || !self.status.is_empty() || !self.domain.is_empty() || !self.tag.is_empty()
     }
 
     /// The id, if the search is nothing but a number.
@@ -74,7 +77,7 @@ impl Search {
     }
 
     fn is_query_only(&self) -> bool {
-        self.tab == Tab::All && self.status.is_empty() && self.domain.is_empty()
+        self.tab == Tab::All && self.status.is_empty() && self.domain.is_empty() && self.tag.is_empty()
     }
 
     /// Whether the list has check boxes, to release, send or cancel several messages.
@@ -108,13 +111,14 @@ impl Search {
             ("q", &self.q),
             ("status", self.status),
             ("domain", &self.domain),
+            ("tag", &self.tag),
             (name, value),
         ])
     }
 
     /// The search as text, for a link to it.
     pub(super) fn link_text(&self) -> String {
-        let parts = [self.tab.name(), self.status, &self.domain, &self.q];
+        let parts = [self.tab.name(), self.status, &self.domain, &self.tag, &self.q];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
@@ -129,8 +133,10 @@ impl Search {
         if !status.is_empty() {
             parts.push(format!("status:{status}"));
         }
-        if !self.domain.is_empty() {
-            parts.push(format!("domain:\"{}\"", self.domain.replace(['\\', '"'], "")));
+        for (key, value) in [("domain", &self.domain), ("tag", &self.tag)] {
+            if !value.is_empty() {
+                parts.push(format!("{key}:{}", quoted(value)));
+            }
         }
         parts.push(self.q.clone());
         parts.join(" ").trim_end().to_owned()
@@ -147,9 +153,15 @@ impl Search {
             q: filled(&self.q),
             statuses,
             domain: filled(&self.domain),
+            tag: filled(&self.tag),
             ..SearchRequest::default()
         }
     }
+}
+
+/// A value as the query language quotes it.
+fn quoted(value: &str) -> String {
+    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]
@@ -157,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_tab_of_all_messages_has_filters() {
+    fn only_the_tab_of_all_messages_has_filters_by_status_and_domain() {
         let of = |text: &str| Search::of(&Fields::parse(text.as_bytes()));
         let all = of("q=a+b&status=Sent&domain=example.com&before=3");
         assert_eq!(all.query(), "?q=a+b&status=Sent&domain=example.com");
@@ -165,6 +177,12 @@ mod tests {
         assert!(all.is_searching() && !of("tab=held").is_searching());
         let held = of("tab=held&status=Sent&domain=example.com");
         assert_eq!((held.query().as_str(), held.request().statuses), ("?tab=held", vec![Status::Held]));
+        let tagged = of("tab=scheduled&tag=+news+");
+        assert_eq!(
+            (tagged.query().as_str(), tagged.request().tag),
+            ("?tab=scheduled&tag=news", Some("news".to_owned()))
+        );
+        assert!(tagged.is_searching() && of("q=12&tag=news").id().is_none());
         assert_eq!(of("status=nonsense").query(), "");
     }
 
@@ -186,5 +204,6 @@ mod tests {
             of("status=SoftFail&domain=example.com&q=a+b"),
             "status:SoftFail domain:\"example.com\" a b"
         );
+        assert_eq!(of("tab=held&tag=a+%22b%5C"), r#"status:Held tag:"a \"b\\""#);
     }
 }

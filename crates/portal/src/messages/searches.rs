@@ -10,15 +10,19 @@ use crate::redirect::see_other;
 use crate::shown::beginning;
 use crate::visit::Form;
 
-/// Names are generated from the search; long ones are cut.
+/// A search without a name is named by its words; long names of this kind are cut.
 const NAME_BYTES_MAX: usize = 60;
 
 pub(super) async fn save(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let search = Search::of(&fields);
-    let (name, query) = (search.link_text(), search.query());
-    visit.app().save_search(&visit.person, &caller, beginning(&name, NAME_BYTES_MAX), &query).await?;
+    let (words, query) = (search.link_text(), search.query());
+    let name = match fields.text("name").trim() {
+        "" => beginning(&words, NAME_BYTES_MAX),
+        name => name,
+    };
+    visit.app().save_search(&visit.person, &caller, name, &query).await?;
     Ok(see_other(&format!("/servers/{server}/messages{query}")))
 }
 

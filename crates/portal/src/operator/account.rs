@@ -73,7 +73,7 @@ async fn page_of(visit: &Visit, id: i64, status: StatusCode, problem: Option<Str
     let after = visit.query.number("after").map(ServerId);
     let (servers, has_more) =
         visit.app().list_servers_as(&visit.by, filter.clone(), after, PAGE_ROWS).await?;
-    let next = page_after(servers.last().map(|last| last.id), has_more);
+    let next = page_after("", servers.last().map(|last| last.id), has_more);
     let deleted = ServerFilter { deleted: true, ..filter };
     let (deleted, _) = visit.app().list_servers_as(&visit.by, deleted, None, PAGE_ROWS).await?;
     let deleted = deleted.into_iter().map(|server| DeletedServer {

@@ -37,7 +37,7 @@ async fn list(visit: &Visit, shown: NewKeyResult) -> Answer {
     let after = visit.query.number("after").map(AccountKeyId);
     let (keys, has_more) = visit.app().list_operator_keys(&visit.by, after, PAGE_ROWS).await?;
     let layout = visit.layout("Operator keys", Section::Operator).await?;
-    let next = page_after(keys.last().map(|last| last.id), has_more);
+    let next = page_after("", keys.last().map(|last| last.id), has_more);
     let now = visit.app().now();
     let rows = keys.into_iter().map(|key| key_row(key, now)).collect();
     let once = once::new_once();

@@ -98,7 +98,10 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
             }
         }
     }
-    let domains = found.iter().map(|view| view.domain.name.to_string()).collect();
+    let mut domains: Vec<String> = found.iter().map(|view| view.domain.name.to_string()).collect();
+    if !domain.is_empty() && !domains.contains(&domain) {
+        domains.push(domain.clone());
+    }
     page(&ReportsPage { layout, server, domains, domain, days, filters, report, is_unverified })
 }
 

@@ -234,7 +234,7 @@ impl Health {
 
     async fn add_webhooks(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
         let caller = visit.caller(id, Operation::WebhooksList).await?;
-        let (webhooks, _) = visit.app().list_webhooks(&caller, None, EXAMINED_MAX).await?;
+        let (webhooks, _) = visit.app().list_webhooks(&caller, None, None, EXAMINED_MAX).await?;
         let now = visit.app().now();
         for webhook in webhooks {
             let path = format!("/servers/{id}/webhooks/{}", webhook.id);

@@ -100,7 +100,7 @@ async fn steps(visit: &Visit, server: i64, has_messages: bool) -> Result<Vec<Ste
     let (keys, _) = app.list_credentials_as(&visit.by, filter, None, 1).await?;
     let caller = visit.caller(server, Operation::DomainsList).await?;
     let verified = find_verified_domain(visit, &caller).await?;
-    let (webhooks, _) = app.list_webhooks(&caller, None, 1).await?;
+    let (webhooks, _) = app.list_webhooks(&caller, None, None, 1).await?;
     let step =
         |is_done, text, folder: &str| Step { is_done, text, path: format!("/servers/{server}{folder}") };
     let steps = vec![

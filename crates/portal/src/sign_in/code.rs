@@ -27,6 +27,7 @@ pub(super) fn form(token: &str, next: &str, problem: Option<String>) -> Answer {
         action: "/sign_in/code",
         fields: vec![code],
         hidden: vec![("token", token.to_owned()), ("next", next.to_owned())],
+        check_box: None,
         button: "Go on",
         problem,
         notice: None,

@@ -55,6 +55,11 @@ impl OpenRequest {
         &self.state.app
     }
 
+    /// Where a new person goes first: to the authenticator app if they ticked its box, else to `next`.
+    pub(super) fn first_page<'a>(&self, next: &'a str) -> &'a str {
+        if self.fields.is_ticked(APP_CHECK_BOX.0) { "/account/you#app" } else { next }
+    }
+
     /// Sets the session cookie and continues to `next`.
     pub(super) fn signed_in(&self, session: &NewSession, next: &str) -> Response {
         let mut response = see_other(own_path(next));
@@ -80,6 +85,10 @@ pub(super) struct Field {
     pub(super) hint: &'static str,
 }
 
+/// Check box of the forms for a new password.
+pub(super) const APP_CHECK_BOX: (&str, &str) =
+    ("app", "Also ask for a code of an authenticator app when I sign in (set up on the next page)");
+
 /// A page with one form.
 #[derive(Template)]
 #[template(path = "sign_in/form.html")]
@@ -90,6 +99,8 @@ pub(super) struct FormPage {
     pub(super) fields: Vec<Field>,
     /// Name and value of hidden fields.
     pub(super) hidden: Vec<(&'static str, String)>,
+    /// Name and label of a check box below the fields.
+    pub(super) check_box: Option<(&'static str, &'static str)>,
     pub(super) button: &'static str,
     pub(super) problem: Option<String>,
     pub(super) notice: Option<&'static str>,

@@ -1,6 +1,6 @@
 //! An invitation to an account.
 
-use super::form::{Field, FormPage, OpenRequest};
+use super::form::{APP_CHECK_BOX, Field, FormPage, OpenRequest};
 use super::set_up::new_password;
 use crate::answer::Answer;
 use crate::problem::Problem;
@@ -13,7 +13,7 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
     let fields = &request.fields;
     let (token, name) = (fields.text("token"), fields.text("name"));
     match request.app().accept_invitation(token, name, fields.raw("password"), &request.visitor).await {
-        Ok(session) => Ok(request.signed_in(&session, "/")),
+        Ok(session) => Ok(request.signed_in(&session, request.first_page("/"))),
         Err(refusal) => form(&request, token, name, Some(Problem::from(refusal).into_form_text()?)).await,
     }
 }
@@ -34,6 +34,7 @@ async fn form(request: &OpenRequest, token: &str, name: &str, problem: Option<St
         action: "/invitation",
         fields: vec![name, new_password()],
         hidden: vec![("token", token.to_owned())],
+        check_box: Some(APP_CHECK_BOX),
         button: "Join",
         problem,
         notice: None,

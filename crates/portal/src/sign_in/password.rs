@@ -56,6 +56,7 @@ fn form(request: &OpenRequest, email: &str, next: &str, problem: Option<String>)
         action: "/sign_in",
         fields: vec![email, password],
         hidden: vec![("next", next.to_owned())],
+        check_box: None,
         button: "Sign in",
         problem,
         notice: notice(request.query.text("done")),

@@ -1,6 +1,6 @@
 //! Creates the first person of an installation, with the link that `postroad serve` prints.
 
-use super::form::{Field, FormPage, OpenRequest};
+use super::form::{APP_CHECK_BOX, Field, FormPage, OpenRequest};
 use crate::answer::Answer;
 use crate::problem::Problem;
 
@@ -14,7 +14,7 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
     let fields = &request.fields;
     let (token, account, email) = (fields.text("token"), fields.text("account"), fields.text("email"));
     match request.app().set_up(token, account, email, fields.raw("password"), &request.visitor).await {
-        Ok(session) => Ok(request.signed_in(&session, "/servers")),
+        Ok(session) => Ok(request.signed_in(&session, request.first_page("/servers"))),
         Err(refusal) => form(token, account, email, Some(Problem::from(refusal).into_form_text()?)),
     }
 }
@@ -42,6 +42,7 @@ fn form(token: &str, account: &str, email: &str, problem: Option<String>) -> Ans
         action: "/set_up",
         fields: vec![account, email, new_password()],
         hidden: vec![("token", token.to_owned())],
+        check_box: Some(APP_CHECK_BOX),
         button: "Create account",
         problem,
         notice: None,

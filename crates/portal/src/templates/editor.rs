@@ -317,7 +317,7 @@ async fn layouts(
     chosen: &str,
 ) -> Result<Vec<LayoutChoice>, Problem> {
     let caller = visit.caller(server, Operation::TemplatesList).await?;
-    let (found, _) = visit.app().list_templates(&caller, None, TEMPLATES_MAX).await?;
+    let (found, _) = visit.app().list_templates(&caller, None, None, TEMPLATES_MAX).await?;
     let layouts = found.into_iter().filter(|one| one.kind == TemplateKind::Layout && Some(one.id.0) != id);
     Ok(layouts
         .map(|one| {

@@ -31,6 +31,8 @@ struct Row {
 struct ListPage {
     layout: Layout,
     server: i64,
+    /// Part of the name or alias to search for.
+    q: String,
     rows: Vec<Row>,
     next: Option<String>,
 }
@@ -39,8 +41,10 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesList).await?;
     let (_, layout) = visit.server_layout(server, "Templates", Section::Templates).await?;
     let after = visit.query.number("after").map(TemplateId);
-    let (found, has_more) = visit.app().list_templates(&caller, after, PAGE_ROWS).await?;
-    let next = page_after(found.last().map(|last| last.id), has_more);
+    let q = visit.query.text("q").trim().to_owned();
+    let part = Some(q.clone()).filter(|part| !part.is_empty());
+    let (found, has_more) = visit.app().list_templates(&caller, part, after, PAGE_ROWS).await?;
+    let next = page_after(&q, found.last().map(|last| last.id), has_more);
     let row = |template: postroad_store::Template| Row {
         id: template.id.0,
         name: template.name,
@@ -51,5 +55,5 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         has_draft: template.published != Some(template.latest),
         updated_at: When(template.updated_at),
     };
-    page(&ListPage { layout, server, rows: found.into_iter().map(row).collect(), next })
+    page(&ListPage { layout, server, q, rows: found.into_iter().map(row).collect(), next })
 }

@@ -2,7 +2,9 @@
 
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_app::templates::{Model, TemplateFields, TemplateProblem, TemplateRefusal, TextFields};
+use postroad_app::templates::{
+    LOCALES_MAX, Model, TemplateFields, TemplateProblem, TemplateRefusal, TextFields,
+};
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
@@ -14,8 +16,9 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Maximum number of languages of one form.
-const LOCALES_MAX: usize = 40;
+/// Languages that are read from the form. The page has an empty row after the languages; with one language too many,
+/// `app` refuses them, and the page shows why.
+const LOCALE_ROWS_MAX: usize = LOCALES_MAX + 2;
 
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
@@ -73,7 +76,7 @@ pub(super) fn read(fields: &Fields) -> Draft {
         layout: fields.text("layout").to_owned(),
         is_mjml: fields.text("format") == "mjml",
         inline_css: fields.is_ticked("inline_css"),
-        locales: (0..LOCALES_MAX)
+        locales: (0..LOCALE_ROWS_MAX)
             .map(|at| LocaleDraft {
                 tag: fields.text(&format!("locale_tag_{at}")).to_owned(),
                 subject: fields.text(&format!("locale_subject_{at}")).to_owned(),

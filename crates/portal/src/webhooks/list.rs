@@ -34,6 +34,8 @@ struct Row {
 struct ListPage {
     layout: Layout,
     server: i64,
+    /// Part of the address to search for.
+    q: String,
     rows: Vec<Row>,
     next: Option<String>,
     problem: Option<String>,
@@ -50,11 +52,13 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let caller = visit.caller(server, Operation::WebhooksList).await?;
     let (_, layout) = visit.server_layout(server, "Webhooks", Section::Webhooks).await?;
     let after = visit.query.number("after").map(WebhookId);
-    let (webhooks, has_more) = visit.app().list_webhooks(&caller, after, PAGE_ROWS).await?;
-    let next = page_after(webhooks.last().map(|last| last.id), has_more);
+    let q = visit.query.text("q").trim().to_owned();
+    let part = Some(q.as_str()).filter(|part| !part.is_empty());
+    let (webhooks, has_more) = visit.app().list_webhooks(&caller, part, after, PAGE_ROWS).await?;
+    let next = page_after(&q, webhooks.last().map(|last| last.id), has_more);
     let rows = webhooks.into_iter().map(row).collect();
     let once = once::new_once();
-    page_with(status, &ListPage { layout, server, rows, next, problem, kinds: kinds(), once })
+    page_with(status, &ListPage { layout, server, q, rows, next, problem, kinds: kinds(), once })
 }
 
 fn row(webhook: Webhook) -> Row {

@@ -194,9 +194,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "secrets.key_file",
         default: r#""""#,
-        doc: "File with the key that seals secrets in the database: 32 random bytes in base64, readable by postroad\n\
-              alone. Empty: secrets.key in the data directory, created at the first start. Nodes of one database need\n\
-              the same key.",
+        doc: "File with the key that seals secrets in the database: 32 random bytes in base64. It must not be\n\
+              accessible to all users of the machine. Empty: secrets.key in the data directory, created at the first\n\
+              start. Nodes of one database need the same key.",
         set: |config, given| put(&mut config.secrets.key_file, given.path()),
     },
     Key {

@@ -132,7 +132,7 @@ async fn an_address_sends_without_auth_where_the_operator_allows_it() {
     let plain = address_of(world.daemon.ready(), "plain_port");
     let mut client = SmtpClient::connect(plain).await;
     let refused = client.say(&format!("MAIL FROM:<{FROM}>")).await;
-    assert_eq!(refused, "530 5.7.0 No credential is bound to your address");
+    assert_eq!(refused, "530 5.7.0 No credential is bound to your IP address");
     let made = world.admin(&["key", "create", "--server", "dev", "--address", "127.0.0.1"]);
     assert_eq!((&made["scope"], &made["allow"]), (&json!("address"), &json!(["127.0.0.1/32"])));
     assert_eq!(

@@ -45,7 +45,7 @@ async fn bounces_complaints_opens_and_clicks_run_nothing() {
             until_event(&site, id, kind).await;
         }
         let bounced = until_event(&site, id, "message.bounced").await;
-        returned.push(returned_mail(&bounced).expect("the event names the mail that came back"));
+        returned.push(bounce_id(&bounced).expect("the event names the mail that came back"));
         browser.open(&site.path(&page)).await;
         browser.until("#message").await;
         open_details(&browser).await;
@@ -86,14 +86,14 @@ async fn caught(site: &Site, to: &str) -> Value {
     found.json()
 }
 
-/// Id of the stored mail that an event is about.
-fn returned_mail(value: &Value) -> Option<i64> {
+/// Id of the bounce, which is stored as a message too: the first `bounce.message_id` anywhere in `value`.
+fn bounce_id(value: &Value) -> Option<i64> {
     match value {
         Value::Object(fields) => {
             let own = fields.get("bounce").and_then(|bounce| bounce["message_id"].as_i64());
-            own.or_else(|| fields.values().find_map(returned_mail))
+            own.or_else(|| fields.values().find_map(bounce_id))
         }
-        Value::Array(items) => items.iter().find_map(returned_mail),
+        Value::Array(items) => items.iter().find_map(bounce_id),
         _ => None,
     }
 }

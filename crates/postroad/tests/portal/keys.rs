@@ -28,8 +28,12 @@ async fn keys_are_listed_by_whether_they_are_revoked() {
         assert_eq!(has("revoked=yes").await, [true, false], "{list}");
         assert_eq!(has("revoked=no").await, [false, true], "{list}");
     }
-    let named = site.get("/account/keys?q=works", &cookie).await.text();
-    assert!(named.contains("class=\"main\">works") && !named.contains("class=\"main\">gone"), "{named}");
+    for list in [format!("{server}/keys?q=WORK"), "/account/keys?q=works".to_owned()] {
+        let named = site.get(&list, &cookie).await.text();
+        assert!(named.contains("class=\"main\">works") && !named.contains("class=\"main\">gone"), "{named}");
+    }
+    let nothing = site.get(&format!("{server}/keys?q=%25"), &cookie).await.text();
+    assert!(nothing.contains("No key matches"), "a percent sign is no wildcard: {nothing}");
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ mod hostile;
 mod hostile_names;
 mod hostile_returns;
 mod inbox;
+mod inspector;
 mod keyboard;
 mod keys;
 mod live;

@@ -79,6 +79,47 @@ async fn searches_are_suggested_and_kept(site: Site) {
 }
 
 #[tokio::test]
+async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name_on_sqlite() {
+    messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(Site::start()).await;
+}
+
+#[tokio::test]
+async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name_on_postgres() {
+    messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(Site::start_on_postgres()).await;
+}
+
+async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(site: Site) {
+    let tag = "a \"b\\ tag:c";
+    site.send(json!({ "subject": "Tagged so", "tag": tag })).await;
+    site.send(json!({ "subject": "Tagged otherwise", "tag": "c" })).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.until_text("Tagged otherwise").await;
+    browser.fill("input[name=tag]", tag).await;
+    browser.click("form.search button").await;
+    browser.until_text("Keep this search").await;
+    let page = browser.page_text().await;
+    assert!(page.contains("Tagged so") && !page.contains("Tagged otherwise"), "{page}");
+    browser.fill(".filters input[name=name]", "Mail of <b>shop</b>").await;
+    browser.click(".filters > form button").await;
+    browser.until(".filters .chip a[aria-current]").await;
+    assert_eq!(browser.text(".filters .chip a").await, "Mail of <b>shop</b>");
+    browser.screenshot(&pictures().join("messages-tag.png")).await;
+    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.click(".filters .chip a").await;
+    browser.until("a[aria-current]").await;
+    browser.until_text("Tagged so").await;
+    assert!(!browser.page_text().await.contains("Tagged otherwise"));
+    // The tag in a row leads to the same list, and an action on all that match keeps to it.
+    browser.click("a.tag").await;
+    browser.until_text("Erase all that match").await;
+    browser.click("details.below summary").await;
+    browser.click("button[value=erase]").await;
+    browser.until_text("Erase 1 message").await;
+}
+
+#[tokio::test]
 async fn a_message_is_found_by_its_id_token_and_message_id_on_sqlite() {
     a_message_is_found_by_its_id_token_and_message_id(Site::start()).await;
 }
@@ -390,6 +431,8 @@ async fn a_job_on_all_that_match_is_started_after_a_question() {
     assert_eq!(held.matches(">Held ").count(), 3, "nothing happened yet: {held}");
     browser.click("form.actions button").await;
     browser.until_text("3 of 3").await;
+    let jobs = site.get(&format!("/servers/{}/jobs", development.id), &cookie).await.text();
+    assert!(jobs.contains("status:Held tag:news") && jobs.contains("3 of 3"), "{jobs}");
     let form = "tab=held&q=tag%3Anothing&act=cancel_hold&all=1";
     let page = site.submit(&format!("/servers/{}/messages/bulk", development.id), &cookie, form).await.text();
     assert!(page.contains("No message matches"), "{page}");

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::{Browser, Database, SmtpClient, TestCertificate};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::roles::call;
@@ -166,6 +166,28 @@ async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     browser.until("#deleted").await;
     browser.click("#deleted button").await;
     browser.until_text("Restored").await;
+}
+
+#[tokio::test]
+async fn the_pool_of_a_server_is_preselected_however_many_pools_there_are() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let id: i64 = server.rsplit_once('/').unwrap().1.parse().unwrap();
+    let key = site.ready("operator_api_key");
+    let by_operator =
+        async |path: &str, body: Value| call(&site, "x-operator-api-key", &key, path, &body).await;
+    let mut last = Value::Null;
+    // One more than the page lists.
+    for number in 0..101 {
+        last = by_operator("ip_pools/create", json!({ "name": format!("pool{number}") })).await["id"].clone();
+    }
+    let settings = format!("{server}/settings");
+    let page = site.get(&settings, &cookie).await.text();
+    assert!(!page.contains(&format!("<option value=\"{last}\"")), "it is not among the first 100");
+    by_operator("servers/update", json!({ "id": id, "ip_pool": last })).await;
+    let page = site.get(&settings, &cookie).await.text();
+    assert!(page.contains(&format!("<option value=\"{last}\" selected>pool100<")), "{page}");
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ pub(crate) const PAGES: &[Example] = &[
     ("message-bounced", "/servers/{server}/messages/{bounced}", "", "What to do"),
     ("message-scheduled", "/servers/{server}/messages/{scheduled}", "", "Another time"),
     ("job", "/servers/{server}/jobs/{job}", "", "Release"),
+    ("jobs", "/servers/{server}/jobs", "", "Started"),
     ("queue", "/servers/{server}/queue", "", "What waits, and why"),
     ("events", "/servers/{server}/events", "", "message.accepted"),
     (

@@ -78,6 +78,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
         AtLeast(Member),
     ),
     (Form, "/servers/{server}/messages/bulk", "act=cancel_all&tab=scheduled&q=nothing", AtLeast(Member)),
+    (Page, "/servers/{server}/jobs", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/jobs/{job}", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/messages/{message}", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/messages/{message}", "view=events", AtLeast(ReadOnly)),

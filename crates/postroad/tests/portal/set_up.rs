@@ -1,8 +1,33 @@
 //! The first person of an installation, who sets it up by its link, signs out, and in again.
 
-use postroad_testkit::Browser;
+use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::{Browser, totp_code};
 
-use crate::site::Serving;
+use crate::site::{Serving, pictures};
+
+#[tokio::test]
+async fn first_person_chooses_an_authenticator_app_at_once() {
+    let serving = Serving::start("");
+    let browser = Browser::start().await;
+    browser.open(&serving.set_up_link).await;
+    browser.fill("input[name=account]", "Shop Ltd").await;
+    browser.fill("input[name=email]", "owner@shop.example").await;
+    browser.fill("input[name=password]", "a road of seven posts").await;
+    browser.click("input[name=app]").await;
+    browser.screenshot(&pictures().join("set-up.png")).await;
+    browser.click("form button").await;
+    browser.click("form[action='/account/you/app'] button").await;
+    browser.until("svg.qr").await;
+    let secret = browser.text("form[action$='/enable'] .secret").await;
+    let code = totp_code(&secret, SystemClock.now().as_micros() / 1_000_000);
+    browser.fill("input[name=code]", &code).await;
+    browser.click("form[action$='/enable'] button").await;
+    browser.until_text("Keep these recovery codes").await;
+    browser.screenshot(&pictures().join("set-up-codes.png")).await;
+    browser.click("section a.button").await;
+    browser.until_text("Create the first one").await;
+    assert_eq!(browser.console().await, [""; 0]);
+}
 
 #[tokio::test]
 async fn first_person_sets_up_signs_out_and_in_again() {

@@ -25,8 +25,8 @@ pub(crate) struct Site {
     daemon: Daemon,
     pub(crate) client: Client,
     pub(crate) url: String,
-    _folder: TempDir,
-    _database: Option<Database>,
+    folder: TempDir,
+    database: Option<Database>,
 }
 
 impl Site {
@@ -41,16 +41,27 @@ impl Site {
 
     pub(crate) fn start_with(database: Option<Database>, envs: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
-        let data_dir = folder.path().join("data");
         let mut envs = envs.to_vec();
         match &database {
             Some(database) => envs.push(("POSTROAD_DATABASE", database.url())),
-            None => drop(FIRST_START.copy_to(&data_dir)),
+            None => drop(FIRST_START.copy_to(&folder.path().join("data"))),
         }
-        let data_dir = data_dir.to_str().unwrap();
-        let daemon = Daemon::start(program(), DEV.iter().copied().chain(["--data-dir", data_dir]), &envs);
+        Self::of(start_daemon(&folder, &envs), folder, database)
+    }
+
+    /// Another node on the same PostgreSQL database, with the same sealing key. It must be dropped first.
+    pub(crate) fn start_beside(&self) -> Self {
+        let folder = TempDir::new().expect("the temporary folder is writable");
+        let database = self.database.as_ref().expect("it runs on PostgreSQL");
+        let key_file = self.folder.path().join("data/secrets.key");
+        let key_file = ("POSTROAD_SECRETS_KEY_FILE", key_file.to_str().unwrap());
+        let daemon = start_daemon(&folder, &[("POSTROAD_DATABASE", database.url()), key_file]);
+        Self::of(daemon, folder, None)
+    }
+
+    fn of(daemon: Daemon, folder: TempDir, database: Option<Database>) -> Self {
         let url = daemon.ready()["url"].as_str().unwrap().to_owned();
-        Self { client: Client::new(&url), url, daemon, _folder: folder, _database: database }
+        Self { client: Client::new(&url), url, daemon, folder, database }
     }
 
     /// A field of the ready line.
@@ -152,6 +163,12 @@ impl Site {
         all.extend_from_slice(headers);
         self.client.request(Method::POST, path, &all, form.to_owned().into()).await.unwrap()
     }
+}
+
+fn start_daemon(folder: &TempDir, envs: &[(&str, &str)]) -> Daemon {
+    let data_dir = folder.path().join("data");
+    let data_dir = data_dir.to_str().unwrap();
+    Daemon::start(program(), DEV.iter().copied().chain(["--data-dir", data_dir]), envs)
 }
 
 /// A development server with its own domain.

@@ -76,6 +76,32 @@ async fn texts_are_previewed_without_being_saved() {
 }
 
 #[tokio::test]
+async fn a_template_of_the_maximum_size_is_saved_in_the_editor() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    // Just below the limit of a body; URL-encoded, each of its bytes takes three.
+    let chars = 255 << 10;
+    let encoded = "%C3%BC".repeat(chars);
+    let mut form = vec![format!("name=Large&subject=x&plain_body={encoded}")];
+    for (at, tag) in ["de", "fr", "it"].into_iter().enumerate() {
+        form.push(format!("locale_tag_{at}={tag}&locale_plain_{at}={encoded}"));
+    }
+    let saved = site.submit(&format!("{server}/templates/new"), &cookie, &form.join("&")).await;
+    assert_eq!(saved.status, 303, "{}", saved.text());
+    let location = saved.headers["location"].to_str().unwrap();
+    let id: i64 = location.rsplit_once('/').unwrap().1.split('?').next().unwrap().parse().unwrap();
+    let key = site.ready("api_key");
+    let found = call(&site, "x-server-api-key", &key, "templates/get", &json!({ "id": id })).await;
+    let bytes = |texts: &serde_json::Value| texts["plain_body"].as_str().unwrap().len();
+    assert_eq!((bytes(&found), bytes(&found["locales"]["it"])), (2 * chars, 2 * chars));
+    // Other forms have a lower limit.
+    let refused = site.submit("/servers", &cookie, &format!("name={encoded}{encoded}&mode=live")).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.text().contains("larger than 2 MiB"), "{}", refused.text());
+}
+
+#[tokio::test]
 async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language() {
     let site = Site::start();
     let cookie = site.cookie().await;

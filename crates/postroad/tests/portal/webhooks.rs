@@ -1,4 +1,4 @@
-//! One webhook: attempts by result and day, a replay between two times, another format.
+//! The search in lists. One webhook: attempts by result and day, a replay between two times, another format.
 
 use std::time::Duration;
 
@@ -8,6 +8,44 @@ use serde_json::json;
 
 use crate::roles::call;
 use crate::site::{Site, hidden, pictures};
+
+#[tokio::test]
+async fn webhooks_and_templates_are_found_by_a_part_of_their_name_on_sqlite() {
+    webhooks_and_templates_are_found_by_a_part_of_their_name(Site::start()).await;
+}
+
+#[tokio::test]
+async fn webhooks_and_templates_are_found_by_a_part_of_their_name_on_postgres() {
+    webhooks_and_templates_are_found_by_a_part_of_their_name(Site::start_on_postgres()).await;
+}
+
+async fn webhooks_and_templates_are_found_by_a_part_of_their_name(site: Site) {
+    let key = site.ready("api_key");
+    let call = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
+    for name in ["orders", "100%_alarms"] {
+        let url = format!("https://hooks.example/{}", name.replace('%', "%25"));
+        call("webhooks/create", json!({ "url": url })).await;
+        let alias = format!("{}-mail", name.replace("100%_", ""));
+        call("templates/create", json!({ "name": name, "alias": alias, "subject": "S", "text_body": "T" }))
+            .await;
+    }
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let lists = [
+        ("webhooks", "ORDERS", "hooks.example/orders", "hooks.example/100"),
+        ("templates", "orders", ">orders</a>", ">100%_alarms</a>"),
+        ("templates", "alarms-MAIL", ">100%_alarms</a>", ">orders</a>"),
+        ("templates", "%25_", ">100%_alarms</a>", ">orders</a>"),
+    ];
+    for (list, q, found, other) in lists {
+        let page = site.get(&format!("{server}/{list}?q={q}"), &cookie).await.text();
+        assert!(page.contains(found) && !page.contains(other), "{list} {q}: {page}");
+    }
+    for list in ["webhooks", "templates"] {
+        let page = site.get(&format!("{server}/{list}?q=nothing"), &cookie).await.text();
+        assert!(page.contains("matches. <a href="), "{page}");
+    }
+}
 
 #[tokio::test]
 async fn attempts_are_filtered_and_settings_changed_on_sqlite() {

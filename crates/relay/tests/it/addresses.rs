@@ -17,7 +17,7 @@ async fn a_bound_address_sends_without_auth_on_the_plain_listener_only() {
     let service = Service::start().await;
     let mut client = SmtpClient::connect(service.plain).await;
     assert!(!client.say("EHLO client.example").await.contains("AUTH"));
-    let unknown = "530 5.7.0 No credential is bound to your address";
+    let unknown = "530 5.7.0 No credential is bound to your IP address";
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, unknown);
     service.bind_loopback().await;
     let reply = client.deliver(FROM, &TO, &text("")).await;
@@ -94,6 +94,6 @@ async fn a_proxy_header_of_an_unlisted_peer_is_refused() {
     client.say("EHLO x").await;
     assert_eq!(
         client.say(&format!("MAIL FROM:<{FROM}>")).await,
-        "530 5.7.0 No credential is bound to your address"
+        "530 5.7.0 No credential is bound to your IP address"
     );
 }

@@ -17,8 +17,8 @@ pub use read::{AuditFilter, AuditPage, AuditVerdict, HiddenActors};
 pub use subject::AuditSubject;
 pub(crate) use turns::{AuditTurns, Turn};
 
+use crate::Store;
 use crate::setup::NewCreation;
-use crate::{Described, Result, Store};
 
 /// The account under which changes of the installation itself are recorded.
 pub const INSTALLATION: AccountId = AccountId(0);
@@ -60,13 +60,5 @@ impl Store {
     #[must_use]
     pub fn audited(&self, audit: Audit) -> Self {
         Self { audit: Some(Arc::new(audit)), ..self.clone() }
-    }
-
-    /// Records an action on something that is not in the store, with one field that says what was done.
-    pub async fn record_action(&self, name: &'static str, done: &'static str) -> Result<()> {
-        self.write_described(move |_| {
-            Box::pin(async move { Ok(((), Some(Described::from_iter([(name.to_owned(), done.into())])))) })
-        })
-        .await
     }
 }

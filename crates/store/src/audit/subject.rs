@@ -46,7 +46,7 @@ pub enum AuditSubject {
     Suppressions(ServerId),
     /// Messages of a server: entries contain ids or a number, but neither recipients nor contents.
     Messages(ServerId),
-    /// The request inspector of a server, which is in memory: entries contain what was done.
+    /// The request inspector of a server: entries contain what was done, but neither its URL nor requests.
     Inspector(ServerId),
     User(UserId),
     /// By the address in lower case.

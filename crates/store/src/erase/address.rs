@@ -1,5 +1,5 @@
 //! Erases an address outside of messages: suppressions and idempotency keys keep only a hash; stored answers, counted
-//! tags, finished jobs, saved searches, pacing notes and automatic gates lose it.
+//! tags, finished jobs, saved searches, pacing notes and automatic gates lose it; requests to the inspector are removed.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
@@ -102,6 +102,7 @@ impl Store {
             }
         }
         self.forget_searches(server_id, &spellings).await?;
+        self.forget_inspector_requests(server_id).await?;
         self.erase_keys(server_id, &spellings).await?;
         self.finish_counting(server_id, rules).await?;
         self.rename_counted_tags(server_id, &spellings).await

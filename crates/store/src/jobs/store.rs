@@ -80,6 +80,22 @@ impl Store {
         self.fetch_opt(text, vec![server_id.0.into(), id.into()], MessageJob::read).await
     }
 
+    /// Jobs of a server before `before`, newest first.
+    pub async fn list_jobs(
+        &self,
+        server_id: ServerId,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<MessageJob>> {
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM jobs WHERE server_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+        );
+        let params = vec![server_id.0.into(), before.unwrap_or(i64::MAX).into(), (limit as i64).into()];
+        self.fetch_all(text, params, MessageJob::read).await
+    }
+
     /// Running jobs that are in this part and that no node has claimed, oldest first.
     pub async fn list_open_jobs(&self, part: JobPart) -> Result<Vec<(ServerId, i64)>> {
         let text = match part {

@@ -129,7 +129,9 @@ impl Store {
                 // Postings of more blocks would only be read again.
                 1
             } else if step.is_of_blocks {
-                let by_time = step_growth(step_begun.elapsed(), time_max.saturating_sub(begun.elapsed()));
+                // Half of it, because older blocks can have more candidates.
+                let left = time_max.saturating_sub(begun.elapsed()) / 2;
+                let by_time = step_growth(step_begun.elapsed(), left);
                 let by_need = (limit + 1).saturating_sub(rows.len()).div_ceil(found.max(1)).max(1);
                 (blocks_max * by_time.min(by_need)).min(BLOCKS_PER_STEP)
             } else {
@@ -158,7 +160,7 @@ impl Store {
     }
 }
 
-/// Factor by which the next read may grow, so that it ends within the time left; the last read took `took`.
+/// Factor by which the next read may grow, so that it ends within the time `left`; the last read took `took`.
 fn step_growth(took: Duration, left: Duration) -> usize {
     let times = left.as_nanos() / took.as_nanos().max(1);
     usize::try_from(times.clamp(1, STEP_GROWTH_MAX)).unwrap_or(1)
@@ -224,9 +226,14 @@ async fn list_by_status(
             ids.push(row.int(0)?);
         }
     }
-    if listed.is_queued {
+    let of_queue = match listed {
+        ListedStatuses { is_queued: true, .. } => Some(statements::BY_QUEUE),
+        ListedStatuses { is_scheduled: true, .. } => Some(statements::BY_SCHEDULE),
+        _ => None,
+    };
+    if let Some(text) = of_queue {
         let params = [server_id.0.into(), first_id.into(), before.into(), limit.into()];
-        for row in sql.query(statements::BY_QUEUE, &params).await? {
+        for row in sql.query(text, &params).await? {
             ids.push(row.int(0)?);
         }
     }

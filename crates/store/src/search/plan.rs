@@ -30,7 +30,9 @@ pub(super) struct Plan {
 #[derive(Debug, Default)]
 pub(super) struct ListedStatuses {
     pub(super) rare: Vec<&'static str>,
+    /// Whether messages of the queue are wanted that are not scheduled.
     pub(super) is_queued: bool,
+    pub(super) is_scheduled: bool,
 }
 
 impl Plan {
@@ -75,7 +77,8 @@ impl ListedStatuses {
         for status in statuses {
             match status {
                 Status::Sent => return None,
-                Status::Pending | Status::Scheduled | Status::SoftFail => listed.is_queued = true,
+                Status::Pending | Status::SoftFail => listed.is_queued = true,
+                Status::Scheduled => listed.is_scheduled = true,
                 // A status that is given twice is listed once.
                 rare if listed.rare.contains(&rare.as_str()) => {}
                 rare => listed.rare.push(rare.as_str()),

@@ -50,6 +50,10 @@ pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
      AND status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled') ORDER BY id DESC LIMIT $5";
 pub(super) const BY_QUEUE: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4";
+/// Without the messages of the queue that are not scheduled, of which there may be many.
+pub(super) const BY_SCHEDULE: &str = "SELECT message_id FROM queue
+     WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0
+     ORDER BY message_id DESC LIMIT $4";
 
 pub(super) const BLOCKS: &str = "SELECT first_id, last_id, state, claimed_until FROM search_blocks
      WHERE server_id = $1 AND first_id < $2 AND state <> 4 ORDER BY first_id DESC LIMIT $3";
@@ -162,6 +166,7 @@ mod tests {
             (MESSAGES_SQLITE, "SEARCH m USING PRIMARY KEY (server_id=? AND id=?)"),
             (BY_RARE_STATUS, "messages_by_rare_status (server_id=? AND status=? AND id>? AND id<?)"),
             (BY_QUEUE, "SEARCH queue USING PRIMARY KEY (server_id=? AND message_id>? AND message_id<?)"),
+            (BY_SCHEDULE, "SEARCH queue USING PRIMARY KEY (server_id=? AND message_id>? AND message_id<?)"),
             (
                 BLOCKS,
                 "SEARCH search_blocks USING INDEX sqlite_autoindex_search_blocks_1 (server_id=? AND first_id<?)",

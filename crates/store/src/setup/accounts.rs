@@ -5,9 +5,9 @@ use postroad_model::{AccountId, Timestamp};
 use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, AccountCeilingsChange, columns};
-use super::name_part::like_part;
 use super::set_by::SetBy;
 use crate::error::StoreError;
+use crate::name_part::like_part;
 use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 

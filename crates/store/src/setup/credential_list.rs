@@ -7,6 +7,7 @@ use postroad_model::{AccountId, Change, CredentialId, ServerId, Timestamp};
 use super::Updated;
 use super::credentials::{self, Credential};
 use crate::error::StoreError;
+use crate::name_part::like_part;
 use crate::sql::{Sql, Value, to_json};
 use crate::{Result, Store};
 
@@ -16,6 +17,7 @@ pub struct CredentialFilter {
     pub account_id: Option<AccountId>,
     pub server_id: Option<ServerId>,
     pub name: Option<String>,
+    pub name_part: Option<String>,
     pub revoked: Option<bool>,
 }
 
@@ -38,6 +40,7 @@ macro_rules! listed {
             $by,
             " AND id > $3 AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
               AND (CAST($6 AS TEXT) IS NULL OR name = $6)
+              AND (CAST($7 AS TEXT) IS NULL OR lower(name) LIKE lower($7) ESCAPE '\\')
               AND (SELECT s.delete_at FROM servers s WHERE s.id = credentials.server_id) IS NULL
               ORDER BY id LIMIT $5"
         )
@@ -51,7 +54,7 @@ pub(super) fn page_query(
     after: Option<CredentialId>,
     limit: i64,
 ) -> (&'static str, Vec<Value>) {
-    let CredentialFilter { server_id, account_id, name, revoked } = filter;
+    let CredentialFilter { server_id, account_id, name, name_part, revoked } = filter;
     let text = match (server_id, account_id, revoked) {
         (Some(_), ..) if name.is_some() => {
             listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND name = $6")
@@ -86,7 +89,16 @@ pub(super) fn page_query(
     };
     let (server_id, account_id) = (server_id.map_or(0, |id| id.0), account_id.map_or(0, |id| id.0));
     let after = after.map_or(0, |id| id.0);
-    (text, vec![server_id.into(), account_id.into(), after.into(), revoked.into(), limit.into(), name.into()])
+    let params = vec![
+        server_id.into(),
+        account_id.into(),
+        after.into(),
+        revoked.into(),
+        limit.into(),
+        name.into(),
+        name_part.as_deref().map(like_part).into(),
+    ];
+    (text, params)
 }
 
 #[boxed_futures]

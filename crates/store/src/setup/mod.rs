@@ -11,7 +11,6 @@ mod credentials;
 mod deleted;
 #[cfg(test)]
 mod list_plans;
-mod name_part;
 pub(crate) mod notices;
 pub(crate) mod object_counts;
 mod purge;

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, columns};
 use super::ceiling_values::{self, Ceilings, is_above, lower, read_rate};
-use super::name_part::like_part;
 use super::object_counts;
 use super::set_by::SetBy;
 use crate::accept::AccountLimits;
 use crate::error::StoreError;
+use crate::name_part::like_part;
 use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 

@@ -8,6 +8,20 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
+/// A page of the suppressions with a reason; `$index` is a hint for SQLite.
+macro_rules! of_reason {
+    ($index:literal) => {
+        concat!(
+            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions ",
+            $index,
+            " WHERE server_id = $1 AND reason = $8 AND created_at >= $2 AND created_at < $3
+                  AND created_at <= $4 AND (created_at < $4 OR address > $5)
+                  AND (expires_at IS NULL OR expires_at > $6)
+              ORDER BY created_at DESC, address LIMIT $7"
+        )
+    };
+}
+
 #[boxed_futures]
 impl Store {
     /// The suppression of an address; `None` also if it has expired.
@@ -53,11 +67,12 @@ impl Store {
             }
             Some(reason) => {
                 params.push(reason.as_str().into());
-                "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
-                 WHERE server_id = $1 AND reason = $8 AND created_at >= $2 AND created_at < $3
-                     AND created_at <= $4 AND (created_at < $4 OR address > $5)
-                     AND (expires_at IS NULL OR expires_at > $6)
-                 ORDER BY created_at DESC, address LIMIT $7"
+                // SQLite, which has no statistics here, would walk all suppressions by time.
+                if self.is_sqlite() {
+                    of_reason!("INDEXED BY suppressions_by_reason")
+                } else {
+                    of_reason!("")
+                }
             }
         };
         self.fetch_all(text, params, read).await

@@ -6,6 +6,7 @@ use super::records::{NewTemplate, Template, TemplateChange, TemplateKind, Templa
 use super::versions;
 use crate::Updated;
 use crate::error::StoreError;
+use crate::name_part::like_part;
 use crate::sql::{Row, Sql};
 
 macro_rules! columns {
@@ -60,16 +61,21 @@ pub(super) async fn find(
 pub(super) async fn list(
     sql: &Sql<'_>,
     server_id: ServerId,
+    name_part: Option<&str>,
     after: Option<TemplateId>,
     limit: i64,
 ) -> Result<Vec<Template>, StoreError> {
     let text = concat!(
         "SELECT ",
         columns!(),
-        " FROM templates WHERE server_id = $1 AND id > $2 ORDER BY id LIMIT $3"
+        " FROM templates WHERE server_id = $1 AND id > $2
+            AND (CAST($4 AS TEXT) IS NULL OR lower(name) LIKE lower($4) ESCAPE '\\'
+                 OR lower(alias) LIKE lower($4) ESCAPE '\\')
+          ORDER BY id LIMIT $3"
     );
     let after = after.map_or(0, |id| id.0);
-    sql.query(text, &[server_id.0.into(), after.into(), limit.into()]).await?.iter().map(read).collect()
+    let params = [server_id.0.into(), after.into(), limit.into(), name_part.map(like_part).into()];
+    sql.query(text, &params).await?.iter().map(read).collect()
 }
 
 pub(super) async fn change(

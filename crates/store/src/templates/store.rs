@@ -30,10 +30,16 @@ impl Store {
     pub async fn list_templates(
         &self,
         server_id: ServerId,
+        name_part: Option<String>,
         after: Option<TemplateId>,
         limit: usize,
     ) -> Result<Vec<Template>> {
-        self.read(move |sql| Box::pin(statements::list(sql, server_id, after, limit as i64))).await
+        self.read(move |sql| {
+            Box::pin(async move {
+                statements::list(sql, server_id, name_part.as_deref(), after, limit as i64).await
+            })
+        })
+        .await
     }
 
     /// Changes alias and name, and adds a version if there is new content. Keeps the newest `versions_kept_max`

@@ -249,8 +249,8 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-/// Updates the endpoint's health in the order of time: several posts run at once, and a failure of a long post does not
-/// outweigh a success that came after it began.
+/// Updates the endpoint's health in the order in which the posts began: several run at once, and neither a failure nor
+/// a success of a long post outweighs the outcome of a post that began later.
 async fn note_state(
     sql: &Sql<'_>,
     (server_id, id): (ServerId, WebhookId),
@@ -264,7 +264,13 @@ async fn note_state(
     let failed_at = failures.filter(|at| succeeded_at.is_none_or(|succeeded_at| *at > succeeded_at)).min();
     match (succeeded_at, failed_at) {
         (Some(succeeded_at), failed_at) => {
-            let text = "UPDATE webhooks SET failing_since = $4, last_success_at = $3 WHERE server_id = $1 AND id = $2";
+            let text = "UPDATE webhooks SET
+                    failing_since = CASE
+                        WHEN failing_since > $3 AND (CAST($4 AS BIGINT) IS NULL OR failing_since < $4) THEN failing_since
+                        WHEN last_success_at > $4 THEN NULL
+                        ELSE $4 END,
+                    last_success_at = CASE WHEN last_success_at > $3 THEN last_success_at ELSE $3 END
+                WHERE server_id = $1 AND id = $2";
             sql.execute(text, &[server_id.0.into(), id.0.into(), succeeded_at.into(), failed_at.into()])
                 .await?;
         }

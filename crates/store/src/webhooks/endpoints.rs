@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::Updated;
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
+use crate::name_part::like_part;
 use crate::setup::object_counts;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
@@ -88,10 +89,11 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, id))).await
     }
 
-    /// Webhooks of a server with ids after `after`, in the order of their ids.
+    /// Webhooks of a server with ids after `after`, in the order of their ids; with `url_part`, those whose URL has it.
     pub async fn list_webhooks(
         &self,
         server_id: ServerId,
+        url_part: Option<&str>,
         after: Option<WebhookId>,
         limit: usize,
     ) -> Result<Vec<Webhook>> {
@@ -99,10 +101,13 @@ impl Store {
         let text = concat!(
             "SELECT ",
             columns!(),
-            " FROM webhooks WHERE server_id = $1 AND id > $2 ORDER BY id LIMIT $3"
+            " FROM webhooks WHERE server_id = $1 AND id > $2
+                AND (CAST($4 AS TEXT) IS NULL OR lower(url) LIKE lower($4) ESCAPE '\\')
+              ORDER BY id LIMIT $3"
         );
         let after = after.map_or(0, |id| id.0);
-        self.fetch_all(text, vec![server_id.0.into(), after.into(), limit.into()], read).await
+        let params = vec![server_id.0.into(), after.into(), limit.into(), url_part.map(like_part).into()];
+        self.fetch_all(text, params, read).await
     }
 
     /// The enabled webhooks of all servers.

@@ -76,7 +76,7 @@ pub(crate) const BEFORE_BATCHES: &str =
     ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled; DROP INDEX sends_by_batch; ALTER TABLE sends DROP COLUMN batch_id;
     ALTER TABLE messages DROP COLUMN send_at";
 
-/// Undoes migration 40.
+/// Undoes migrations 40 and 41.
 pub(crate) async fn undo_setup_changes(fixture: &Fixture) {
     let of_engine = if fixture.is_sqlite() {
         "DROP TRIGGER servers_added; DROP TRIGGER servers_changed; DROP TRIGGER accounts_changed; DROP TABLE setup_changes"
@@ -84,6 +84,7 @@ pub(crate) async fn undo_setup_changes(fixture: &Fixture) {
         "DROP FUNCTION note_setup_change CASCADE"
     };
     fixture.execute(of_engine).await;
+    fixture.execute("DROP TABLE inspector_requests; DROP TABLE inspectors").await;
     let of_both = "DROP INDEX audit_by_actor_id; DROP INDEX credentials_by_name; DROP INDEX credentials_by_account_name;
         DROP INDEX credentials_by_server_name; DROP INDEX credentials_by_revocation; DROP INDEX servers_by_change; DROP INDEX accounts_by_change;
         ALTER TABLE servers DROP COLUMN changed_xact; ALTER TABLE accounts DROP COLUMN changed_xact";

@@ -22,6 +22,7 @@ mod fresh;
 mod history;
 mod hourly_limit;
 mod idempotency;
+mod inspectors;
 mod model;
 mod nodes;
 mod opening;

@@ -75,7 +75,7 @@ async fn a_template_is_found_by_id_and_alias_on_its_server_only(fixture: Fixture
     let change = TemplateChange { name: Some("x".into()), ..TemplateChange::default() };
     assert!(matches!(fixture.store.change_template(other, id, change, 3).await, Err(StoreError::NotFound)));
     let second = create(&fixture, "second").await;
-    let page = fixture.store.list_templates(fixture.server, Some(made.id), 10).await.expect("it works");
+    let page = fixture.store.list_templates(fixture.server, None, Some(made.id), 10).await.expect("it works");
     assert_eq!(page, [second]);
 }
 
@@ -167,7 +167,7 @@ async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
     for alias in ["a", "b", "c"] {
         ids.push(create(&fixture, alias).await.id);
     }
-    // Undoes migrations 36 to 40.
+    // Undoes migrations 36 to 41.
     undo_setup_changes(&fixture).await;
     for text in [
         "ALTER TABLE sources DROP COLUMN updated_at; ALTER TABLE pools DROP COLUMN updated_at",
@@ -201,7 +201,7 @@ async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
         fixture.execute(&format!("UPDATE templates SET name = '{name}' WHERE id = {id}")).await;
     }
     let fixture = fixture.reopen().await;
-    let listed = fixture.store.list_templates(fixture.server, None, 10).await.expect("it works");
+    let listed = fixture.store.list_templates(fixture.server, None, None, 10).await.expect("it works");
     let names: Vec<String> = listed.into_iter().map(|template| template.name).collect();
     let of_second = format!("A (template {second})");
     let of_third = format!("{of_second} (template {third}) (template {third})");

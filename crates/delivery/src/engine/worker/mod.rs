@@ -106,7 +106,7 @@ impl Worker {
                 }
                 Next::Job(job) => {
                     let key = job.entry.key();
-                    self.shared.note_being_sent(key, &job.route.base_site);
+                    self.shared.note_being_sent(key, &job.route.site);
                     let after = self.deliver(*job).await;
                     if let After::Leave = after {
                         return EndedWhile::Working;

@@ -383,8 +383,8 @@ impl World {
         let site: Arc<str> = host.as_str().into();
         let provider = if rules.is_default() { Arc::clone(&site) } else { rules.name.as_str().into() };
         Route {
+            secured_site: Arc::clone(&site),
             site: Arc::clone(&site),
-            base_site: Arc::clone(&site),
             provider,
             rules: Arc::clone(rules),
             hosts: vec![RouteHost {

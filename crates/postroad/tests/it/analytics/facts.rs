@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{MESSAGE, SUMMARY, TIMESERIES, call_analytics, until_counted};
 use crate::returns::{mail_back, notification, send_and_catch};
-use crate::tracking::{ReceivedMail, delivered, fetch, look, paths_in, read_on, until_activity};
+use crate::tracking::{ReceivedMail, delivered, fetch, look, paths_in, until_activity, wait_as_a_person};
 use crate::world::{World, both_engines, good_but};
 
 const HTML: &str =
@@ -91,7 +91,7 @@ async fn numbers_agree_with_what_readers_did(world: World) {
     let bounced = send_and_catch(&world, "gone@example.net").await;
     let text = notification("gone@example.net", "failed", "5.1.1", "550 5.1.1 User unknown");
     assert_eq!(mail_back(&world, &bounced.return_path, &text).await, "250 2.0.0 OK");
-    read_on().await;
+    wait_as_a_person().await;
     scan(&world, &scanned).await;
     read_and_leave(&world, &read).await;
     until_activity(&world, scanned.id, 1, 1).await;

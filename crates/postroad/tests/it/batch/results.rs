@@ -1,5 +1,6 @@
 //! Results of a batch: one for each message, in order, independent of the others.
 
+use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use super::{BATCH, batch_to, defaults, done, id_of};
@@ -38,6 +39,14 @@ fn batch() -> Value {
 async fn count_caught(world: &World) -> usize {
     let reply = world.client.get("/dev/messages?limit=500").await.expect("the server answers");
     reply.json()["messages"].as_array().expect("a list").len()
+}
+
+async fn until_caught(world: &World, wanted: usize) {
+    eventually(async || {
+        let caught = count_caught(world).await;
+        if caught >= wanted { Ok(()) } else { Err(format!("{caught} of {wanted} messages")) }
+    })
+    .await;
 }
 
 fn assert_errors(results: &[Value]) {
@@ -79,9 +88,7 @@ async fn the_good_ones_of_500_messages_are_accepted(world: World) {
     assert_errors(results);
     wait_for(&world, "r498@example.net").await;
     world.until_status(id_of(&results[498]), "Sent").await;
-    while count_caught(&world).await < 493 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    until_caught(&world, 493).await;
     // This later message is the 494th: nobody got two copies, and no bad message was sent.
     done(&world, &batch_to(["last@example.net".to_owned()])).await;
     wait_for(&world, "last@example.net").await;
@@ -110,9 +117,7 @@ async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
     assert_eq!((&answer["status"], &answer["data"]["accepted"]), (&json!("success"), &json!(493)));
     assert_eq!(answer["flags"], json!({}));
     wait_for(&world, "r498@example.net").await;
-    while count_caught(&world).await < 493 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    until_caught(&world, 493).await;
     done(&world, &batch_to(["last@example.net".to_owned()])).await;
     wait_for(&world, "last@example.net").await;
     assert_eq!(count_caught(&world).await, 494);

@@ -22,7 +22,7 @@ struct Trouble {
 }
 
 impl Trouble {
-    /// An optimised build has five times the trouble of a debug build, whose time to accept the mail alone would be minutes.
+    /// Five times as much in an optimised build. A debug build would need minutes only to accept that much mail.
     fn of_this_build() -> Self {
         let times = if is_optimised_build() { 5 } else { 1 };
         Self {
@@ -38,7 +38,8 @@ const SLOW_ANSWER: Duration = Duration::from_secs(3);
 /// Number of messages to known domains, and of messages to new ones.
 const HEALTHY: usize = 200;
 const KNOWN_DOMAINS: usize = 20;
-/// Memory that the service may use in addition during the trouble. A debug build needs more than a release build.
+/// Memory that the service may use in addition during the trouble. Enough for a debug build too, which needs more than a
+/// release build.
 const MORE_MEMORY_KB_MAX: u64 = 400 << 10;
 
 /// Maximum p99 latency, for known and for new domains. A debug build, which shares two cores with other tests, may be

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postroad_model::{Clock, DomainName, MessageId, SystemClock};
-use postroad_testkit::ManualClock;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use postroad_testkit::{ManualClock, eventually};
 use serde_json::{Value, json};
 
 use super::outcomes::numbered_kinds;
@@ -122,9 +122,11 @@ async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine
     let suspended = world.accepted_id(&good_but(times)).await;
     world.admin(&["server", "suspend", "dev", "--reason", "so that it waits"]);
     // The API refuses calls of a suspended server.
-    while world.queue(&["list"]) != json!([]) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually(async || {
+        let waiting = world.queue(&["list"]);
+        if waiting == json!([]) { Ok(()) } else { Err(waiting) }
+    })
+    .await;
     world.admin(&["server", "resume", "dev"]);
     for id in [slow, suspended] {
         let deliveries = world.until_status(id, "HardFail").await;

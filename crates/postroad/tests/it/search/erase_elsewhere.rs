@@ -7,7 +7,7 @@ use super::erase::{ADDRESS, ERASE, erase, files_with, id_of, send};
 use crate::batch::{BATCH, batch_to};
 use crate::delivery::inbox::wait_for;
 use crate::returns::{mail_back, notification};
-use crate::tracking::{FIREFOX, delivered, look, read_on, tracked_html, until_activity};
+use crate::tracking::{FIREFOX, delivered, look, tracked_html, until_activity, wait_as_a_person};
 use crate::world::{World, both_engines};
 
 both_engines!(
@@ -96,7 +96,7 @@ async fn opens_clicks_and_answers_of_webhooks_and_batches_are_erased(world: Worl
     world.until_status(id, "Sent").await;
     let link = "https://example.com/?customer=jane";
     let got = delivered(&world, &tracked_html(ADDRESS, &format!("<a href='{link}'>A</a>"))).await;
-    read_on().await;
+    wait_as_a_person().await;
     look(&world, &got.paths("/c/").remove(0)).await;
     look(&world, &got.paths("/o/").remove(0)).await;
     until_activity(&world, got.id, 1, 1).await;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{Clock, EventKind, SystemClock};
+use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use super::{ADD, GET, REMOVE, add, done};
@@ -67,9 +68,11 @@ async fn an_expired_suppression_holds_nothing(world: World) {
     done(&world, ADD, &json!({"address": "ann@example.com", "expires_at": soon})).await;
     let held = send(&world, "ann@example.com").await;
     world.until_status(held, "Held").await;
-    while world.call(GET, &json!({"address": "ann@example.com"})).await["status"] == "success" {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually(async || {
+        let found = world.call(GET, &json!({"address": "ann@example.com"})).await;
+        if found["status"] == "success" { Err(found) } else { Ok(()) }
+    })
+    .await;
     let next = send(&world, "ann@example.com").await;
     world.until_status(next, "Sent").await;
 }

@@ -8,7 +8,9 @@ use postroad_testkit::http::Method;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
-use super::{FIREFOX, delivered, fetch, look, paths_in, read_on, received, tracked_html, until_activity};
+use super::{
+    FIREFOX, delivered, fetch, look, paths_in, received, tracked_html, until_activity, wait_as_a_person,
+};
 use crate::delivery::inbox::dkim_records;
 use crate::delivery::outside::Outside;
 use crate::world::{Engine, World, both_engines, good_but};
@@ -27,7 +29,7 @@ async fn a_click_redirects_and_opens_and_clicks_are_reported(world: World) {
         got.html
     );
     let (link, pixel) = (got.paths("/c/").remove(0), got.paths("/o/").remove(0));
-    read_on().await;
+    wait_as_a_person().await;
     let reply = look(&world, &link).await;
     assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/a?b=1&c=2")));
     assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{FIREFOX, paths_in, read_on};
+use super::{FIREFOX, paths_in, wait_as_a_person};
 use crate::domains::{publish, status};
 use crate::world::{Engine, both_engines, envelope, good_but, program};
 
@@ -188,7 +188,7 @@ async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
     })
     .await;
 
-    read_on().await;
+    wait_as_a_person().await;
     let browser = Client::https(&format!("https://localhost:{}", served.port), &served.certificate.ca_pem);
     let path = paths_in(&link, "/c/").remove(0);
     let headers = [("Host", host.as_str()), FIREFOX];

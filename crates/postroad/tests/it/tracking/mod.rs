@@ -82,8 +82,8 @@ pub(crate) async fn look(world: &World, path: &str) -> Reply {
     fetch(world, Method::GET, path, &[FIREFOX]).await
 }
 
-/// Waits as long as a person needs to find a link.
-pub(crate) async fn read_on() {
+/// Waits until clicks no longer count as those of a scanner.
+pub(crate) async fn wait_as_a_person() {
     tokio::time::sleep(A_PERSONS_TIME).await;
 }
 

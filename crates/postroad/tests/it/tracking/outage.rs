@@ -1,11 +1,12 @@
-//! Links work while the database is down; clicks are stored when it is back, or at a stop. Only unsubscribing
-//! is answered with "try again".
+//! Links work while the database is down. Clicks, opens and unsubscriptions are stored when it is back, or when the
+//! service stops. An unsubscription is answered with 503, because it is confirmed only once it is stored.
 
+use postroad_testkit::eventually;
 use postroad_testkit::http::Method;
 use postroad_testkit::postgres::{Database, PgProxy};
 use serde_json::json;
 
-use super::{delivered, look, paths_in, read_on, tracked_html, until_activity};
+use super::{delivered, look, paths_in, tracked_html, until_activity, wait_as_a_person};
 use crate::world::{Engine, World, good_but};
 
 const HTML: &str = "<body><a href='https://example.com/'>1</a></body>";
@@ -18,7 +19,7 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
     let mut body = tracked_html("ann@example.net", HTML);
     body["list_unsubscribe"] = json!({"one_click": true});
     let got = delivered(&world, &body).await;
-    read_on().await;
+    wait_as_a_person().await;
     proxy.cut();
     for _ in 0..2 {
         let reply = look(&world, &got.paths("/c/")[0]).await;
@@ -33,9 +34,11 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("60")), "{}", reply.text());
     proxy.restore();
     // Waits until the service has noticed that the database is back.
-    while world.client.get("/ready").await.unwrap().status != 200 {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    eventually(async || {
+        let reply = world.client.get("/ready").await.unwrap();
+        if reply.status == 200 { Ok(()) } else { Err(format!("{}: {}", reply.status, reply.text())) }
+    })
+    .await;
     let activity = until_activity(&world, got.id, 2, 2).await;
     assert_eq!(activity["clicks"][0]["bot"], false);
     // Despite the 503, the unsubscription was kept.
@@ -47,7 +50,7 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
 async fn waiting_events_are_written_when_the_service_stops() {
     let mut world = World::start(Engine::Sqlite);
     let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
-    read_on().await;
+    wait_as_a_person().await;
     look(&world, &got.paths("/c/")[0]).await;
     look(&world, &got.paths("/o/")[0]).await;
     let events = world.events_at_the_end(got.id).await;

@@ -1,7 +1,7 @@
 //! Search for a part of a name.
 
 /// Pattern for `LIKE … ESCAPE '\'` that matches texts with `part` anywhere.
-pub(super) fn like_part(part: &str) -> String {
+pub(crate) fn like_part(part: &str) -> String {
     let mut pattern = String::with_capacity(part.len() + 2);
     pattern.push('%');
     for character in part.chars() {

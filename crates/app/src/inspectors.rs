@@ -1,0 +1,180 @@
+//! Request inspectors: a URL of the service itself that accepts any request, and a page that shows the newest 50. For
+//! trying webhooks without a receiver.
+//!
+//! Anybody who knows the URL can send requests, so they are limited on each node.
+
+use std::fmt;
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{ServerId, Timestamp};
+use postroad_store::{
+    AuditSubject, InspectorRequest, KeyHash, NewInspector, NewInspectorRequest, StoreError,
+};
+use tokio::time::Instant;
+
+use crate::access::Operation;
+use crate::budget::{Budget, BudgetLimits};
+use crate::sealing::UnsealError;
+use crate::secrets::{hash, new_key};
+use crate::{App, Caller};
+
+/// Maximum number of servers with an inspector. A further one replaces the oldest of the account that has the most.
+const INSPECTORS_MAX: usize = 200;
+const VALID_FOR: Duration = Duration::from_hours(24);
+/// Our tokens are shorter; longer ones are refused without a look-up.
+const TOKEN_BYTES_MAX: usize = 100;
+/// An inspector takes 50 requests at once and 20 a second on each node, all inspectors together ten times as many: each
+/// is a transaction, and mail comes first.
+const REQUESTS: BudgetLimits =
+    BudgetLimits { all_max: 500, each_max: 50, refill: Duration::from_millis(2_500) };
+/// Interval of look-ups without a notice: requests arrive at other nodes without notifying this one.
+const POLL: Duration = Duration::from_secs(1);
+
+/// An inspector as its page shows it.
+#[derive(Clone)]
+pub struct InspectorView {
+    /// The secret part of the URL.
+    pub token: String,
+    pub expires_at: Timestamp,
+    /// Newest first.
+    pub requests: Vec<InspectorRequest>,
+}
+
+impl fmt::Debug for InspectorView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InspectorView").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+/// The right to store one request to an inspector.
+#[derive(Debug)]
+pub struct AdmittedRequest {
+    token_hash: KeyHash,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum InspectorRefusal {
+    #[error("no inspector has this token, or it has expired")]
+    NotFound,
+    /// The sender may try again after a second.
+    #[error("the inspector gets too many requests")]
+    TooManyRequests,
+    /// The sealing key is not the installation's; the text is for the operator.
+    #[error(transparent)]
+    Sealed(UnsealError),
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for InspectorRefusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound => Self::NotFound,
+            other => Self::Store(other),
+        }
+    }
+}
+
+/// The budget of requests that one node stores.
+pub(crate) fn new_request_budget() -> Budget<ServerId> {
+    Budget::new(REQUESTS, Instant::now())
+}
+
+#[boxed_futures]
+impl App {
+    /// Opens the inspector of the caller's server for a day. Does nothing if it is open.
+    pub async fn open_inspector(&self, caller: &Caller) -> Result<(), StoreError> {
+        let (server_id, token) = (caller.server_id, new_key());
+        let new = NewInspector {
+            server_id,
+            account_id: caller.account_id,
+            token_hash: hash(&token),
+            sealed_token: self.inner.sealing_key.seal(&seal_purpose(server_id), token.as_bytes()),
+            expires_at: self.inner.clock.now().plus(VALID_FOR),
+        };
+        let subject = AuditSubject::Inspector(server_id);
+        let store = self.recording(&caller.requester(), Operation::WebhooksOpenInspector, subject);
+        store.open_inspector(new, INSPECTORS_MAX).await.map(drop)
+    }
+
+    /// The inspector of a server, if one is open.
+    pub async fn find_inspector(
+        &self,
+        server_id: ServerId,
+    ) -> Result<Option<InspectorView>, InspectorRefusal> {
+        let Some(found) = self.inner.store.find_inspector(server_id).await? else { return Ok(None) };
+        let token = self.inner.sealing_key.open(&seal_purpose(server_id), &found.sealed_token);
+        let token = String::from_utf8(token.map_err(InspectorRefusal::Sealed)?)
+            .map_err(|_| InspectorRefusal::Sealed(UnsealError::Damaged))?;
+        Ok(Some(InspectorView { token, expires_at: found.expires_at, requests: found.requests }))
+    }
+
+    /// Removes the requests to the inspector of the caller's server.
+    pub async fn clear_inspector(&self, caller: &Caller) -> Result<(), StoreError> {
+        let subject = AuditSubject::Inspector(caller.server_id);
+        let store = self.recording(&caller.requester(), Operation::WebhooksClearInspector, subject);
+        store.clear_inspector(caller.server_id).await
+    }
+
+    /// Checks whether a request to this token may be stored; call it before reading the body. An unknown token costs one
+    /// read. Tokens are looked up by their hash, so that the time of the look-up reveals nothing about them.
+    pub async fn admit_inspector_request(&self, token: &str) -> Result<AdmittedRequest, InspectorRefusal> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(InspectorRefusal::NotFound);
+        }
+        let token_hash = hash(token);
+        let found = self.inner.store.find_inspector_by_token(token_hash).await?;
+        let server_id = found.ok_or(InspectorRefusal::NotFound)?;
+        if self.inner.inspector_requests.reserve(server_id, 1, Instant::now()).is_none() {
+            return Err(InspectorRefusal::TooManyRequests);
+        }
+        Ok(AdmittedRequest { token_hash })
+    }
+
+    /// Stores a request. `NotFound` if the inspector has expired or was replaced meanwhile.
+    pub async fn take_inspector_request(
+        &self,
+        admitted: AdmittedRequest,
+        request: NewInspectorRequest,
+    ) -> Result<(), InspectorRefusal> {
+        Ok(self.inner.store.take_inspector_request(admitted.token_hash, request).await?)
+    }
+
+    /// Number of arrivals and clearings so far at the inspector of a server; `None` if none is open.
+    pub async fn count_inspector_changes(&self, server_id: ServerId) -> Result<Option<i64>, StoreError> {
+        self.inner.store.count_inspector_changes(server_id).await
+    }
+
+    /// Waits at most `wait` until `count_inspector_changes` no longer returns `seen`. Returns the new count, or `seen`.
+    pub async fn wait_for_inspector_change(
+        &self,
+        server_id: ServerId,
+        seen: i64,
+        wait: Duration,
+    ) -> Result<Option<i64>, StoreError> {
+        let store = &self.inner.store;
+        let mut notices = store.inspector_notices(server_id);
+        let mut stop = self.inner.waiting.stop_signal();
+        let deadline = Instant::now() + wait;
+        loop {
+            notices.mark_unchanged();
+            let count = store.count_inspector_changes(server_id).await?;
+            let is_over = count != Some(seen) || Instant::now() >= deadline;
+            if is_over || *stop.borrow() {
+                return Ok(count);
+            }
+            tokio::select! {
+                _ = notices.changed() => {}
+                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep_until(deadline) => {}
+                _ = stop.changed() => {}
+            }
+        }
+    }
+}
+
+/// Purpose under which a token is sealed: in another server's row it cannot be unsealed.
+fn seal_purpose(server_id: ServerId) -> String {
+    format!("inspector:{server_id}")
+}

@@ -1,0 +1,69 @@
+//! Messages of this month, by server.
+
+use postroad_app::access::Operation;
+use postroad_app::analytics::{Metric, SummaryQuery};
+
+use crate::days;
+use crate::problem::Problem;
+use crate::shown::count;
+use crate::visit::Visit;
+
+/// Maximum number of servers whose messages are shown.
+const SERVERS_MAX: usize = 20;
+
+pub(super) struct ServerRow {
+    pub(super) id: i64,
+    pub(super) name: String,
+    accepted: u64,
+    delivered: u64,
+}
+
+impl ServerRow {
+    pub(super) fn accepted(&self) -> String {
+        count(self.accepted)
+    }
+
+    pub(super) fn delivered(&self) -> String {
+        count(self.delivered)
+    }
+}
+
+pub(super) struct MessagesOfMonth {
+    pub(super) rows: Vec<ServerRow>,
+    /// Whether the account has servers beyond the first `SERVERS_MAX`.
+    pub(super) has_more: bool,
+}
+
+impl MessagesOfMonth {
+    /// Reads the counters of analytics, which exist without a limit of the account too.
+    pub(super) async fn read(visit: &Visit) -> Result<Self, Problem> {
+        let now = visit.app().now();
+        let first_day = format!("{}-01", &days::day_of(now)[.."2027-01".len()]);
+        let query = SummaryQuery {
+            from: days::begin(&first_day),
+            to: Some(now),
+            filters: Vec::new(),
+            include_bots: false,
+        };
+        let (servers, has_more) =
+            visit.app().list_servers_as(&visit.by, visit.own_servers(), None, SERVERS_MAX).await?;
+        let mut rows = Vec::with_capacity(servers.len());
+        for server in servers {
+            let caller = visit.caller(server.id.0, Operation::AnalyticsSummary).await?;
+            let figures = visit.app().analytics_summary(&caller, &query).await?.figures;
+            rows.push(ServerRow {
+                id: server.id.0,
+                name: server.name,
+                accepted: figures.count(Metric::Accepted),
+                delivered: figures.count(Metric::Sent),
+            });
+        }
+        Ok(Self { rows, has_more })
+    }
+
+    /// All servers of the page together: accepted and delivered.
+    pub(super) fn totals(&self) -> (String, String) {
+        let sum = |value: fn(&ServerRow) -> u64| count(self.rows.iter().map(value).sum());
+        (sum(|row| row.accepted), sum(|row| row.delivered))
+    }
+}

@@ -1,0 +1,130 @@
+//! Jobs: the list of a server's, and the progress of one.
+
+use askama::Template;
+use axum::http::HeaderValue;
+use axum::http::header::REFRESH;
+use postroad_app::access::Operation;
+use postroad_store::{JobKind, JobProblem, JobState, MessageJob};
+
+use crate::answer::{Answer, page};
+use crate::layout::{Layout, Section};
+use crate::path::Path;
+use crate::problem::Problem;
+use crate::query::query;
+use crate::sentence::Sentence;
+use crate::shown::{When, count};
+use crate::visit::Visit;
+
+const PAGE_ROWS: usize = 50;
+
+struct JobRow {
+    id: i64,
+    kind: &'static str,
+    /// The search; empty for a finished erasure, which forgets it.
+    query: String,
+    state: JobState,
+    done: String,
+    total: String,
+    failed: u64,
+    created_at: When,
+}
+
+impl JobRow {
+    fn is_running(&self) -> bool {
+        self.state == JobState::Running
+    }
+
+    fn has_failed(&self) -> bool {
+        self.state == JobState::Failed
+    }
+}
+
+#[derive(Template)]
+#[template(path = "messages/jobs.html")]
+struct ListPage {
+    layout: Layout,
+    server: i64,
+    rows: Vec<JobRow>,
+    /// Link to the next page.
+    next: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "messages/job.html")]
+struct JobPage {
+    layout: Layout,
+    server: i64,
+    kind: &'static str,
+    query: String,
+    is_running: bool,
+    has_failed: bool,
+    done: String,
+    total: String,
+    failed: u64,
+    done_count: u64,
+    total_count: u64,
+    /// What went wrong with a message, by its id; without an id, with the job as a whole.
+    problems: Vec<(Option<i64>, Sentence)>,
+    note: Option<String>,
+}
+
+pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::JobsGet).await?;
+    let (_, layout) = visit.server_layout(server, "Jobs", Section::Messages).await?;
+    let before = visit.query.number("before");
+    let (jobs, has_more) = visit.app().list_jobs(caller.server_id, before, PAGE_ROWS).await?;
+    let next = jobs.last().filter(|_| has_more).map(|last| query(&[("before", &last.id.to_string())]));
+    page(&ListPage { layout, server, rows: jobs.into_iter().map(row).collect(), next })
+}
+
+fn row(job: MessageJob) -> JobRow {
+    JobRow {
+        id: job.id,
+        kind: kind_words(job.kind),
+        state: job.state,
+        done: count(job.done),
+        total: count(job.total.max(job.done)),
+        failed: job.failed,
+        created_at: When(job.created_at),
+        query: job.request,
+    }
+}
+
+/// Progress of a job; the page reloads itself while it runs.
+pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::JobsGet).await?;
+    let job = visit.app().find_job(caller.server_id, id).await?.ok_or(Problem::NotFound)?;
+    let (_, layout) = visit.server_layout(server, "Job", Section::Messages).await?;
+    let is_running = job.state == JobState::Running;
+    let note = visit.app().note_on_job(&job).map(|note| format!("{}.", note.replace('`', "")));
+    let problem = |problem: JobProblem| (Some(problem.id).filter(|id| *id != 0), Sentence(problem.message));
+    let mut response = page(&JobPage {
+        layout,
+        server,
+        kind: kind_words(job.kind),
+        query: job.request,
+        is_running,
+        has_failed: job.state == JobState::Failed,
+        done: count(job.done),
+        total: count(job.total.max(job.done)),
+        failed: job.failed,
+        done_count: job.done,
+        total_count: job.total.max(job.done).max(1),
+        problems: job.problems.into_iter().map(problem).collect(),
+        note,
+    })?;
+    if is_running {
+        response.headers_mut().insert(REFRESH, HeaderValue::from_static("2"));
+    }
+    Ok(response)
+}
+
+fn kind_words(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Retry => "Send now",
+        JobKind::Release => "Release",
+        JobKind::CancelHold => "Cancel held messages",
+        JobKind::CancelScheduled => "Cancel scheduled messages",
+        JobKind::Erase => "Erase personal data",
+    }
+}
