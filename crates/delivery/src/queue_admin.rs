@@ -155,7 +155,7 @@ impl QueueAdmin {
         Ok(gates)
     }
 
-    /// Why a message waits, in one sentence for this reader.
+    /// Why a message waits, and what its receiver seems to take, for this reader.
     pub fn why(&self, entry: &QueueEntry, reader: Reader, now: Timestamp) -> String {
         let Some(shared) = &self.shared else {
             return "It waits because no server is running on this data folder.".to_owned();
@@ -163,12 +163,18 @@ impl QueueAdmin {
         if let Some(site) = shared.being_sent().get(&(entry.server_id, entry.message_id)) {
             return format!("It is being sent to {site} right now.");
         }
-        if entry.due_at > now {
-            let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };
-            return format!("It waits because {because} at {}.", entry.due_at.to_rfc3339());
-        }
-        shared.look(|schedule, now| {
-            schedule.why_waiting(&entry.domain, entry.server_id, entry.message_id, reader, now)
+        shared.look(|schedule, at| {
+            let (domain, server, message) = (&entry.domain, entry.server_id, entry.message_id);
+            let text = if entry.due_at > now {
+                let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };
+                format!("It waits because {because} at {}.", entry.due_at.to_rfc3339())
+            } else {
+                schedule.why_waiting(domain, server, message, reader, at)
+            };
+            match schedule.learned_about(domain, server, message, reader) {
+                Some(learned) => format!("{text} Estimates about this receiver: {learned}."),
+                None => text,
+            }
         })
     }
 

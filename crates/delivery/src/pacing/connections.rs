@@ -6,6 +6,7 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 
 use super::probe::Probe;
+use super::reason::Reason;
 
 /// Pause before one more is tried. Receivers count a connection for a moment after it was closed, so the first "too
 /// many" may be about a closed one.
@@ -19,6 +20,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(45);
 pub struct ConnectionEstimate {
     /// `None` if nothing was ever refused.
     limit: Option<u32>,
+    /// The last "too many"; empty if further connections just failed, or another process received it.
+    reply: Reason,
     /// When one connection more than `limit` may be tried.
     try_at: Option<Timestamp>,
     /// Pause before that trial; it grows while trials are refused.
@@ -46,8 +49,15 @@ impl ConnectionEstimate {
         self.limit
     }
 
-    /// The receiver replied "too many connections" while `open` were open.
-    pub fn refused(&mut self, open: u32, now: Timestamp) {
+    /// The last reply "too many connections"; empty if there was none.
+    pub fn reply(&self) -> &Reason {
+        &self.reply
+    }
+
+    /// The receiver replied "too many connections" while `open` were open. `reply` is empty if it did not reply, and the
+    /// connection failed.
+    pub fn refused(&mut self, open: u32, reply: &Reason, now: Timestamp) {
+        self.reply = reply.clone();
         if open == 0 {
             if self.pause.is_waiting(now) {
                 return;

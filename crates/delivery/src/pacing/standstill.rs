@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use postroad_model::Timestamp;
+use postroad_model::{ServerId, Timestamp};
 
 use super::probe::Probe;
 use super::reason::Reason;
@@ -24,6 +24,8 @@ pub struct Standstill {
     since: Option<Timestamp>,
     last_pause: Duration,
     reason: Option<Reason>,
+    /// The only server whose mail was refused; `None` if mail of several was, or if that is unknown.
+    only_server: Option<ServerId>,
 }
 
 impl Standstill {
@@ -57,6 +59,21 @@ impl Standstill {
             *self = Self::default();
         }
         was_stopped
+    }
+
+    /// Mail of this server was refused, and mail of no other yet.
+    pub fn set_only_server(&mut self, server: ServerId) {
+        self.only_server = Some(server);
+    }
+
+    /// Mail of this server was refused during the standstill.
+    pub fn note_server(&mut self, server: ServerId) {
+        self.only_server = self.only_server.filter(|only| *only == server);
+    }
+
+    /// The server whose mail alone led to the standstill, if only one did.
+    pub fn only_server(&self) -> Option<ServerId> {
+        self.only_server.filter(|_| self.is_stopped())
     }
 
     pub fn is_stopped(&self) -> bool {

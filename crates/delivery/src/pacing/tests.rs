@@ -91,11 +91,11 @@ fn after_a_pause_one_message_decides() {
 fn too_many_connections_keeps_those_that_are_open_and_one_more_is_tried_later() {
     let mut estimate = ConnectionEstimate::default();
     assert_eq!(estimate.limit(at(0.0)), None);
-    estimate.refused(3, at(0.0));
+    estimate.refused(3, &refusal(), at(0.0));
     assert_eq!(estimate.limit(at(1.0)), Some(3));
     assert!(estimate.blocked_until(at(1.0)).is_none());
     assert_eq!(estimate.limit(at(10.0)), Some(4));
-    estimate.refused(3, at(10.0));
+    estimate.refused(3, &refusal(), at(10.0));
     assert_eq!((estimate.limit(at(25.0)), estimate.limit(at(30.0))), (Some(3), Some(4)));
     estimate.on_accepted(4, at(30.0));
     assert_eq!((estimate.limit(at(31.0)), estimate.limit(at(40.0))), (Some(4), Some(5)));
@@ -104,9 +104,9 @@ fn too_many_connections_keeps_those_that_are_open_and_one_more_is_tried_later() 
 #[test]
 fn a_receiver_that_takes_no_connection_at_all_is_left_alone_for_seconds() {
     let mut estimate = ConnectionEstimate::default();
-    estimate.refused(0, at(0.0));
+    estimate.refused(0, &refusal(), at(0.0));
     assert_eq!(estimate.blocked_until(at(0.0)), Some(at(5.0)));
-    estimate.refused(0, at(5.0));
+    estimate.refused(0, &refusal(), at(5.0));
     assert_eq!(estimate.blocked_until(at(5.0)), Some(at(15.0)));
     estimate.on_accepted(1, at(15.0));
     assert!(estimate.blocked_until(at(15.0)).is_none());
@@ -115,11 +115,11 @@ fn a_receiver_that_takes_no_connection_at_all_is_left_alone_for_seconds() {
 #[test]
 fn a_second_connection_is_tried_ever_more_rarely_where_only_one_is_accepted() {
     let mut estimate = ConnectionEstimate::default();
-    estimate.refused(0, at(0.0));
+    estimate.refused(0, &refusal(), at(0.0));
     estimate.on_accepted(1, at(5.0));
-    estimate.refused(1, at(10.0));
+    estimate.refused(1, &refusal(), at(10.0));
     assert_eq!((estimate.limit(at(29.0)), estimate.limit(at(30.0))), (Some(1), Some(2)));
-    estimate.refused(1, at(30.0));
+    estimate.refused(1, &refusal(), at(30.0));
     assert_eq!((estimate.limit(at(69.0)), estimate.limit(at(70.0))), (Some(1), Some(2)));
 }
 

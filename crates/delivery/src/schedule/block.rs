@@ -44,6 +44,7 @@ pub(crate) enum Why {
     /// The receiver accepts no connection now.
     NoConnection {
         receiver: String,
+        reason: Reason,
     },
     /// A receiver, or a domain, refuses everything; probes find out whether that has ended.
     Standstill {
@@ -127,8 +128,8 @@ impl Why {
                 "{receiver} seems to take about {per_minute} messages a minute from this address (it said: {})",
                 reason.text(reader)
             ),
-            Self::NoConnection { receiver } => {
-                format!("{receiver} takes no connection now (it said: too many connections)")
+            Self::NoConnection { receiver, reason } => {
+                format!("{receiver} takes no connection now (it said: {})", reason.text(reader))
             }
             Self::Standstill { receiver, since, reason } => format!(
                 "{receiver} has refused everything since {}, and one message at a time tries again (it said: {})",

@@ -180,7 +180,15 @@ impl Schedule {
             return Some(Block { until: None, why });
         }
         let source_site = path.source_site;
-        self.site_block(source_site, &route, now).or_else(|| self.provider_block(source_id, &route, now))
+        let block =
+            self.site_block(source_site, &route, now).or_else(|| self.provider_block(source_id, &route, now));
+        let is_standstill = matches!(block, Some(Block { why: Why::Standstill { .. }, .. }));
+        if is_standstill && self.end_standstills_of_one_server(path_id, &route, now) {
+            return self
+                .site_block(source_site, &route, now)
+                .or_else(|| self.provider_block(source_id, &route, now));
+        }
+        block
     }
 
     /// An obstacle caused by the receiver's replies, at this site.
@@ -188,7 +196,11 @@ impl Schedule {
         let source_site = &mut self.source_sites[source_site];
         let receiver = || route.site.to_string();
         if let Some(until) = source_site.connection_limit.blocked_until(now) {
-            return Some(Block { until: Some(until), why: Why::NoConnection { receiver: receiver() } });
+            let reason = source_site.connection_limit.reply().clone();
+            return Some(Block {
+                until: Some(until),
+                why: Why::NoConnection { receiver: receiver(), reason },
+            });
         }
         standstill_block(&source_site.standstill, receiver, now)
             .or_else(|| rate_block(&mut source_site.rate, receiver, now))

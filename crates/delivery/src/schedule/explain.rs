@@ -146,13 +146,22 @@ impl Schedule {
                 queue.route.site
             );
         }
-        let learned =
-            paths.iter().find_map(|path| self.source_sites[self.paths[*path].source_site].learned(reader));
-        let learned =
-            learned.map_or_else(String::new, |learned| format!(" Estimates about this receiver: {learned}."));
         let busy = busy.map_or_else(String::new, |busy| format!("{}; ", busy.text(reader)));
         let count = count_for(reader, queue.waiting.count(), queue.waiting.count_of(server));
-        format!("It waits for its turn at {}: {busy}{count}.{learned}", queue.route.site)
+        format!("It waits for its turn at {}: {busy}{count}.", queue.route.site)
+    }
+
+    /// What the receiver of a waiting message seems to take, from its replies; `None` if nothing is known.
+    pub(crate) fn learned_about(
+        &self,
+        domain: &DomainName,
+        server: ServerId,
+        message: MessageId,
+        reader: Reader,
+    ) -> Option<String> {
+        let queue = self.lanes[self.lane_of_message(domain, server, message)?].queue()?;
+        let mut paths = self.queues[queue].paths.iter();
+        paths.find_map(|path| self.source_sites[self.paths[*path].source_site].learned(reader))
     }
 
     /// The lane in which a message waits. If it is in none, the lane that its server's mail would take, or any of the

@@ -6,6 +6,7 @@ use std::time::Duration;
 use postroad_model::{ServerId, Timestamp};
 
 use super::{CountedSource, Line, Schedule};
+use crate::pacing::Reason;
 
 /// Pause before the addresses of a site are looked up again.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
@@ -37,7 +38,7 @@ impl Schedule {
         if others == 0 || self.queues[path.queue].route.is_exempt {
             return false;
         }
-        source_site.connection_limit.refused(others, now);
+        source_site.connection_limit.refused(others, &Reason::default(), now);
         source_site.evidence_at = Some(now);
         true
     }

@@ -24,6 +24,7 @@ mod lane;
 mod late;
 mod lookups;
 mod memory_share;
+mod one_server;
 mod pacing_notes;
 mod parking;
 mod path;

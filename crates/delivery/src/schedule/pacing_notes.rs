@@ -130,7 +130,9 @@ impl SourceSite {
             parts.push(format!("about {rate:.0} messages a minute (it said: {reply})"));
         }
         if let Some(limit) = self.connection_limit.known() {
-            parts.push(format!("at most {limit} connections (it said: too many)"));
+            let reply = self.connection_limit.reply().text(reader);
+            let reply = if reply.is_empty() { String::new() } else { format!(" (it said: {reply})") };
+            parts.push(format!("at most {limit} connections{reply}"));
         }
         if let Some(wait) = self.greylist.known() {
             parts.push(format!("first messages after {} s of greylisting", wait.as_secs()));
@@ -359,7 +361,7 @@ mod tests {
         schedule.source_site_ids.insert((postroad_model::SourceId(0), site), id);
         let later = learned_at.plus(Duration::from_hours(24));
         assert_eq!(schedule.take_pacing_notes(later), [], "nothing was learned for a day");
-        schedule.source_sites[id].connection_limit.refused(3, later);
+        schedule.source_sites[id].connection_limit.refused(3, &Reason::default(), later);
         schedule.source_sites[id].evidence_at = Some(later);
         let notes = schedule.take_pacing_notes(later.plus(Duration::from_mins(5)));
         assert_eq!(notes.iter().map(|note| note.learned_at).collect::<Vec<_>>(), [later]);
@@ -394,7 +396,7 @@ mod tests {
         let site: Arc<str> = "mx.one.example".into();
         let id = schedule.source_sites.insert(SourceSite::default());
         schedule.source_site_ids.insert((postroad_model::SourceId(0), Arc::clone(&site)), id);
-        schedule.source_sites[id].connection_limit.refused(5, start);
+        schedule.source_sites[id].connection_limit.refused(5, &Reason::default(), start);
         schedule.source_sites[id].evidence_at = Some(start);
         let own_limit = schedule.source_sites[id].connection_limit.known();
         schedule.remember(vec![note("mx.other.example", 90, later)], later);

@@ -15,7 +15,8 @@ use crate::route::Route;
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
 /// Evidence that stops a whole site: refusals by `SITE_DOMAINS` domains of mail of `SITE_SERVERS` servers, or by
-/// `SITE_DOMAINS_OF_ONE_SERVER` domains of one server's mail, if no other server has mail for the site.
+/// `SITE_DOMAINS_OF_ONE_SERVER` domains of one server's mail, while no other server has mail for the site
+/// (`one_server.rs`).
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
@@ -23,7 +24,7 @@ const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
 /// for its reputation; in both cases for mail of at least `SITE_SERVERS` servers.
 const PROVIDER_SITES: usize = 3;
 const PROVIDER_DOMAINS: usize = 6;
-/// Evidence that applies to a whole provider although it is from one server: refusals by this many domains, if no other
+/// Evidence that applies to a whole provider although it is from one server: refusals by this many domains, while no other
 /// server has mail for the provider.
 const PROVIDER_DOMAINS_OF_ONE_SERVER: usize = 12;
 /// "Too fast" in reply to recipients of this many domains, with nothing accepted in between, applies to the site.
@@ -123,7 +124,7 @@ impl Schedule {
             Some(Signal::TooFast) => self.too_fast(path_id, reply, now),
             Some(Signal::TooManyConnections) => {
                 let others = source_site.open.saturating_sub(1);
-                source_site.connection_limit.refused(others, now);
+                source_site.connection_limit.refused(others, reply.reason, now);
                 source_site.evidence_at = Some(now);
                 source_site.rate.passed(now);
             }
@@ -301,7 +302,7 @@ impl Schedule {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         match reply.signal {
             Some(Signal::TooManyConnections | Signal::ConnectionUsedUp) => {
-                source_site.connection_limit.refused(source_site.open, now);
+                source_site.connection_limit.refused(source_site.open, reply.reason, now);
                 source_site.evidence_at = Some(now);
             }
             Some(Signal::TooFast) => self.too_fast(path_id, reply, now),
@@ -354,7 +355,11 @@ impl Schedule {
                 queue.waiting.count() > queue.waiting.count_of(reply.server)
             });
         let is_stopped = source_site.standstill.is_stopped() && !is_address;
+        source_site.standstill.note_server(reply.server);
         if (by_several || by_one || is_stopped) && source_site.standstill.refused(1, reply.reason, now) {
+            if !by_several {
+                source_site.standstill.set_only_server(reply.server);
+            }
             self.note_stopped_site(path_id, reply, now);
         }
         if reply.signal == Some(Signal::Reputation) {
@@ -394,8 +399,12 @@ impl Schedule {
         let by_several = domains.parts() >= PROVIDER_DOMAINS && domains.servers() >= SITE_SERVERS;
         let by_one = domains.parts() >= PROVIDER_DOMAINS_OF_ONE_SERVER;
         let is_stopped = source_provider.standstill.is_stopped();
+        source_provider.standstill.note_server(reply.server);
         if by_several || is_stopped || (by_one && self.is_alone_at(&route.provider, reply.server)) {
-            self.source_provider(source, &route).standstill.refused(1, reply.reason, now);
+            let standstill = &mut self.source_provider(source, &route).standstill;
+            if standstill.refused(1, reply.reason, now) && !by_several {
+                standstill.set_only_server(reply.server);
+            }
         }
     }
 

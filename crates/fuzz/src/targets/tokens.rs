@@ -3,6 +3,9 @@
 use postroad_mail::{MessageIdKey, OwnMessageId, ReturnPathKey, TrackKey, TrackKind};
 use postroad_model::{EventCursor, MessageId, MessageToken, ServerId};
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
 use super::Target;
 
 const KEY: [u8; 32] = [7; 32];
@@ -13,7 +16,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let track = TrackKey::new(&KEY);
     let click = TrackKind::Click { target: "https://example.com/a?b=c".to_owned() };
     let path = ReturnPathKey::new(&KEY);
-    let token = MessageToken::random(&mut rand::rng());
+    let token = MessageToken::random(&mut StdRng::seed_from_u64(5));
     let own = OwnMessageId { server_id: ServerId(3), number: 4 };
     let uuid = MessageIdKey::new(&KEY).uuid(own).expect("the numbers are small");
     vec![

@@ -21,7 +21,7 @@ async fn first_person_chooses_an_authenticator_app_at_once() {
     let secret = browser.text("form[action$='/enable'] .secret").await;
     let code = totp_code(&secret, SystemClock.now().as_micros() / 1_000_000);
     browser.fill("input[name=code]", &code).await;
-    browser.click("form[action$='/enable'] button").await;
+    browser.click("form[action$='/enable'] > button").await;
     browser.until_text("Keep these recovery codes").await;
     browser.screenshot(&pictures().join("set-up-codes.png")).await;
     browser.click("section a.button").await;

@@ -26,7 +26,7 @@ async fn webhooks_and_templates_are_found_by_a_part_of_their_name(site: Site) {
         let url = format!("https://hooks.example/{}", name.replace('%', "%25"));
         call("webhooks/create", json!({ "url": url })).await;
         let alias = format!("{}-mail", name.replace("100%_", ""));
-        call("templates/create", json!({ "name": name, "alias": alias, "subject": "S", "text_body": "T" }))
+        call("templates/create", json!({ "name": name, "alias": alias, "subject": "S", "plain_body": "T" }))
             .await;
     }
     let cookie = site.cookie().await;

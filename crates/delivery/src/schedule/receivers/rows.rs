@@ -257,6 +257,28 @@ pub(super) fn refusing_domain(seed: u64) -> Measured {
     }
 }
 
+/// Many domains of a large receiver refuse the mail of one server for its reputation. Another server's mail to others of
+/// its domains comes when everything seems to be refused.
+pub(super) fn refused_server(seed: u64) -> Measured {
+    let reply = "550 5.7.1 Message blocked due to the poor reputation of the sender".to_owned();
+    let refused = (0..14).map(|number| (format!("picky{number}.example"), reply.clone())).collect();
+    let limits = HiddenLimits { refused_domains: refused, ..limits(seed) };
+    let mut world = world(limits, LARGE, seed);
+    for id in 0..240_u64 {
+        world.add_at(Duration::from_secs(5 * id), 1, &format!("picky{}.example", id % 14));
+    }
+    for id in 0..60_u64 {
+        world.add_at(minutes(5) + Duration::from_secs(10 * id), 2, &format!("domain{}.example", id % 7));
+    }
+    world.run_until(minutes(20));
+    Measured {
+        p95: Some(wait(&world, &[2], 0.95)),
+        refusals: Some(refused_between(&world, Duration::ZERO, minutes(20))),
+        faults: twice_or_lost(&world),
+        ..Measured::default()
+    }
+}
+
 /// One domain at a large receiver accepts no more for now; others send to other domains there.
 pub(super) fn rate_limited_domain(seed: u64) -> Measured {
     let replies = [

@@ -16,6 +16,9 @@ use super::limits::until_received;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
+/// What the events of a message say that `rate.example` refused.
+const SLOWED: &str = "rate.example from this address is slowed to about";
+
 /// A receiver, the number of its messages, and the expected outcome.
 struct Receiver {
     domain: &'static str,
@@ -68,7 +71,10 @@ fn receivers() -> Vec<Receiver> {
                 "step.example",
                 36,
                 HiddenLimits {
-                    rate: Some(rate("451 4.7.1 Too many messages, try again slower")),
+                    rate: Some(RateLimit {
+                        at: RefusedAt::EndOfData,
+                        ..rate("451 4.7.1 Too many messages, try again slower")
+                    }),
                     rate_steps: vec![(Duration::from_secs(4), 180.0)],
                     ..quick()
                 },
@@ -82,7 +88,10 @@ fn receivers() -> Vec<Receiver> {
                 "fall.example",
                 34,
                 HiddenLimits {
-                    rate: Some(rate("451 4.7.1 Too many messages, try again slower")),
+                    rate: Some(RateLimit {
+                        at: RefusedAt::Banner,
+                        ..rate("451 4.7.1 Too many messages, try again slower")
+                    }),
                     rate_steps: vec![(Duration::from_secs(4), 20.0)],
                     ..quick()
                 },
@@ -239,21 +248,25 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
     let dev = servers.iter().find(|server| server.name == "dev").expect("`dev` has its server").id;
     for (receiver, (peer, ids)) in receivers.iter().zip(peers.iter().zip(&ids)) {
         let refused = peer.look_at_receiver(|it| it.refused.len()).unwrap_or_default();
-        let mut delayed = 0;
+        let mut delays = Vec::new();
         for (address, id) in ids {
-            let delays = delays_before_delivery(&store, dev, MessageId(*id)).await;
-            assert!(receiver.delays.contains(&delays), "{address} was delayed {delays} times");
-            delayed += delays;
+            let of_message = delays_before_delivery(&store, dev, MessageId(*id)).await;
+            let times = of_message.len();
+            assert!(receiver.delays.contains(&times), "{address} was delayed {times} times");
+            delays.extend(of_message);
         }
-        assert!(delayed <= refused, "{}: {delayed} delays, {refused} refusals", receiver.domain);
+        assert!(delays.len() <= refused, "{}: {} delays, {refused} refusals", receiver.domain, delays.len());
+        if receiver.domain == "rate.example" {
+            assert!(delays.iter().any(|event| event.contains(SLOWED)), "{delays:?}");
+        }
     }
     for id in open_ids.values() {
-        assert_eq!(delays_before_delivery(&store, dev, MessageId(*id)).await, 0);
+        assert_eq!(delays_before_delivery(&store, dev, MessageId(*id)).await, [""; 0]);
     }
 }
 
-/// Number of times a message was delayed; each time it was offered and refused, and then it was delivered once.
-async fn delays_before_delivery(store: &Store, server: ServerId, id: MessageId) -> usize {
+/// The events of a message that was delayed; each time it was offered and refused, and then it was delivered once.
+async fn delays_before_delivery(store: &Store, server: ServerId, id: MessageId) -> Vec<String> {
     let events = store.list_events(server, id).await.expect("the store can be read");
     let [accepted, delayed @ .., delivered] = &events[..] else { panic!("{events:?}") };
     let ends = (accepted.kind, delivered.kind);
@@ -264,5 +277,5 @@ async fn delays_before_delivery(store: &Store, server: ServerId, id: MessageId) 
         let code = data["attempt"]["code"].as_u64().or(data["code"].as_u64());
         assert!(code.is_some_and(|code| (400..500).contains(&code)), "it was not offered: {data}");
     }
-    delayed.len()
+    delayed.iter().map(|event| event.data.clone()).collect()
 }

@@ -88,12 +88,21 @@ async fn a_refusing_domain_slows_no_other_domain_of_its_provider(engine: Engine)
     eprintln!("{engine:?}: the others took {:?}; {refusals} refusals", begin.elapsed());
     assert!(refusals < REFUSED_MESSAGES, "the refusing domain was not slowed: {refusals} refusals");
     let store = world.stopped_store().await;
-    let servers = store.list_servers().await.expect("the store can be read");
-    for id in others {
+    let events_of = async |id: i64| {
         let mut events = Vec::new();
-        for server in &servers {
+        for server in store.list_servers().await.expect("the store can be read") {
             events.extend(store.list_events(server.id, MessageId(id)).await.expect("the store can be read"));
         }
+        events
+    };
+    let mut said = Vec::new();
+    for id in refused {
+        said.extend(events_of(id).await.iter().map(|event| event.data.clone()));
+    }
+    let conclusion = "mail to picky.example is stopped, and one message at a time tries again";
+    assert!(said.iter().any(|event| event.contains(conclusion)), "{said:?}");
+    for id in others {
+        let events = events_of(id).await;
         let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [EventKind::Accepted, EventKind::Delivered], "{events:?}");
     }

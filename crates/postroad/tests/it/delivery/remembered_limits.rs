@@ -51,6 +51,11 @@ async fn a_restart_forgets_no_limit(engine: Engine) {
     let mut world = outside.start(engine, &[]);
     let before = refusals_after_sending(&world, &site, 1).await;
     assert!(before > 0, "the limit was found");
+    let learned = "it seems to take at most 2 connections";
+    assert_eq!(
+        learned_about(&world, "narrow"),
+        format!("{learned} (it said: 421 4.7.0 too many connections)")
+    );
 
     world.daemon.terminate();
     world.restart();
@@ -59,9 +64,9 @@ async fn a_restart_forgets_no_limit(engine: Engine) {
         tokio::time::sleep(Duration::from_millis(700)).await;
         learned_about(&world, "narrow")
     };
-    let (after, learned) = tokio::join!(sending, looking);
+    let (after, remembered) = tokio::join!(sending, looking);
     assert_eq!(after, before, "no connection beyond the limit was tried again");
-    assert_eq!(learned, "it seems to take at most 2 connections (it said: too many)");
+    assert_eq!(remembered, learned);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
