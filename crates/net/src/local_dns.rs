@@ -1,8 +1,8 @@
 //! A small authoritative name server for `postroad dev`: on loopback, over UDP, with records that are published
 //! through the dev API.
 //!
-//! With it, people can verify a domain that they do not own. Names without records do not exist. Records are kept in
-//! a file; if it cannot be written, they are lost with the process.
+//! With it, people can verify a domain that they do not own. A name exists if it or a name below it has a record.
+//! Records are kept in a file; if it cannot be written, they are lost with the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -149,7 +149,7 @@ fn reply_to(bytes: &[u8], records: &BTreeMap<String, Vec<LocalRecord>>) -> Optio
     let mut message = Message::response(request.metadata.id, OpCode::Query);
     message.metadata.authoritative = true;
     message.metadata.recursion_desired = request.metadata.recursion_desired;
-    // Clients ask for recursion; there are no other names.
+    // Clients expect recursion. It is never needed: no other names exist here.
     message.metadata.recursion_available = true;
     (message.answers, message.metadata.response_code) = answer(&question, records);
     if message.answers.iter().all(|record| record.record_type() != question.query_type()) {

@@ -24,7 +24,7 @@ pub(super) struct PolicyCache {
     policies_max: usize,
     /// Failed fetches, apart from the policies, so that they never displace one. The first generation is the younger.
     failures: [HashMap<DomainName, Failed>; 2],
-    /// Grows with every use; the smallest value is the least recently used.
+    /// Number of uses so far. The policy with the smallest `last_use` is the least recently used.
     uses: u64,
 }
 
