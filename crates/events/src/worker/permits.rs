@@ -91,7 +91,8 @@ impl PostPermits {
         }
     }
 
-    /// Whether all permits of this class are in use, in total or by its server, so that others may wait for it.
+    /// Whether all permits of this permit's class are in use, in total or by its server, so that other posts may wait for
+    /// it.
     pub(super) fn is_exhausted(&self, permit: &PostPermit) -> bool {
         self.of_class(permit.class).available_permits() == 0
             || self.of_server(permit.server_id, permit.class).available_permits() == 0
