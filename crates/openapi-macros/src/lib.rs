@@ -1,4 +1,4 @@
-//! Macros that describe the API to its OpenAPI document.
+//! Macros for structs and endpoints that the OpenAPI document describes.
 //!
 //! The document is a file, `docs/openapi.json`, which the service only passes on. A test of the API crate writes it from the
 //! endpoints and their structs with utoipa, and fails if the file differs. Outside tests nothing needs the descriptions, and
