@@ -55,7 +55,7 @@ struct State<D: Clone + Eq + Hash> {
     /// Servers with waiting work; each is in the ring.
     queues: HashMap<Asker, ServerQueue<D>>,
     ring: VecDeque<Asker>,
-    /// Approximate number of turns in the queues whose work gave up.
+    /// Approximate number of queued turns whose work gave up.
     given_up: usize,
 }
 

@@ -133,8 +133,8 @@ fn fill(connection: &mut Connection, server: ServerId, events: usize, random: &m
     written
 }
 
-/// Adds a send with its messages and events; returns the number of events. Ids belong to the second of their send, and are
-/// above `last_id`, the last one that was used.
+/// Adds a send with its messages and events; returns the number of events. Ids belong to the second of their send, and
+/// are above `last_id`, the last one that was used.
 fn add_send(
     transaction: &Transaction<'_>,
     server: ServerId,

@@ -16,7 +16,7 @@ use super::questions::Question;
 const AGE_MAX: Duration = Duration::from_hours(24);
 /// TTL of an old answer, so that it is looked up again soon (RFC 8767 4).
 const TTL: Duration = Duration::from_secs(30);
-/// Answers are kept in two generations of this size.
+/// Answers are kept in two generations of this size; when the younger is full, the older is dropped.
 const KEPT_MAX: usize = 16_384;
 /// Larger answers are not kept.
 const RECORDS_MAX: usize = 32;

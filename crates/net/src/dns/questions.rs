@@ -38,7 +38,8 @@ const QUICK_TIME_IF_CONTENDED: Duration = Duration::from_millis(150);
 /// Pause before a slow look-up without a permit is tried again: many name servers have found the answer by
 /// then.
 const SECOND_TRY_AFTER: Duration = Duration::from_secs(1);
-/// Look-ups without an answer are remembered in two generations of this size.
+/// Look-ups without an answer are remembered in two generations of this size; when the younger is full, the older is
+/// dropped.
 const UNANSWERED_MAX: usize = 8_192;
 
 pub(super) type Question = (Name, RecordType);

@@ -15,7 +15,7 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_mins(5);
 /// Refresh early: otherwise an attacker who blocks the policy host can let the policy expire.
 const REFRESH_AFTER_MAX: Duration = Duration::from_hours(24);
 
-/// Failed fetches are remembered in two generations of this size.
+/// Failed fetches are remembered in two generations of this size; when the younger is full, the older is dropped.
 const FAILURES_MAX: usize = 4_096;
 
 #[derive(Debug)]
