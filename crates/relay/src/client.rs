@@ -120,7 +120,7 @@ impl Client {
     }
 }
 
-/// Reply to a failed login; comes late if the secret may have been guessed.
+/// Reply to a failed login, after the delay that slows down guessing.
 async fn fail(failure: &LoginFailure) -> Reply {
     if let LoginFailure::Invalid { delay, .. } = failure {
         tokio::time::sleep(*delay).await;
