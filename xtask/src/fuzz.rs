@@ -11,7 +11,7 @@ use postroad_test_programs::install;
 
 use crate::cargo::target_folder;
 
-/// The names in `TARGETS` of `crates/fuzz`; its tests hold the same list.
+/// The names in `TARGETS` of `crates/fuzz`; a test there finds names that are missing here.
 const TARGETS: &[&str] = &[
     "addresses",
     "csv",

@@ -34,7 +34,7 @@ use postroad_testkit::postgres::Database;
 use self::report::Report;
 use self::systems::{Kind, Systems};
 
-/// A twentieth of the messages, sent ten per request, must be a whole number.
+/// `--messages` is rounded up to a multiple of this: the warm-up sends a twentieth of them, up to ten per request.
 const MESSAGES_STEP: usize = 200;
 
 /// Measures Postroad beside Postfix and Haraka; docs/performance.md explains the figures.

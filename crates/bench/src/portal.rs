@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 100_000;
 /// Events of one message, as `analytics_fill` writes them.
 const EVENTS_PER_MESSAGE: f64 = 2.4;
 
-/// File in a data folder that was filled.
+/// File that marks a data folder as filled.
 const FILLED: &str = "filled-for-benchmark";
 
 /// Pages below the server; `{message}`, `{waiting}`, `{webhook}` and `{domain}` are replaced by what pages link to.

@@ -1,8 +1,8 @@
 //! `#[boxed_futures]` on an `impl` block makes its public async methods return boxed futures.
 //!
-//! The compiler generates the code of an `async fn` in every crate that awaits it, with everything that it awaits
-//! itself: without this attribute, each crate above `store` compiles most of `store` again. A boxed future is compiled
-//! once, in its own crate.
+//! The compiler generates the code of an `async fn` in every crate that awaits the function, with everything that the
+//! function awaits: without this attribute, each crate above `store` compiles most of `store` again. A boxed future is
+//! compiled once, in its own crate.
 //! It costs one allocation per call, which is negligible next to a transaction or a DNS query.
 
 mod lifetimes;

@@ -1,5 +1,6 @@
-//! Generator of message ids without a database round trip: 32 bits of seconds since 2025, 5 bits of node, 16
-//! bits of sequence. Ids are in time order, so retention deletes a range; 53 bits are exact in JavaScript.
+//! Generator of ids of messages, events and other rows, without a database round trip: 32 bits of seconds since 2025,
+//! 5 bits of node, 16 bits of sequence. Ids are in time order, so retention deletes a range; 53 bits are exact in
+//! JavaScript.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// State of a message, and outcome of a delivery: a message has the status of its latest delivery.
+/// State of a message. Delivery records use the same names, except `Pending` and `Scheduled`, for their outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Status {
     Pending,
@@ -31,7 +31,8 @@ impl Status {
         Self::Cancelled,
     ];
 
-    /// States that can directly follow this one.
+    /// States that can directly follow this one. A due message that is put back to its send time also goes from
+    /// `Pending` to `Scheduled`.
     pub const fn next(self) -> &'static [Self] {
         use Status::{Bounced, Cancelled, HardFail, Held, HoldCancelled, Pending, Scheduled, Sent, SoftFail};
         match self {

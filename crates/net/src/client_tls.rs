@@ -1,7 +1,7 @@
 //! TLS client configurations: opportunistic (any certificate) and verified (trusted name).
 //!
 //! There is one of each for the whole process, so that sessions are resumed across connections. They are
-//! separate, so that a session begun without verification is never resumed where it is required.
+//! separate, so that a session begun without verification is never resumed where verification is required.
 
 use std::fmt;
 use std::io;

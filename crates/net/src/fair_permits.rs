@@ -55,7 +55,7 @@ struct State<D: Clone + Eq + Hash> {
     /// Servers with waiting work; each is in the ring.
     queues: HashMap<Asker, ServerQueue<D>>,
     ring: VecDeque<Asker>,
-    /// Approximate number of turns in the queues whose work gave up.
+    /// Approximate number of queued turns whose work gave up.
     given_up: usize,
 }
 
@@ -105,7 +105,7 @@ impl<D: Clone + Eq + Hash> FairPermits<D> {
         Some(self.issue(&mut state, asker, destination.clone()))
     }
 
-    /// Waits for its turn; `None` if too much of this server or for this destination waits already.
+    /// Waits for a permit; `None` if too much work of this server or for this destination waits already.
     pub(crate) async fn take(self: &Arc<Self>, asker: Asker, destination: &D) -> Option<FairPermit<D>> {
         let (mut waiting, turn) = {
             let mut state = self.state.lock();
@@ -317,7 +317,7 @@ mod tests {
         FairPermits::new(PermitLimits { running_max, waiting_max, of_server, of_destination })
     }
 
-    /// Takes permits for as many destinations, starting with `first`.
+    /// Takes all permits that the server can get, each for a different destination, from `first` on.
     fn take_all(permits: &Arc<FairPermits<u32>>, asker: Asker, first: u32) -> Vec<FairPermit<u32>> {
         (first..).map_while(|destination| permits.try_take(asker, &destination)).collect()
     }

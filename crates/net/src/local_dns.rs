@@ -1,8 +1,8 @@
 //! A small authoritative name server for `postroad dev`: on loopback, over UDP, with records that are published
 //! through the dev API.
 //!
-//! With it, people can verify a domain that they do not own. Names without records do not exist. Records are kept in
-//! a file; if it cannot be written, they are lost with the process.
+//! With it, people can verify a domain that they do not own. A name exists if it or a name below it has a record.
+//! Records are kept in a file; if it cannot be written, they are lost with the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -132,7 +132,7 @@ async fn serve(socket: UdpSocket, records: Records) {
     let mut buffer = vec![0; usize::from(PAYLOAD_BYTES_MAX)];
     loop {
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else {
-            // Usually about one reply that nobody waited for; a lasting error must not use a whole core.
+            // Usually about an earlier reply to a port that is closed now; a lasting error must not use a whole core.
             tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             continue;
         };
@@ -149,7 +149,7 @@ fn reply_to(bytes: &[u8], records: &BTreeMap<String, Vec<LocalRecord>>) -> Optio
     let mut message = Message::response(request.metadata.id, OpCode::Query);
     message.metadata.authoritative = true;
     message.metadata.recursion_desired = request.metadata.recursion_desired;
-    // Clients ask for recursion; there are no other names.
+    // Clients expect recursion. It is never needed: no other names exist here.
     message.metadata.recursion_available = true;
     (message.answers, message.metadata.response_code) = answer(&question, records);
     if message.answers.iter().all(|record| record.record_type() != question.query_type()) {

@@ -1,6 +1,6 @@
-//! Macros that describe the API to its OpenAPI document.
+//! Macros for structs and endpoints that the OpenAPI document describes.
 //!
-//! The document is a file, `docs/openapi.json`, which the service only passes on. A test of the API crate writes it from the
+//! The document is a file, `docs/openapi.json`, which the service only passes on. A test of the API crate builds it from the
 //! endpoints and their structs with utoipa, and fails if the file differs. Outside tests nothing needs the descriptions, and
 //! they take time to compile; so there the API crate uses the macros of this crate instead of utoipa's
 //! (`api/src/documented.rs`).

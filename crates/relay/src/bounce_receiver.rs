@@ -23,7 +23,7 @@ impl BounceReceiver {
         Self { receiver, peer, is_encrypted: false }
     }
 
-    pub(crate) fn encrypted(&mut self) {
+    pub(crate) fn tls_established(&mut self) {
         self.is_encrypted = true;
     }
 

@@ -37,7 +37,7 @@ impl Client {
     }
 
     /// TLS is established; everything said before is discarded.
-    pub(crate) fn encrypted(&mut self) {
+    pub(crate) fn tls_established(&mut self) {
         self.peer.tls = true;
         self.submitter = None;
         self.caller = None;
@@ -120,6 +120,7 @@ impl Client {
     }
 }
 
+/// Reply to a failed login, after the delay that slows down guessing.
 async fn fail(failure: &LoginFailure) -> Reply {
     if let LoginFailure::Invalid { delay, .. } = failure {
         tokio::time::sleep(*delay).await;

@@ -147,7 +147,7 @@ impl Conversation {
             return Err(io::ErrorKind::Unsupported.into());
         };
         let socket = MaybeTlsStream::encrypt(stream, tls, self.times.tls_handshake).await?;
-        self.peer.encrypted();
+        self.peer.tls_established();
         self.session.tls_established();
         self.pace.on_reply();
         Ok(socket)

@@ -9,8 +9,8 @@ use crate::memory::{Memory, Share};
 /// Spare capacity for the headers added on top, so that the message need not be reallocated for them.
 const HEAD_BYTES: usize = 1 << 10;
 const FIRST_BYTES: usize = 4 << 10;
-/// Up to this size the buffer doubles. Beyond, it is allocated for the largest possible message: untouched
-/// pages take no memory, and reallocating megabytes would take them twice.
+/// Up to this size the buffer doubles. Beyond, it is allocated once, for the announced or the largest possible size:
+/// untouched pages take no memory, and reallocating megabytes would take them twice.
 const DOUBLING_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! SMTP listeners and their sessions.
 //!
-//! On failure: a failed accept is logged and the loop continues after a pause. A failing session ends alone.
+//! On failure: a failed accept is logged and the loop continues after a pause. A failing session affects no other.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! SMTP replies to refusals of `app`, in one table.
+//! SMTP replies to refusals of `app`, and to clients that exceed a limit.
 
 use postroad_app::{LoginFailure, Refusal, ReportProblem, ReturnRefusal};
 use postroad_model::MessageToken;

@@ -15,10 +15,10 @@ pub(crate) enum SessionPeer {
 
 impl SessionPeer {
     /// Call it when TLS is established.
-    pub(crate) fn encrypted(&mut self) {
+    pub(crate) fn tls_established(&mut self) {
         match self {
-            Self::Client(client) => client.encrypted(),
-            Self::BounceReceiver(bounce_receiver) => bounce_receiver.encrypted(),
+            Self::Client(client) => client.tls_established(),
+            Self::BounceReceiver(bounce_receiver) => bounce_receiver.tls_established(),
         }
     }
 

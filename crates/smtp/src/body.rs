@@ -6,7 +6,7 @@ use bytes::Bytes;
 use postroad_model::is_crlf_piece;
 
 /// Whole message, header and body, in one or more pieces (a delivery puts its own header lines before a stored
-/// message that others share). All line ends are CRLF.
+/// message that other deliveries share). All line ends are CRLF.
 #[derive(Debug, Clone)]
 pub struct Body {
     parts: Arc<[Bytes]>,

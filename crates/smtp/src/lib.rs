@@ -1,9 +1,9 @@
 //! SMTP state machines: bytes in, bytes and events out. The crate opens no socket and reads no clock.
 //!
-//! `client` is a sending session, `server` a receiving one; the owner of the socket drives it (their headers
-//! show the loop). Both have their own parsers instead of the crate smtp-proto, whose reply parser saturates enhanced codes
-//! at 255 (Microsoft sends 5.7.511), strips them from the text that the delivery record quotes, and has no
-//! limit per line; its command parser accepts a bare LF as a line end and skips bare CRs, both of which must be
+//! `client` is a sending session, `server` a receiving one; the owner of the socket drives the session (the modules'
+//! headers show the loop). Both have their own parsers. The crate smtp-proto is unsuitable: its reply parser saturates
+//! enhanced codes at 255 (Microsoft sends 5.7.511), strips them from the text that the delivery record quotes, and has
+//! no limit per line. Its command parser accepts a bare LF as a line end and skips bare CRs, both of which must be
 //! refused here.
 
 pub mod body;

@@ -61,7 +61,7 @@ impl TestCertificate {
         }
     }
 
-    /// Sends its authority's certificate, too, as DANE-TA needs it.
+    /// Adds the authority's certificate to the chain that servers send, as DANE-TA needs it.
     #[must_use]
     pub fn with_authority_in_chain(mut self) -> Self {
         self.certificate_pem.push_str(&self.ca_pem);

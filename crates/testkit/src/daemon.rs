@@ -37,7 +37,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Blocks until the ready line; panics with the log if the child ends before or is late.
+    /// Blocks until the ready line; panics with the log if the child ends without it or takes too long.
     pub fn start(
         program: &Path,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,

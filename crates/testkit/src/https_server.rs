@@ -110,7 +110,7 @@ impl HttpsServer {
         lock(&self.shared).requests.get(url).copied().unwrap_or_default()
     }
 
-    /// All connections so far, including those without a handshake.
+    /// Number of connections so far, including those without a handshake.
     pub fn connections(&self) -> usize {
         lock(&self.shared).connections
     }

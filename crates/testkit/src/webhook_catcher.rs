@@ -180,7 +180,7 @@ impl WebhookCatcher {
         state.posts_to(path)
     }
 
-    /// All connections so far.
+    /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.lock().connections
     }

@@ -41,7 +41,7 @@ async fn cluster_serves_databases_through_outages_and_stops() {
     let client = connect(proxy.url()).await.unwrap();
     assert!(answers(&client).await);
 
-    // Dropping it ends the session that is still open.
+    // Dropping a database ends its open sessions.
     let (direct, gone) = (connect(database.url()).await.unwrap(), database.url().to_owned());
     drop(database);
     assert!(!answers(&direct).await);

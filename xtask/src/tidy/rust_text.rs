@@ -10,7 +10,7 @@ pub(super) enum Kind {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
     pub(super) kind: Kind,
-    /// First line.
+    /// Number of its first line.
     pub(super) line: usize,
     pub(super) text: &'a str,
 }

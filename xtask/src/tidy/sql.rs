@@ -9,8 +9,8 @@ const FOLDERS_WITH_SQL: &[&str] = &["crates/store/", "crates/testkit/"];
 /// Exceptions, each with its reason.
 const FILES_WITH_SQL: &[&str] = &[
     "crates/bench/src/bin/search_bench.rs", // writes ten million messages faster than the store's own calls
-    "crates/bench/src/bin/portal_fill.rs",  // gives these messages states that pages look for
     "crates/bench/src/bin/analytics_fill.rs", // writes ten million events, likewise
+    "crates/bench/src/bin/portal_fill.rs",  // gives messages of analytics_fill the states that pages show
     "xtask/src/tidy/sql.rs",                // the examples below
 ];
 

@@ -56,7 +56,7 @@ async fn main() {
         let new = NewServer { account_id, name, mode: ServerMode::Live, pool_id: None };
         ids.push(store.create_server(new).await.expect("the name is free").id);
     }
-    store.save_recipient_providers(providers()).await.expect("they are noted");
+    store.save_recipient_providers(providers()).await.expect("the providers are stored");
     drop(store);
 
     let begun = Instant::now();
@@ -77,9 +77,9 @@ async fn main() {
     for id in ids {
         loop {
             let batch = Instant::now();
-            let folded = store.count_events(id, &rules).await.expect("counting works");
+            let progress = store.count_events(id, &rules).await.expect("counting works");
             batches.push(batch.elapsed());
-            if folded == CountProgress::AllDone {
+            if progress == CountProgress::AllDone {
                 break;
             }
         }
@@ -121,30 +121,30 @@ fn fill(connection: &mut Connection, server: ServerId, events: usize, random: &m
     let sends = (events * 10 / 24).div_ceil(RECIPIENTS_PER_SEND);
     let step = Duration::from_hours(24 * DAYS) / sends.max(1) as u32;
     let mut written = 0;
-    let mut next = 0;
+    let mut last_id = 0;
     for chunk in 0..sends.div_ceil(5_000) {
         let transaction = connection.transaction().expect("nobody else writes");
         for number in chunk * 5_000..(chunk * 5_000 + 5_000).min(sends) {
             let at = start.plus(step * number as u32);
-            written += add_send(&transaction, server, at, &mut next, random);
+            written += add_send(&transaction, server, at, &mut last_id, random);
         }
         transaction.commit().expect("it is written");
     }
     written
 }
 
-/// Adds a send with its messages and events; returns the number of events. Ids belong to the second of their send; `next`
-/// distinguishes those of one second.
+/// Adds a send with its messages and events; returns the number of events. Ids belong to the second of their send, and
+/// are above `last_id`, the last one that was used.
 fn add_send(
     transaction: &Transaction<'_>,
     server: ServerId,
     at: Timestamp,
-    next: &mut i64,
+    last_id: &mut i64,
     random: &mut StdRng,
 ) -> usize {
     let mut new_id = || {
-        *next = (*next + 1).max(idgen::first_id_at(at));
-        *next
+        *last_id = (*last_id + 1).max(idgen::first_id_at(at));
+        *last_id
     };
     let send = new_id();
     let mut insert_send = transaction

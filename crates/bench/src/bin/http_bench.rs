@@ -51,7 +51,7 @@ async fn main() -> anyhow::Result<()> {
         Some(messages) => (batches(messages), &BATCH_CALLERS[..]),
     };
     for callers in levels {
-        level(url, key, &load, *callers, Duration::from_secs(seconds), beside.as_ref()).await?;
+        measure(url, key, &load, *callers, Duration::from_secs(seconds), beside.as_ref()).await?;
     }
     Ok(())
 }
@@ -61,8 +61,8 @@ fn batches(messages: usize) -> Load {
     Load { path: "/api/v1/send/batch", body: json!({"messages": all}).to_string().into(), messages }
 }
 
-/// Runs `callers` clients with a connection each, as fast as they are answered.
-async fn level(
+/// Runs `callers` clients with a connection each, as fast as they are answered, and prints their figures.
+async fn measure(
     url: &str,
     key: &str,
     load: &Load,

@@ -1,4 +1,4 @@
-//! Micro-benchmarks of hot pure functions: `micro NAME ITERATIONS` repeats one on a 10 kB message and prints
+//! Micro-benchmarks of hot pure functions: `micro NAME ITERATIONS` repeats one, usually on a 10 kB message, and prints
 //! the seconds; `micro` alone lists the names. `cargo xtask bench micro [--instructions]` prints a table.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
@@ -26,15 +26,15 @@ const WRITE_BYTES: usize = 64 << 10;
 type Part = (&'static str, fn() -> anyhow::Result<Box<dyn FnMut()>>);
 
 const PARTS: [Part; 9] = [
-    ("compose", composing),
-    ("dkim-canonical", canonicalizing),
-    ("dkim-sign-rsa-2048", signing_with_rsa),
-    ("dkim-sign-ed25519", signing_with_ed25519),
-    ("rewrite-plan", planning),
-    ("rewrite-copy", copying),
-    ("smtp-server-message", receiving),
-    ("smtp-client-message", sending),
-    ("template-render-30-kb", rendering),
+    ("compose", prepare_compose),
+    ("dkim-canonical", prepare_canonicalization),
+    ("dkim-sign-rsa-2048", prepare_rsa_signature),
+    ("dkim-sign-ed25519", prepare_ed25519_signature),
+    ("rewrite-plan", prepare_rewrite_plan),
+    ("rewrite-copy", prepare_rewrite_copy),
+    ("smtp-server-message", prepare_smtp_server),
+    ("smtp-client-message", prepare_smtp_client),
+    ("template-render-30-kb", prepare_template),
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -86,7 +86,7 @@ fn message() -> anyhow::Result<Vec<u8>> {
 }
 
 /// A mail of 30 kB with a table of 100 rows.
-fn rendering() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_template() -> anyhow::Result<Box<dyn FnMut()>> {
     let row =
         "<tr><td>{{ row.title }}</td><td>{{ row.count }}</td><td>{{ row.price|currency('EUR') }}</td></tr>";
     let filling =
@@ -114,45 +114,45 @@ fn rendering() -> anyhow::Result<Box<dyn FnMut()>> {
     }))
 }
 
-fn composing() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_compose() -> anyhow::Result<Box<dyn FnMut()>> {
     let (mailboxes, html) = (mailboxes()?, html());
     Ok(Box::new(move || {
         black_box(compose(&composition(&mailboxes, black_box(&html))));
     }))
 }
 
-fn canonicalizing() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_canonicalization() -> anyhow::Result<Box<dyn FnMut()>> {
     let message = message()?;
     Ok(Box::new(move || {
         black_box(Canonical::of(black_box(&message)));
     }))
 }
 
-fn signing_with_rsa() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_rsa_signature() -> anyhow::Result<Box<dyn FnMut()>> {
     let key = DkimKey::generate()?;
-    signing(Signer::rsa("s1", DomainName::parse("example.test")?, key.private_pkcs8_der())?)
+    prepare_signature(Signer::rsa("s1", DomainName::parse("example.test")?, key.private_pkcs8_der())?)
 }
 
-fn signing_with_ed25519() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_ed25519_signature() -> anyhow::Result<Box<dyn FnMut()>> {
     let key = DkimKey::generate_ed25519()?;
-    signing(Signer::ed25519("s1", DomainName::parse("example.test")?, key.private_pkcs8_der())?)
+    prepare_signature(Signer::ed25519("s1", DomainName::parse("example.test")?, key.private_pkcs8_der())?)
 }
 
-fn signing(signer: Signer) -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_signature(signer: Signer) -> anyhow::Result<Box<dyn FnMut()>> {
     let canonical = Canonical::of(&message()?);
     Ok(Box::new(move || {
         black_box(signer.sign(black_box(&canonical), Timestamp::from_micros(1_800_000_000_000_000)));
     }))
 }
 
-fn planning() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_rewrite_plan() -> anyhow::Result<Box<dyn FnMut()>> {
     let message = message()?;
     Ok(Box::new(move || {
         black_box(plan(black_box(&message)));
     }))
 }
 
-fn copying() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_rewrite_copy() -> anyhow::Result<Box<dyn FnMut()>> {
     let (message, key) = (message()?, TrackKey::new(&[7; 32]));
     let plan = plan(&message);
     Ok(Box::new(move || {
@@ -172,7 +172,7 @@ fn plan(message: &[u8]) -> RewritePlan {
 }
 
 /// One session with one message of 10 kB, in pieces as from a socket.
-fn receiving() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_smtp_server() -> anyhow::Result<Box<dyn FnMut()>> {
     let config = Arc::new(ServerConfig::new(host_name()?));
     let message = message()?;
     let transaction = [
@@ -195,7 +195,7 @@ fn receiving() -> anyhow::Result<Box<dyn FnMut()>> {
 }
 
 /// One transaction with 10 kB, including the replies.
-fn sending() -> anyhow::Result<Box<dyn FnMut()>> {
+fn prepare_smtp_client() -> anyhow::Result<Box<dyn FnMut()>> {
     let config = ClientConfig { tls: TlsMode::Never, ..ClientConfig::new(host_name()?) };
     let mut session = ClientSession::new(config);
     let mut out = Vec::with_capacity(2 * WRITE_BYTES);

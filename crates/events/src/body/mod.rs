@@ -56,7 +56,8 @@ mod tests {
         event
     }
 
-    /// The one event type for which Postal has two names.
+    /// Bounce that came back as a message. Postal has two names for this event type: the other is for refusals in the
+    /// SMTP session.
     fn async_bounce() -> FeedEvent {
         let data = r#"{"status":"Bounced","details":"Sent back later","output":"550 5.1.1 no such user",
             "sent_with_ssl":false,"time":null,"bounce":{"kind":"async","class":"bad_mailbox","code":550,

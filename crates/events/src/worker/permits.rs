@@ -23,8 +23,10 @@ const SERVER_SLOW_MAX: usize = 64;
 /// Maximum number of pairs of server and class that are remembered without posts.
 const SERVER_CLASSES_MAX: usize = 1_024;
 
+/// Class of a post, by its endpoint; each class has separate permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Class {
+    /// The endpoint has answered well before.
     Proven,
     New,
     Failing,
@@ -91,7 +93,8 @@ impl PostPermits {
         }
     }
 
-    /// Whether all permits of this class are in use, in total or by its server, so that others may wait for it.
+    /// Whether all permits of this permit's class are in use, in total or by its server, so that other posts may wait
+    /// for it.
     pub(super) fn is_exhausted(&self, permit: &PostPermit) -> bool {
         self.of_class(permit.class).available_permits() == 0
             || self.of_server(permit.server_id, permit.class).available_permits() == 0

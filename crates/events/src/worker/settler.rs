@@ -1,5 +1,5 @@
 //! Writes the outcomes of posts, many in one transaction. On failure it keeps them and retries; meanwhile workers
-//! that wait for their outcomes post nothing new.
+//! with too many unstored outcomes start no further posts.
 
 use std::time::Duration;
 

@@ -31,9 +31,9 @@ impl AddressFailure {
 
 #[boxed_futures]
 impl Dns {
-    /// Returns 1 to 16 addresses, alternating between IPv6 and IPv4, so that a broken family costs one attempt
-    /// and not half of them. If one family's look-up fails, returns the other's. An address literal returns
-    /// itself.
+    /// Returns 1 to 16 addresses, alternating between IPv6 and IPv4, so that a broken address family costs one
+    /// attempt, not half of the attempts. If one family's look-up fails, returns the other's. An address literal
+    /// returns itself.
     pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, AddressFailure> {
         if let Ok(address) = host.parse() {
             return Ok(vec![address]);

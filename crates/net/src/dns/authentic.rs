@@ -1,5 +1,5 @@
-//! Connections to name servers whose queries ask whether the answer was validated (the AD bit, RFC 6840 5.7). A
-//! validating resolver sets the bit only if asked.
+//! Connections to name servers that can ask whether an answer was validated: with the AD bit in the query (RFC 6840
+//! 5.7). A validating resolver sets the bit in its answer only if asked.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -27,14 +27,14 @@ impl AdBitProvider {
     }
 }
 
-/// Connection whose queries have the AD bit if `asks_for_ad`.
+/// Connection that sets the AD bit in its queries if `asks_for_ad`.
 #[derive(Clone)]
-pub(super) struct WithAdBit {
+pub(super) struct AdBitConnection {
     exchange: Exchange,
     asks_for_ad: bool,
 }
 
-impl DnsHandle for WithAdBit {
+impl DnsHandle for AdBitConnection {
     type Response = <Exchange as DnsHandle>::Response;
     type Runtime = TokioRuntimeProvider;
 
@@ -45,8 +45,8 @@ impl DnsHandle for WithAdBit {
 }
 
 impl ConnectionProvider for AdBitProvider {
-    type Conn = WithAdBit;
-    type FutureConn = Connecting<WithAdBit>;
+    type Conn = AdBitConnection;
+    type FutureConn = Connecting<AdBitConnection>;
     type RuntimeProvider = TokioRuntimeProvider;
 
     fn new_connection(
@@ -57,7 +57,7 @@ impl ConnectionProvider for AdBitProvider {
     ) -> Result<Self::FutureConn, NetError> {
         let connecting = self.provider.new_connection(ip, config, cx)?;
         let asks_for_ad = self.asks_for_ad;
-        Ok(Box::pin(async move { Ok(WithAdBit { exchange: connecting.await?, asks_for_ad }) }))
+        Ok(Box::pin(async move { Ok(AdBitConnection { exchange: connecting.await?, asks_for_ad }) }))
     }
 
     fn runtime_provider(&self) -> &Self::RuntimeProvider {

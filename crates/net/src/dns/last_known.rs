@@ -16,7 +16,7 @@ use super::questions::Question;
 const AGE_MAX: Duration = Duration::from_hours(24);
 /// TTL of an old answer, so that it is looked up again soon (RFC 8767 4).
 const TTL: Duration = Duration::from_secs(30);
-/// Answers are kept in two generations of this size.
+/// Answers are kept in two generations of this size; when the younger is full, the older is dropped.
 const KEPT_MAX: usize = 16_384;
 /// Larger answers are not kept.
 const RECORDS_MAX: usize = 32;
@@ -25,7 +25,7 @@ const RECORDS_MAX: usize = 32;
 #[derive(Debug, Clone)]
 struct Known {
     answer: Option<Arc<Answer>>,
-    at: Instant,
+    noted_at: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl LastKnown {
             generations.swap(0, 1);
             generations[0].clear();
         }
-        generations[0].insert(question.clone(), Known { answer, at: Instant::now() });
+        generations[0].insert(question.clone(), Known { answer, noted_at: Instant::now() });
     }
 
     /// Last answer, if it is not too old.
@@ -66,7 +66,7 @@ impl LastKnown {
         }
         let generations = self.generations.lock();
         let known = generations.iter().find_map(|kept| kept.get(question))?;
-        if known.at.elapsed() >= AGE_MAX {
+        if known.noted_at.elapsed() >= AGE_MAX {
             return None;
         }
         Some(match &known.answer {

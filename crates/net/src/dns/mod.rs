@@ -1,7 +1,7 @@
 //! DNS client: mail hosts, host addresses and TXT records; and published records for checks of customers'
 //! domains.
 //!
-//! It distinguishes authoritative answers (no such name, no such record) from failures (SERVFAIL, timeouts,
+//! It distinguishes negative answers (no such name, no such record) from failures (SERVFAIL, timeouts,
 //! malformed answers), which never count as an answer about the name. During a failure the last answers about
 //! mail hosts and their addresses are used for up to a day.
 
@@ -105,8 +105,8 @@ pub struct Dns {
 
 struct Inner {
     resolver: Resolver<AdBitProvider>,
-    /// Look-ups in progress, shared by callers with the same question. hickory joins equal queries too, but not between an
-    /// answer and its caching.
+    /// Look-ups in progress, shared by callers with the same question. hickory joins equal queries too, but asks again if
+    /// one starts after the answer came and before it is cached.
     flights: SingleFlight<(Name, RecordType), Outcome>,
     questions: Questions,
     /// `None` if answers are not remembered at all.
@@ -150,13 +150,14 @@ impl Dns {
         Ok(Self { inner: Arc::new(inner), asker: None })
     }
 
-    /// Returns a client whose look-ups count for a server: slow answers for one server do not delay another.
+    /// Returns a client whose look-ups count towards the share of a sending server: slow answers for one server do not
+    /// delay another.
     #[must_use]
     pub fn for_server(&self, server: ServerId) -> Self {
         Self { inner: Arc::clone(&self.inner), asker: Some(server) }
     }
 
-    /// Whether look-ups of this client's server have to wait for each other.
+    /// Whether look-ups for this client's sending server have to wait for permits.
     pub(crate) fn is_under_pressure(&self) -> bool {
         self.inner.questions.are_contended(self.asker)
     }
@@ -187,7 +188,7 @@ fn options(settings: &DnsSettings) -> ResolverOpts {
     // One query on the wire; the next attempt asks the next server.
     options.num_concurrent_reqs = 1;
     options.max_active_requests = DNS_SOCKETS_MAX;
-    // The DNS alone decides where mail goes; /etc/hosts has no MX and no failures.
+    // The DNS alone decides where mail goes: /etc/hosts has no MX records, and would hide failures of the DNS.
     options.use_hosts_file = ResolveHosts::Never;
     options
 }

@@ -138,7 +138,7 @@ impl Inner {
         if absence.ns.is_some() {
             return Err("the name server referred to others".to_owned());
         }
-        // hickory ends a loop of aliases with an empty answer; the end of a chain is not an alias.
+        // hickory ends a loop of aliases with an empty answer. If the chain really ends, its last name is not an alias.
         let end = absence.query.name().clone();
         match self.resolver.lookup(end, RecordType::CNAME).await {
             Ok(found) if answer_of(&found, RecordType::CNAME, false).is_some() => {
@@ -158,7 +158,7 @@ fn is_authentic(found: &Lookup, name: &Name) -> bool {
 
 fn answer_of(found: &Lookup, record_type: RecordType, is_secure: bool) -> Option<Arc<Answer>> {
     let wanted = || found.answers().iter().filter(|record| record.record_type() == record_type);
-    // Aliases count too: the answer lives as long as the shortest of them.
+    // Aliases count too: the answer is valid for the shortest TTL in it.
     let ttl_secs = found.answers().iter().map(|record| record.ttl).min()?;
     let owner = wanted().next()?.name.to_lowercase();
     let records = wanted().map(|record| record.data.clone()).collect();

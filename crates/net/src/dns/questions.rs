@@ -33,12 +33,13 @@ const SLOW: PermitLimits = PermitLimits {
 };
 /// Time for an answer before a look-up counts as slow.
 pub(super) const QUICK_TIME: Duration = Duration::from_millis(500);
-/// Time for an answer before a look-up counts as slow, while the server's look-ups wait for permits.
-const QUICK_TIME_IN_A_CROWD: Duration = Duration::from_millis(150);
+/// Time for an answer before a look-up counts as slow, while look-ups for the same sending server wait for permits.
+const QUICK_TIME_IF_CONTENDED: Duration = Duration::from_millis(150);
 /// Pause before a slow look-up without a permit is tried again: many name servers have found the answer by
 /// then.
 const SECOND_TRY_AFTER: Duration = Duration::from_secs(1);
-/// Look-ups without an answer are remembered in two generations of this size.
+/// Look-ups without an answer are remembered in two generations of this size; when the younger is full, the older is
+/// dropped.
 const UNANSWERED_MAX: usize = 8_192;
 
 pub(super) type Question = (Name, RecordType);
@@ -87,8 +88,8 @@ impl Questions {
             let permit = timeout_at(Instant::now() + patience, self.quick.take(asker, &zone)).await;
             let permit = permit.map_err(busy)?.ok_or(NoAnswer::Busy)?;
             let begun = Instant::now();
-            let is_crowd = self.quick.is_contended(asker);
-            let quick_time = if is_crowd { QUICK_TIME_IN_A_CROWD } else { QUICK_TIME };
+            let is_contended = self.quick.is_contended(asker);
+            let quick_time = if is_contended { QUICK_TIME_IF_CONTENDED } else { QUICK_TIME };
             let mut answer = pin!(lookup());
             if let Ok(outcome) = timeout_at(begun + quick_time, &mut answer).await {
                 return Ok(outcome);
@@ -103,7 +104,7 @@ impl Questions {
         timeout_at(Instant::now() + patience, lookup()).await.map_err(late)
     }
 
-    /// Whether this server's look-ups have to wait for permits.
+    /// Whether look-ups for this sending server have to wait for permits.
     pub(super) fn are_contended(&self, asker: Asker) -> bool {
         self.quick.is_contended(asker) || self.slow.is_contended(asker)
     }
@@ -155,7 +156,7 @@ mod tests {
         (Name::from_ascii(format!("n{number}.example.")).unwrap(), RecordType::A)
     }
 
-    /// Takes all permits, for as many servers and zones.
+    /// Takes all permits, each for a different server and zone.
     fn take_all(permits: &Arc<FairPermits<Name>>) -> Vec<FairPermit<Name>> {
         let one =
             |number: i64| permits.try_take(Some(ServerId(number)), &question(100_000 + number as usize).0);
@@ -178,7 +179,7 @@ mod tests {
             });
         }
         tokio::task::yield_now().await;
-        // It takes two seconds to answer, so it needs a slow permit, which the others want too.
+        // This name takes two seconds to answer, so it needs a slow permit, for which the silent names wait too.
         let answer = || tokio::time::sleep(Duration::from_secs(2));
         let begun = Instant::now();
         let other = Some(ServerId(2));

@@ -23,7 +23,7 @@ pub(super) fn name_of<'a>(hosts: impl Iterator<Item = &'a str>) -> String {
     format!("{first}+{}#{hash:032x}", hosts.len() - 1)
 }
 
-/// Hosts with a common suffix as one name: `(@|alt1|alt2).gmail-smtp-in.l.google.com`, where `@` is the suffix itself.
+/// Hosts with a common suffix as one name: `(alt1|alt2|@).gmail-smtp-in.l.google.com`, where `@` is the suffix itself.
 fn folded(hosts: &[&str]) -> String {
     let [first, others @ ..] = hosts else { return String::new() };
     let labels: Vec<&str> = first.rsplit('.').collect();

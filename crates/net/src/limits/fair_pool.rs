@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// Below this number of known tenants, idle entries are not removed.
 const SWEEP_TENANTS_MIN: usize = 64;
 
-/// Permits for all tenants, of which one may hold `share_max`.
+/// Permits for all tenants. One tenant may hold at most `share_max` of them.
 #[derive(Debug)]
 pub struct FairPool<T> {
     all: Arc<Semaphore>,

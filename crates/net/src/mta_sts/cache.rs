@@ -15,7 +15,7 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_mins(5);
 /// Refresh early: otherwise an attacker who blocks the policy host can let the policy expire.
 const REFRESH_AFTER_MAX: Duration = Duration::from_hours(24);
 
-/// Failed fetches are remembered in two generations of this size.
+/// Failed fetches are remembered in two generations of this size; when the younger is full, the older is dropped.
 const FAILURES_MAX: usize = 4_096;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct PolicyCache {
     policies_max: usize,
     /// Failed fetches, apart from the policies, so that they never displace one. The first generation is the younger.
     failures: [HashMap<DomainName, Failed>; 2],
-    /// Grows with every use; the smallest value is the least recently used.
+    /// Number of uses so far. The policy with the smallest `last_use` is the least recently used.
     uses: u64,
 }
 

@@ -90,7 +90,7 @@ impl PolicyFile {
         }
     }
 
-    /// Whether it is time to write the policies that an error kept from the file.
+    /// Whether it is time to write the policies that are not in the file because of an error.
     pub(super) fn wants_retry(&self, now: Timestamp) -> bool {
         let retry_at = self.retry_at.load(Ordering::Acquire);
         // The clock may have been set back.

@@ -1,8 +1,8 @@
 //! MTA-STS (RFC 8461): domains that require verified TLS to the hosts they name.
 //!
 //! On failure a known policy stays in force until it expires, whatever the DNS or the web server say: otherwise
-//! an attacker who breaks them could switch it off. A domain without a policy is delivered to without one (RFC
-//! 8461 5.1).
+//! an attacker who breaks them could switch it off. Mail to a domain without a policy is delivered without these
+//! requirements (RFC 8461 5.1).
 
 mod cache;
 mod fetch;
@@ -30,7 +30,7 @@ use file::{PolicyFile, Stored};
 
 /// Longest wait for the record that announces a policy: mail waits meanwhile.
 const RECORD_WAIT: Duration = Duration::from_secs(5);
-/// Longest wait for the record if a policy is known, which stays in force, or if look-ups have to wait for each other.
+/// Longest wait for the record if a policy is known, which stays in force, or if look-ups have to wait for permits.
 const RECORD_WAIT_SHORT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]

@@ -105,7 +105,7 @@ impl Service {
         self.create_key(|key| key.address = vec![IpAddr::from([127, 0, 0, 1]).into()]).await;
     }
 
-    /// Messages stored since the last call that wait for delivery, by recipient.
+    /// Messages stored since the last call that wait for delivery, in the order of their ids.
     pub(crate) async fn stored(&self) -> Vec<Stored> {
         let later = SystemClock.now().plus(Duration::from_hours(1));
         let mut stored = Vec::new();

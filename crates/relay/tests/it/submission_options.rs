@@ -63,7 +63,7 @@ async fn invalid_options_are_refused() {
 }
 
 #[tokio::test]
-async fn a_repetition_with_the_same_key_is_answered_and_not_stored() {
+async fn a_repetition_with_the_same_idempotency_key_is_answered_and_not_stored() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let keyed = |more: &str| text(&format!("X-Idempotency-Key: order 1\r\n{more}"));

@@ -17,7 +17,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// The socket is closed, or the driver gives up on it.
+    /// Ends the session because the socket is closed, or because the driver gives up on it.
     pub fn connection_ended(&mut self, cause: EndCause) {
         let phase = self.phase();
         match phase {

@@ -69,7 +69,7 @@ pub struct Extensions {
     pub eight_bit_mime: bool,
     /// RFC 6531
     pub smtputf8: bool,
-    /// RFC 2034. Replies carry the codes even if it is not offered: without it they are plain text.
+    /// RFC 2034. Replies carry the codes even if the extension is not offered: then the codes are plain text.
     pub enhanced_status_codes: bool,
     /// RFC 3030
     pub chunking: bool,

@@ -30,8 +30,8 @@ pub(super) enum DotReader {
 }
 
 impl DotReader {
-    /// Passes the message's bytes to `take`. Returns how many bytes of `input` belong to it, if they contain
-    /// its end.
+    /// Passes the message's bytes to `take`. If `input` contains the end of the message, returns the index after
+    /// the end.
     pub(super) fn read(&mut self, input: &[u8], mut take: impl FnMut(&[u8])) -> Option<usize> {
         let mut at = 0;
         while let Some(next) = input.get(at) {

@@ -57,7 +57,7 @@ fn is_local(path: &str) -> bool {
     is_host && path.len() <= 254 && EmailAddress::parse(&format!("{local_part}@host.invalid")).is_ok()
 }
 
-/// Whether it is an address literal (RFC 5321 4.1.3).
+/// Whether the text between the brackets is an address (RFC 5321 4.1.3).
 fn is_address(literal: &str) -> bool {
     match literal.split_at_checked(5) {
         Some((tag, address)) if tag.eq_ignore_ascii_case("IPv6:") => address.parse::<Ipv6Addr>().is_ok(),

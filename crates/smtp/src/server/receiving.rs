@@ -14,7 +14,7 @@ use super::{Question, ServerSession, State};
 pub(super) struct Chunk {
     left: u64,
     is_last: bool,
-    /// Reply at the end of the chunk, if it belongs to no message.
+    /// Reply at the end of the chunk, if the chunk belongs to no message.
     refusal: Option<StandardReply>,
 }
 

@@ -52,7 +52,7 @@ impl ServerSession {
         self.state = State::Closed;
         self.transaction = Transaction::None;
         self.input.clear();
-        // Answers are no longer needed.
+        // Questions that the driver has not taken yet need no answer any more.
         self.events.retain(|event| !event.is_question());
         self.events.push_back(Event::Closed(closed));
     }

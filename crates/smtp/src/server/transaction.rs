@@ -76,7 +76,7 @@ impl ServerSession {
         self.say_standard(StandardReply::Ok);
     }
 
-    /// Discards the current message, also at the driver if it knows of it.
+    /// Discards the current message, and asks the driver to do the same if it still holds a part of the message.
     pub(super) fn abandon(&mut self) {
         let transaction = mem::replace(&mut self.transaction, Transaction::None);
         if let Transaction::Content(content) = transaction

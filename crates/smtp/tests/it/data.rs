@@ -120,7 +120,7 @@ fn refused_recipient_and_data_in_a_pipelined_group_need_rset() {
 }
 
 #[test]
-fn refused_recipient_in_a_pipelined_group_with_354_is_ended_by_a_lone_dot() {
+fn pipelined_data_accepted_after_a_refused_recipient_is_ended_by_a_lone_dot() {
     // RFC 2920 3.1: the recipient's refusal is the outcome, whatever the server replies to the empty message.
     for last in ["554 no valid recipients", "250 took nothing"] {
         pipelined(&format!(
@@ -200,7 +200,7 @@ fn message_without_a_last_newline_gets_one_and_an_empty_one_is_a_dot() {
 }
 
 #[test]
-fn mailmax_of_the_server_is_kept() {
+fn mailmax_of_the_server_is_respected() {
     let mut session = play(
         ClientConfig { pipelining: false, ..config() },
         &format!(

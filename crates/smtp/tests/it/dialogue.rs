@@ -1,7 +1,7 @@
 //! Plays a dialogue against a client session and compares every line of it.
 //!
-//! `S:` server line; `C:` everything the client sends then, up to the next `S:` or `>`; `E:` all its events;
-//! `>` an action of the driver; `--` only ends a turn.
+//! `S:` is a line of the server. Up to the next `S:` or `>`, `C:` lines list everything that the client sends then, and
+//! `E:` lines all events of its session. `>` is an action of the driver. `--` only ends a turn; a comment may follow it.
 
 use bytes::Bytes;
 use postroad_model::{DomainName, EmailAddress};

@@ -38,7 +38,7 @@ pub(crate) struct Driver {
     pub(crate) config: ClientConfig,
     /// CA to trust, and the name expected in the certificate.
     pub(crate) trust: Option<(String, &'static str)>,
-    /// Phase in which the peer stays silent; it gets a short deadline.
+    /// Phase in which the peer stays silent; the phase gets a short deadline.
     pub(crate) impatient_in: Option<Phase>,
 }
 

@@ -47,6 +47,7 @@ pub struct HiddenReceiver {
     pub accepted: Vec<(i64, Timestamp)>,
     /// Refused messages and connections.
     pub refused: Vec<(RefusedAt, Timestamp)>,
+    /// Maximum number of connections open at the same time.
     pub most_open: usize,
 }
 

@@ -62,7 +62,7 @@ impl Client {
     #[must_use]
     pub fn from_address(mut self, address: IpAddr) -> Self {
         self.origin.local = Some(address);
-        // Connections from the address before are not used.
+        // Idle connections from the previous address must not be used.
         self.idle = Arc::default();
         self
     }

@@ -27,7 +27,7 @@ impl Expected {
             // Our IP address was refused: blocklists, names, rules.
             "blocked" => &[Class::Reputation, Class::Policy, Class::SpamBlock],
             "badreputation" => &[Class::Reputation],
-            // Their manual: headers, formats and attachments that a policy of the receiver forbids.
+            // Sisimai's manual: headers, formats and attachments that a policy of the receiver forbids.
             "policyviolation" => &[Class::Policy, Class::Content, Class::Protocol],
             "securityerror" => &[Class::Policy, Class::AuthFailure],
             "authfailure" | "requireptr" => &[Class::AuthFailure],

@@ -1,4 +1,4 @@
-//! send/message over many connections, with as little work as possible, to leave the CPU to the server.
+//! Calls send/message over many connections, with as little work as possible, to leave the CPU to the server.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Banner, greetings, TLS, and simple commands.
+//! Banner, greetings, TLS, and simple commands. `dialogue.rs` explains the notation.
 
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ fn everything_is_offered_and_a_second_greeting_is_fine() {
     assert_eq!(session.helo(), Some("[192.0.2.1]"));
 }
 
+/// A refused BDAT still consumes its chunk: `QUIT\r\n` is content here.
 #[test]
 fn nothing_is_offered_that_is_not_configured() {
     let extensions = Extensions {

@@ -46,6 +46,7 @@ const SECOND: &str =
 
 struct Outcome {
     messages: Vec<Vec<u8>>,
+    /// Number of messages that began.
     begun: usize,
     output: String,
 }
