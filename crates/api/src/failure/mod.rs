@@ -54,7 +54,7 @@ pub(crate) enum Reason {
     },
     ServerSuspended,
     AccountSuspended,
-    /// An operation above a server's own data was refused.
+    /// An operation on accounts, servers, credentials, people or pools was refused, or a version was outdated.
     Account(AccountRefusal),
     /// The caller is known, but may not do this.
     Denied(Denial),

@@ -39,7 +39,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     let (context, mut draft) =
         prepare(&call, &call.body, "send/message", |fields, findings| read(fields, limits, findings))?;
     if call.is_large() {
-        // The composed message takes over the memory of the text, and its compressed form the memory of the draft.
+        // Frees the text: the composed message takes its memory. The compressed form takes that of the draft later.
         draft = draft.into_owned();
         call.release_body();
     }

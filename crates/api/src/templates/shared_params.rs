@@ -31,7 +31,7 @@ pub(super) fn find_template(fields: &mut Fields<'_>, findings: &mut Findings) ->
     id.or(alias)
 }
 
-/// `None` if it is absent or not an integer; the latter is recorded as a problem.
+/// Takes an integer. `None` if the field is absent or not an integer; the latter is recorded as a problem.
 pub(super) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -60,7 +60,7 @@ pub(super) fn read_fields(
     }
 }
 
-/// Takes the texts of a template version, as far as they are present.
+/// Takes what a template version stores (texts, format, layout …), as far as it is present.
 pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateFields {
     TemplateFields {
         kind: fields.text("type", findings).map(Cow::into_owned),

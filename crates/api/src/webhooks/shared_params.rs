@@ -22,7 +22,7 @@ pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Webho
     }))
 }
 
-/// `None` if it is absent or not an integer; the latter is recorded as a problem.
+/// Takes an integer. `None` if the field is absent or not an integer; the latter is recorded as a problem.
 pub(super) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
