@@ -35,7 +35,7 @@ struct Stream {
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
     /// Whether the last call of `next` sent a notice; the following one waits for `PAUSE` first.
-    was_noticed: bool,
+    has_sent_notice: bool,
     until: Instant,
     _permit: LivePermit,
 }
@@ -52,7 +52,7 @@ pub(crate) async fn stream(
         server_id: caller.server_id,
         message_id: visit.query.number("message").map(MessageId),
         after: None,
-        was_noticed: false,
+        has_sent_notice: false,
         until: Instant::now() + STREAM_TIME_MAX,
         _permit: permit,
     };
@@ -70,7 +70,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
     if stream.app.is_stopping() || Instant::now() >= stream.until {
         return None;
     }
-    if stream.was_noticed {
+    if stream.has_sent_notice {
         tokio::time::sleep(PAUSE).await;
     }
     let after = stream.after?;
@@ -79,7 +79,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         // One notice covers all events up to now.
         (cursor, _) = stream.look(FeedStart::Latest, Duration::ZERO).await?;
     }
-    (stream.after, stream.was_noticed) = (Some(cursor), is_changed);
+    (stream.after, stream.has_sent_notice) = (Some(cursor), is_changed);
     // A comment keeps proxies from closing a quiet connection.
     let event =
         if is_changed { Event::default().event("changed").data("1") } else { Event::default().comment("") };

@@ -105,7 +105,7 @@ fn unescaped(text: &str) -> String {
     references.iter().fold(text.to_owned(), |text, (reference, one)| text.replace(reference, one))
 }
 
-/// Gives each option without a value its text as value, which it has in browsers too.
+/// Gives each option without a value its text as value, as browsers do.
 fn with_option_values(form: &str) -> String {
     let mut parts = form.split("<option");
     let mut filled = parts.next().unwrap_or_default().to_owned();

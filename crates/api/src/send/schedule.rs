@@ -28,7 +28,7 @@ pub(crate) enum MessageSelection {
         after: Option<MessageId>,
         limit: usize,
     },
-    /// No field names messages validly; a problem was recorded.
+    /// The field that should name the messages is invalid; a problem was recorded.
     Unclear,
 }
 

@@ -95,7 +95,7 @@ impl Search {
         self.with("", "")
     }
 
-    /// Query string of the page before a message.
+    /// Query string of the page with the messages that are older than `before`.
     pub(super) fn page(&self, before: &str) -> String {
         self.with("before", before)
     }

@@ -59,7 +59,7 @@ pub(super) async fn delete_found(
     Ok(done())
 }
 
-/// Marks messages as read (`{"Read": true, …}`) or unread: those of `"Search": "…"` or `"IDs": […]`; without either, all.
+/// Marks messages as read (`{"Read": true, …}`) or unread: those of `"Search": "…"` or `"IDs": […]`, else all.
 pub(super) async fn set_read(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
     let chosen = if request.search.is_empty() {
