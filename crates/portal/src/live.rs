@@ -63,7 +63,7 @@ pub(crate) async fn stream(
 async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)> {
     if stream.after.is_none() {
         // The stream reports events after this position.
-        let page = stream.look(FeedStart::Latest, Duration::ZERO).await?;
+        let page = stream.read_feed(FeedStart::Latest, Duration::ZERO).await?;
         stream.after = Some(page.0);
         return Some((Ok(Event::default().event("start").data("1")), stream));
     }
@@ -74,10 +74,10 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         tokio::time::sleep(PAUSE).await;
     }
     let after = stream.after?;
-    let (mut cursor, is_changed) = stream.look(FeedStart::After(after), WAIT).await?;
+    let (mut cursor, is_changed) = stream.read_feed(FeedStart::After(after), WAIT).await?;
     if is_changed {
         // One notice covers all events up to now.
-        (cursor, _) = stream.look(FeedStart::Latest, Duration::ZERO).await?;
+        (cursor, _) = stream.read_feed(FeedStart::Latest, Duration::ZERO).await?;
     }
     (stream.after, stream.has_sent_notice) = (Some(cursor), is_changed);
     // A comment keeps proxies from closing a quiet connection.
@@ -87,8 +87,9 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
 }
 
 impl Stream {
-    /// The position reached, and whether there were events. `None` if the store does not answer: the browser tries again.
-    async fn look(&self, start: FeedStart, wait: Duration) -> Option<(EventCursor, bool)> {
+    /// Reads the feed. Returns the position reached, and whether there were events; `None` if the store does not answer:
+    /// the browser tries again.
+    async fn read_feed(&self, start: FeedStart, wait: Duration) -> Option<(EventCursor, bool)> {
         let request =
             FeedRequest { start, kinds: EventSet::ALL, message_id: self.message_id, limit: EVENTS_MAX, wait };
         let page = self.app.list_events(self.server_id, request).await.ok()?;

@@ -42,7 +42,7 @@ pub(super) struct Extract {
 }
 
 impl Extract {
-    /// The query of one message.
+    /// Parses the query of one message.
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
         let mut extract = Self::default();
         for (name, value) in pairs(query) {

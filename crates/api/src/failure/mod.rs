@@ -33,7 +33,7 @@ pub(crate) struct Failure {
     pub(crate) reason: Reason,
     /// Problems that were counted but not kept.
     pub(crate) problems_left_out: usize,
-    /// Warnings for the caller, such as unknown fields: often the cause.
+    /// Warnings for the caller, such as unknown fields, which are often the cause.
     pub(crate) warnings: Vec<String>,
     /// The limit that the call exceeds, for the headers.
     pub(crate) rate_limit: Option<Box<RateLimit>>,

@@ -47,7 +47,7 @@ pub(super) fn read_integer(
     }
 }
 
-/// Alias and name in addition to the fields of `read_texts`; `alias` is the field that sets the alias.
+/// Takes alias and name in addition to the fields of `read_texts`; `alias` names the field that sets the alias.
 pub(super) fn read_fields(
     fields: &mut Fields<'_>,
     alias: &'static str,
@@ -84,7 +84,7 @@ fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Finding
     given.map(|text| Some(text).filter(|text| !text.is_empty()))
 }
 
-/// The id or alias of a layout; an empty text means none.
+/// Takes `layout`: the id or alias of a layout; an empty text removes it.
 #[expect(clippy::option_option, reason = "absent, removed, or set")]
 fn read_layout(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Option<String>> {
     match fields.take("layout", findings)? {

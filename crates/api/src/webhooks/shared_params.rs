@@ -37,7 +37,7 @@ pub(super) fn read_integer(
     }
 }
 
-/// Settings of a webhook, each if present.
+/// Takes the settings of a webhook that are present.
 pub(super) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookChanges {
     WebhookChanges {
         url: fields.text("url", findings).map(Cow::into_owned),

@@ -97,7 +97,7 @@ async fn a_large_answer_that_nobody_reads_is_cut_off() {
     let service = Service::start_with(settings, Mode::Serve, 0).await;
     let id = send(&service, &content(9 << 20)).await;
     let mut slow = begin_to_read(&service, &id).await;
-    // Waits for the memory of the first answer, and gets it although the first client is still connected.
+    // This call waits for the memory of the first answer, and gets it although the first client is still connected.
     let everything = json!({"id": id, "_expansions": true});
     assert_eq!(service.call(MESSAGE, &everything).await["status"], "success");
     let mut rest = Vec::new();

@@ -43,7 +43,7 @@ impl ChangeIn {
     }
 }
 
-/// Deletes the messages of `{"IDs": […]}`; without a body all messages.
+/// Deletes the messages of `{"IDs": […]}`, or all messages without a body.
 pub(super) async fn delete(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
     remove(&mailpit, &request.chosen(mailpit.groups()));
