@@ -24,7 +24,7 @@ pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, find
     read_integer(fields, name, findings).unwrap_or(0)
 }
 
-/// `None` if it is absent, not an integer, or out of range; the latter two are recorded as problems.
+/// Takes an integer. `None` if the field is absent, not an integer, or out of range; the latter two are problems.
 pub(crate) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,

@@ -110,7 +110,7 @@ impl Authenticate for Requester {
     }
 }
 
-/// Bytes that are not UTF-8 never match a key; they are echoed with replacement characters.
+/// The key in a header. Bytes that are not UTF-8 never match a key; they are echoed with replacement characters.
 fn presented<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()))
 }

@@ -1,5 +1,5 @@
-//! Drains request bodies that were answered before they were read. Closing a socket with unread bytes resets
-//! it, and the reset can discard the answer; so the rest is read and dropped while the answer is sent, within
+//! Drains the bodies of requests that are answered before their body is read. Closing a socket with unread bytes
+//! resets it, and the reset can discard the answer; so the rest is read and dropped while the answer is sent, within
 //! limits.
 
 use std::pin::Pin;

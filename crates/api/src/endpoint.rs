@@ -30,7 +30,7 @@ use crate::{held, params};
 /// Methods that an endpoint accepts, comma-separated as in the header Allow.
 fn methods(operation: Operation) -> &'static str {
     match operation {
-        // Clients of Postal's API call these four endpoints by all of these methods.
+        // Clients of Postal's API call these four endpoints with any of these methods.
         Operation::SendMessage
         | Operation::SendRaw
         | Operation::MessagesMessage

@@ -241,7 +241,7 @@ pub(crate) async fn respond(
     response
 }
 
-/// Writes the answer to a failed call whose caller is unknown; it is small.
+/// Writes a small answer to a failed call, without counting its memory: the caller is unknown, or no memory is free.
 pub(crate) fn failed(info: &RequestInfo, failure: &Failure) -> Response {
     let answer = describe(info, failure);
     let text = serde_json::to_vec(&answer.envelope).expect("an error's fields are texts");

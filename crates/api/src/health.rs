@@ -15,8 +15,8 @@ use crate::state::ApiState;
 pub(crate) const PATH: &str = "/health";
 /// Timeout of one check.
 const CHECK_MAX: Duration = Duration::from_secs(5);
-/// Within this time the last answer is repeated, because checks write to the disk and need no key.
-const ANSWER_LIVES: Duration = Duration::from_millis(500);
+/// The last result is repeated for this long, because a check writes to the disk and callers need no key.
+const RESULT_LIFETIME: Duration = Duration::from_millis(500);
 
 pub(crate) fn live() -> Response {
     json(StatusCode::OK, r#"{"status":"ok"}"#)
@@ -28,7 +28,7 @@ pub(crate) async fn ready(State(state): State<Arc<ApiState>>) -> Response {
         return answer(&Readiness::unavailable("the check takes too long"));
     };
     let checked = match &*last {
-        Some((at, checked)) if at.elapsed() < ANSWER_LIVES => checked.clone(),
+        Some((at, checked)) if at.elapsed() < RESULT_LIFETIME => checked.clone(),
         _ => {
             let checked = match timeout(CHECK_MAX, check(&state)).await {
                 Ok(checked) => checked,

@@ -99,7 +99,7 @@ impl Api {
         }
     }
 
-    /// Enables posting of sample events, and shows the public key of webhooks in Postal's format.
+    /// Enables posting of sample events, and adds the public key to answers about webhooks in Postal's format.
     #[must_use]
     pub fn with_webhooks(self, tester: WebhookTester) -> Self {
         self.state.set_webhook_tester(tester);
@@ -114,7 +114,7 @@ impl Api {
         self
     }
 
-    /// Serves the dev inbox under `/dev/`, to callers on this machine only.
+    /// Serves the dev inbox under `/dev/`: only to callers on this machine, unless `with_dev_access` admits others.
     #[must_use]
     pub fn with_inbox(self, inbox: Inbox) -> Self {
         self.with_routes(dev::router(inbox))
@@ -133,20 +133,20 @@ impl Api {
         Self { boundary: Arc::new(boundary), ..self }
     }
 
-    /// Serves the start page of `postroad dev` to browsers on this machine.
+    /// Serves the start page of `postroad dev` to the callers that the dev inbox serves.
     #[must_use]
     pub fn with_dev_page(self, inbox: Option<Inbox>) -> Self {
         self.with_routes(dev::page_router(inbox))
     }
 
-    /// Lets callers on this machine publish the records of domains at the DNS server of `postroad dev`.
+    /// Lets the callers that the dev inbox serves publish the records of domains at the DNS server of `postroad dev`.
     #[must_use]
     pub fn with_dev_dns(self, dns: LocalDns) -> Self {
         let app = self.state.app.clone();
         self.with_routes(dev::dns_router(dev::DnsState { app, dns }))
     }
 
-    /// Serves further routes under the same host names. Requests carry their `Peer` as an extension.
+    /// Serves further routes under the same host names. Requests carry a `postroad_app::Peer` as an extension.
     #[must_use]
     pub fn with_routes(self, routes: Router) -> Self {
         let router = self.boundary.router.clone().merge(routes);

@@ -10,8 +10,8 @@ pub(crate) use postroad_net::limits::ByteShare as Share;
 use crate::failure::{Failure, Reason};
 use crate::tenant::Tenant;
 
-/// A body or answer above this size is large: it is processed off the async threads, and its memory comes from
-/// a pool in which small ones do not wait.
+/// A body or answer above this size is large: it is processed off the async threads. Large bodies have a pool of their
+/// own, so that small bodies do not wait for them.
 pub(crate) const LARGE_BYTES: usize = 256 << 10;
 
 /// Minimum sizes of the pool of small bodies, and of the other pools.

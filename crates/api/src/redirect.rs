@@ -9,7 +9,8 @@ use crate::{health, host};
 
 const HTTPS_PORT: u16 = 443;
 
-/// Answers 308, which keeps method and body, unlike 301. Does not read the body.
+/// Answers 308, which keeps method and body, unlike 301. `/health` is answered without a redirect. Does not read the
+/// body.
 pub(crate) fn answer<B>(request: &Request<B>, https_port: u16) -> Response {
     if request.uri().path() == health::PATH {
         return health::live();

@@ -14,7 +14,7 @@ use crate::request_id;
 /// Id, peer and start time of a request, kept in its extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestInfo {
-    /// Id in the answer; the client's own if it sent one.
+    /// Id in the answer; the client's own if it is safe to log.
     pub(crate) id: Arc<str>,
     /// Generated id for the log: clients may send the same id twice.
     pub(crate) own_id: Uuid,
@@ -32,7 +32,7 @@ impl RequestInfo {
         self.begun.elapsed()
     }
 
-    /// Working time so far, in seconds with three decimals.
+    /// Time since the request arrived, in seconds with three decimals.
     pub(crate) fn seconds(&self) -> f64 {
         (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3
     }

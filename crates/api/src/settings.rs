@@ -11,7 +11,7 @@ pub struct Settings {
     pub request_bytes_max: usize,
     /// Largest body of a call of send/batch.
     pub batch_bytes_max: usize,
-    /// Total memory for bodies and large answers.
+    /// Total memory for bodies, and for answers over a few kilobytes.
     pub in_flight_bytes_max: usize,
     /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` headers are trusted.
     pub trusted_proxies: Vec<IpNet>,

@@ -15,7 +15,7 @@ use crate::memory::Pools;
 use crate::readiness::LastReadiness;
 use crate::tenant::Tenant;
 
-/// Maximum number of calls of all servers that are in progress or whose answers are not sent yet.
+/// Maximum number of calls of all tenants that are in progress or whose answers are not sent yet.
 const IN_FLIGHT_MAX: usize = 16_384;
 
 /// Maximum number of batches in progress at the same time, in total and per server: each keeps a processor busy.
@@ -38,7 +38,7 @@ pub(crate) struct ApiState {
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) answers: Arc<Answers>,
     pub(crate) blocking_pool: Arc<BlockingPool>,
-    /// Calls in flight by server.
+    /// Calls in flight by tenant.
     pub(crate) in_flight: FairPool<Tenant>,
     /// Batches that are being checked and stored, by server.
     pub(crate) batches: Arc<FairPool<Tenant>>,

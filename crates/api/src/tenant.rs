@@ -1,4 +1,4 @@
-//! Tenants, for which shares of threads, memory and connections are counted.
+//! Tenants, for which shares of threads, memory and calls in flight are counted.
 
 use postroad_model::{AccountId, ServerId};
 

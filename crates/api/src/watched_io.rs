@@ -1,5 +1,5 @@
-//! Stream wrapper that measures two things hyper does not limit: the time for the head of a later request, and
-//! whether anything is still being written.
+//! Stream wrapper for two things that hyper does not do: it ends a connection on which the head of a later request
+//! arrives too slowly, and it counts the bytes that are written.
 
 use std::io;
 use std::pin::Pin;

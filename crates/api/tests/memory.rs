@@ -138,7 +138,8 @@ impl Test {
             ("of short messages", message_to("a@example.net"), 500),
         ] {
             let request = json!({"messages": vec![message; count]}).to_string();
-            // All messages are kept at once, each with its compressed form, beside the request; this is reserved.
+            // Beside the request, all messages are kept at once, each with its compressed form. The call reserves
+            // memory for them.
             let beside = FIXED_BYTES + count * 8_000 + (times - 3) * request.len();
             self.call_within(&format!("a batch {name}"), BATCH, &request, beside).await;
         }

@@ -13,7 +13,7 @@ pub(crate) struct GateRow {
     /// Scope as commands and forms name it.
     pub(crate) scope: String,
     /// Scope as text for people.
-    pub(crate) place: String,
+    pub(crate) scope_words: String,
     pub(crate) action: String,
     pub(crate) reason: String,
     pub(crate) is_automatic: bool,
@@ -25,7 +25,7 @@ impl GateRow {
     /// A gate as a row; `server` is the server that the page is about.
     pub(crate) fn of(gate: Gate, server: Option<ServerId>) -> Self {
         Self {
-            place: place(&gate.scope, server),
+            scope_words: scope_words(&gate.scope, server),
             scope: gate.scope.as_text(),
             action: match gate.action {
                 GateAction::Suspend => "Stopped".to_owned(),
@@ -39,7 +39,7 @@ impl GateRow {
     }
 }
 
-fn place(scope: &GateScope, server: Option<ServerId>) -> String {
+fn scope_words(scope: &GateScope, server: Option<ServerId>) -> String {
     match scope {
         GateScope::Everything => "All mail of this installation".to_owned(),
         GateScope::Server(id) if Some(*id) == server => "All mail of this server".to_owned(),

@@ -79,7 +79,7 @@ impl Portal {
         Self { state: Arc::new(state::PortalState::new(parts)) }
     }
 
-    /// How mail clients reach the relay, once its listeners are known.
+    /// Sets how mail clients reach the relay, once its listeners are known.
     pub fn set_smtp(&self, smtp: SmtpAccess) {
         self.state.set_smtp(smtp);
     }

@@ -35,7 +35,7 @@ struct Stream {
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
     /// Whether the last call of `next` sent a notice; the following one waits for `PAUSE` first.
-    was_noticed: bool,
+    has_sent_notice: bool,
     until: Instant,
     _permit: LivePermit,
 }
@@ -52,7 +52,7 @@ pub(crate) async fn stream(
         server_id: caller.server_id,
         message_id: visit.query.number("message").map(MessageId),
         after: None,
-        was_noticed: false,
+        has_sent_notice: false,
         until: Instant::now() + STREAM_TIME_MAX,
         _permit: permit,
     };
@@ -63,23 +63,23 @@ pub(crate) async fn stream(
 async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)> {
     if stream.after.is_none() {
         // The stream reports events after this position.
-        let page = stream.look(FeedStart::Latest, Duration::ZERO).await?;
+        let page = stream.read_feed(FeedStart::Latest, Duration::ZERO).await?;
         stream.after = Some(page.0);
         return Some((Ok(Event::default().event("start").data("1")), stream));
     }
     if stream.app.is_stopping() || Instant::now() >= stream.until {
         return None;
     }
-    if stream.was_noticed {
+    if stream.has_sent_notice {
         tokio::time::sleep(PAUSE).await;
     }
     let after = stream.after?;
-    let (mut cursor, is_changed) = stream.look(FeedStart::After(after), WAIT).await?;
+    let (mut cursor, is_changed) = stream.read_feed(FeedStart::After(after), WAIT).await?;
     if is_changed {
         // One notice covers all events up to now.
-        (cursor, _) = stream.look(FeedStart::Latest, Duration::ZERO).await?;
+        (cursor, _) = stream.read_feed(FeedStart::Latest, Duration::ZERO).await?;
     }
-    (stream.after, stream.was_noticed) = (Some(cursor), is_changed);
+    (stream.after, stream.has_sent_notice) = (Some(cursor), is_changed);
     // A comment keeps proxies from closing a quiet connection.
     let event =
         if is_changed { Event::default().event("changed").data("1") } else { Event::default().comment("") };
@@ -87,8 +87,9 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
 }
 
 impl Stream {
-    /// The position reached, and whether there were events. `None` if the store does not answer: the browser tries again.
-    async fn look(&self, start: FeedStart, wait: Duration) -> Option<(EventCursor, bool)> {
+    /// Reads the feed. Returns the position reached, and whether there were events; `None` if the store does not answer:
+    /// the browser tries again.
+    async fn read_feed(&self, start: FeedStart, wait: Duration) -> Option<(EventCursor, bool)> {
         let request =
             FeedRequest { start, kinds: EventSet::ALL, message_id: self.message_id, limit: EVENTS_MAX, wait };
         let page = self.app.list_events(self.server_id, request).await.ok()?;

@@ -1,5 +1,5 @@
-//! Refuses requests that change something and come from a page of another site. Browsers send the origin of a request;
-//! a request without one is refused as well.
+//! Refuses requests that change something and come from a page of another site. Browsers say in `Sec-Fetch-Site` or
+//! `Origin` where a request comes from; a request with neither header is refused as well.
 
 use axum::extract::Request;
 use axum::http::header::{HOST, HeaderName, ORIGIN};

@@ -39,7 +39,7 @@ pub(crate) enum Problem {
     NotFound,
     /// A link for people who are not signed in that has expired or was mistyped.
     DeadLink,
-    /// The role of the person is too low.
+    /// The person may not do this; with the reason.
     Denied(String),
     Invalid(String),
     /// The person has too many pages open that update themselves.

@@ -27,9 +27,9 @@ pub(crate) async fn refilled(page: Answer, action: &str, fields: &Fields, proble
     Ok(Response::from_parts(head, Body::from(fill(html, action, fields, problem))))
 }
 
-/// The page, with the submitted values in the form that is sent to `action`. Of several such forms it is the one with the same
-/// hidden fields. If somebody else changed the object meanwhile, the page keeps the current values: submitted again, the old
-/// ones would undo that change.
+/// The page, with the submitted values in the form that is sent to `action`. Of several such forms, the one with the
+/// same hidden fields is filled. If somebody else changed the object meanwhile, the page keeps the current values:
+/// submitted again, the old ones would undo that change.
 ///
 /// Searching the HTML as text is safe: askama has escaped angle brackets and quotation marks in text from outside.
 pub(crate) fn fill(html: String, action: &str, fields: &Fields, problem: &str) -> String {
@@ -105,7 +105,7 @@ fn unescaped(text: &str) -> String {
     references.iter().fold(text.to_owned(), |text, (reference, one)| text.replace(reference, one))
 }
 
-/// Gives each option without a value its text as value, which it has in browsers too.
+/// Gives each option without a value its text as value, as browsers do.
 fn with_option_values(form: &str) -> String {
     let mut parts = form.split("<option");
     let mut filled = parts.next().unwrap_or_default().to_owned();

@@ -27,7 +27,7 @@ use crate::visit::{SentForm, Visit};
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// Longest path that is followed back.
 const BACK_BYTES_MAX: usize = 4_000;
-/// Number of paths that are tried as the page of a form: its own path and the folders above it.
+/// Number of paths that are tried as the page of a form: the path of the form and its parent paths.
 const CANDIDATES_MAX: usize = 3;
 
 /// The portal's pages, to load the page of a refused form.
@@ -74,7 +74,7 @@ fn copy_of(parts: &Parts) -> Parts {
 }
 
 impl RefusedForms {
-    /// `None` for people who are not signed in, and while the store does not answer.
+    /// The page that shows the problem. `None` for people who are not signed in, and while the store does not answer.
     async fn page_of(
         &self,
         mut head: Parts,
@@ -88,7 +88,7 @@ impl RefusedForms {
         let path = head.uri.path().to_owned();
         if let Some(form) = sent.0.get().filter(|_| problem.is_invalid && head.method == Method::POST) {
             let fields = Fields::parse(&form.bytes);
-            for page in back.iter().cloned().chain(folders(&path)) {
+            for page in back.iter().cloned().chain(parent_paths(&path)) {
                 if let Some(html) = self.load(&head, &page).await.filter(|html| has_form(html, &path)) {
                     let html = fill(html, &path, &fields, &problem.text);
                     let html = with_problem(&html, &problem.text, &page);
@@ -158,10 +158,10 @@ fn back_path(referer: &str, base_url: &str) -> Option<String> {
     Some(format!("{}{query}", path.path()))
 }
 
-/// The path of a form and the folders above it.
-fn folders(path: &str) -> impl Iterator<Item = String> + '_ {
-    let above = std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(folder, _)| folder));
-    above.take_while(|folder| !folder.is_empty()).take(CANDIDATES_MAX).map(ToOwned::to_owned)
+/// The path of a form and its parent paths.
+fn parent_paths(path: &str) -> impl Iterator<Item = String> + '_ {
+    let paths = std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(parent, _)| parent));
+    paths.take_while(|path| !path.is_empty()).take(CANDIDATES_MAX).map(ToOwned::to_owned)
 }
 
 #[cfg(test)]
@@ -192,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn a_form_belongs_to_a_folder_above_it() {
-        let found: Vec<String> = folders("/servers/1/messages/2/act").collect();
+    fn a_form_is_looked_for_at_its_path_and_two_parent_paths() {
+        let found: Vec<String> = parent_paths("/servers/1/messages/2/act").collect();
         assert_eq!(found, ["/servers/1/messages/2/act", "/servers/1/messages/2", "/servers/1/messages"]);
-        assert_eq!(folders("/a").collect::<Vec<_>>(), ["/a"]);
+        assert_eq!(parent_paths("/a").collect::<Vec<_>>(), ["/a"]);
     }
 }

@@ -1,5 +1,5 @@
 //! Table of all routes, by subject. Every answer gets the security headers, and every request that changes something is
-//! checked for its origin.
+//! checked for its origin, except those that programs send to a request inspector.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
     let refused = RefusedForms { pages: pages.clone(), state: Arc::clone(&state) };
     pages
         .layer(middleware::from_fn_with_state(refused, refused::show))
-        .layer(middleware::from_fn(servers::remember))
+        .layer(middleware::from_fn(servers::remember_last_server))
         .layer(middleware::from_fn(origin::check))
         .merge(inspector::receiver().with_state(state))
         .layer(middleware::from_fn(headers::guard))

@@ -21,7 +21,7 @@ pub struct PortalParts {
     pub inbox: Option<Inbox>,
     /// Loads remote pictures in mail.
     pub pictures: Option<GuardedHttp>,
-    /// Quotas of new addresses.
+    /// Daily quotas of addresses that warm up.
     pub warm_up: WarmUpPlan,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct PortalState {
     pub(crate) inbox: Option<Inbox>,
     /// Loads remote pictures in mail, on request.
     pub(crate) pictures: Option<GuardedHttp>,
-    /// Quotas of new addresses.
+    /// Daily quotas of addresses that warm up.
     pub(crate) warm_up: WarmUpPlan,
     /// Permits for work that takes much memory or time.
     pub(crate) work: WorkPermits,

@@ -7,16 +7,19 @@ use postroad_net::limits::{FairPermit, FairPool};
 
 use crate::problem::Problem;
 
-/// Messages that are read and parsed for a page at the same time, in total and per account: each may have 25 MiB.
+/// Maximum number of messages that are parsed for pages at the same time, in total and per account: each may have
+/// 25 MiB.
 const BODIES_MAX: usize = 6;
 const BODIES_OF_ACCOUNT_MAX: usize = 2;
-/// Messages whose pictures are loaded at the same time: each may have 8 MiB of them, and a slow host may take 8 s.
+/// Maximum number of messages whose pictures are loaded at the same time, in total and per account: each may have 8 MiB
+/// of them, and a slow host may take 8 s.
 const PICTURE_LOADS_MAX: usize = 16;
 const PICTURE_LOADS_OF_ACCOUNT_MAX: usize = 2;
-/// Forms at the same time that change many scheduled messages.
+/// Maximum number of forms that change many scheduled messages at the same time, in total and per account.
 const SCHEDULE_CHANGES_MAX: usize = 8;
 const SCHEDULE_CHANGES_OF_ACCOUNT_MAX: usize = 1;
-/// Large forms at the same time: each may have 7 MiB, and its texts are copied several times.
+/// Maximum number of large forms at the same time, in total and per account: each may have 7 MiB, and its texts are
+/// copied several times.
 const LARGE_FORMS_MAX: usize = 6;
 const LARGE_FORMS_OF_ACCOUNT_MAX: usize = 2;
 /// Longest wait for a permit; the page then asks to try again.

@@ -117,7 +117,7 @@ impl From<Percentiles> for PercentilesOut {
     }
 }
 
-/// Rounds to milliseconds.
+/// Rounds seconds to milliseconds.
 pub(super) fn seconds(seconds: Option<f64>) -> Option<f64> {
     seconds.map(|seconds| (seconds * 1e3).round() / 1e3)
 }

@@ -1,5 +1,6 @@
-//! Dev inbox as JSON, for people and test suites (docs/dev-inbox.md). It needs no key and serves only callers
-//! on this machine. It is not part of API v1: no envelope, no entry in the OpenAPI document.
+//! Routes for people and test suites: the dev inbox as JSON (docs/dev-inbox.md) and as a page, Mailpit's API, and a DNS
+//! server. They need no key; `guard.rs` decides which callers they serve. They are not part of API v1: no envelope, no
+//! entry in the OpenAPI document.
 
 mod dns;
 mod guard;

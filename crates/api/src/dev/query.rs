@@ -9,7 +9,7 @@ use postroad_model::{EmailAddress, Timestamp};
 use super::problem::Problem;
 
 const LIMIT_DEFAULT: usize = 500;
-/// Capacity of the inbox.
+/// Larger values of `limit` are reduced to this, the capacity of the inbox.
 const LIMIT_MAX: usize = 10_000;
 const WAIT_DEFAULT: Duration = Duration::from_secs(30);
 const WAIT_MAX: Duration = Duration::from_mins(2);
@@ -42,7 +42,7 @@ pub(super) struct Extract {
 }
 
 impl Extract {
-    /// The query of one message.
+    /// Parses the query of one message.
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
         let mut extract = Self::default();
         for (name, value) in pairs(query) {

@@ -6,7 +6,7 @@ use postroad_model::LimitedObject;
 use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
-use super::shared_params::{read_key, read_name, read_owner};
+use super::shared_params::{read_dkim_key, read_name, read_owner};
 use crate::account_params::{created, read_idempotency_key};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
@@ -72,7 +72,7 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<CreateParams, Fai
     let fingerprint = idempotency::fingerprint(&call.headers, "domains/create", &object);
     let mut fields = Fields::of_request(object);
     let name = read_name(&mut fields, findings);
-    let key = read_key(&mut fields, findings);
+    let key = read_dkim_key(&mut fields, findings);
     let owner = read_owner(&mut fields, findings);
     let creation = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);

@@ -1,4 +1,4 @@
-//! domains/list: the domains that a server may send from.
+//! domains/list: the domains of a server and its account, or of an account and its servers.
 
 use crate::documented::ToSchema;
 use postroad_app::domains::{ListedDomains, NamedOwner};

@@ -4,7 +4,7 @@ use postroad_app::domains::{DkimKeyRequest, NamedOwner};
 use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
-use super::shared_params::{read_key, read_name, read_owner};
+use super::shared_params::{read_dkim_key, read_name, read_owner};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ pub(crate) fn read(
 ) -> Result<(NamedOwner, String, DkimKeyRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);
-    let key = read_key(&mut fields, findings);
+    let key = read_dkim_key(&mut fields, findings);
     let owner = read_owner(&mut fields, findings);
     fields.finish(findings);
     Ok((owner, name, key))

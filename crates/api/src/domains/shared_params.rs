@@ -19,7 +19,7 @@ pub(super) fn read_owner(fields: &mut Fields<'_>, findings: &mut Findings) -> Na
     NamedOwner { server, account: read_account(fields, findings) }
 }
 
-pub(super) fn read_key(fields: &mut Fields<'_>, findings: &mut Findings) -> DkimKeyRequest {
+pub(super) fn read_dkim_key(fields: &mut Fields<'_>, findings: &mut Findings) -> DkimKeyRequest {
     DkimKeyRequest {
         private_key: fields.text("private_key", findings).map(Into::into),
         selector: fields.text("selector", findings).map(Into::into),

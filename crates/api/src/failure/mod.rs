@@ -33,7 +33,7 @@ pub(crate) struct Failure {
     pub(crate) reason: Reason,
     /// Problems that were counted but not kept.
     pub(crate) problems_left_out: usize,
-    /// Warnings for the caller, such as unknown fields: often the cause.
+    /// Warnings for the caller, such as unknown fields, which are often the cause.
     pub(crate) warnings: Vec<String>,
     /// The limit that the call exceeds, for the headers.
     pub(crate) rate_limit: Option<Box<RateLimit>>,
@@ -54,7 +54,7 @@ pub(crate) enum Reason {
     },
     ServerSuspended,
     AccountSuspended,
-    /// An operation above a server's own data was refused.
+    /// An operation on accounts, servers, credentials, people or pools was refused, or a version was outdated.
     Account(AccountRefusal),
     /// The caller is known, but may not do this.
     Denied(Denial),

@@ -5,7 +5,7 @@ use postroad_app::ip_pools::{AddressView, PoolView};
 use postroad_model::Timestamp;
 use serde::Serialize;
 
-/// Approximate size of a pool, and of one of its addresses.
+/// Approximate size of a pool with its addresses.
 pub(super) const POOL_BYTES: usize = 8 << 10;
 
 /// A pool of source addresses.

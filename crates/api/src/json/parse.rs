@@ -73,7 +73,7 @@ struct Parser<'a> {
     depth: usize,
     /// Bytes that further lists may take.
     lists_left: usize,
-    /// Whether values are checked and dropped.
+    /// Whether values are dropped after the check, so that unescaped texts are not kept.
     only_checks: bool,
 }
 

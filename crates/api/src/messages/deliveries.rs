@@ -1,4 +1,4 @@
-//! messages/deliveries: every attempt to deliver one message.
+//! messages/deliveries: the attempts, holds and bounces of one message.
 
 use crate::documented::ToSchema;
 use postroad_model::Timestamp;

@@ -1,4 +1,4 @@
-//! messages/retry: tries messages now that wait for an attempt.
+//! messages/retry: makes the next attempt of waiting messages due at once.
 
 use postroad_app::MessageAction;
 

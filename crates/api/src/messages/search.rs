@@ -139,7 +139,7 @@ fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Finding
     Some(fields.text(name, findings)?.into_owned())
 }
 
-/// One name or an array of names.
+/// Takes `status`: one name or an array of names.
 fn read_statuses(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Status> {
     let names = match fields.take("status", findings) {
         None => return Vec::new(),

@@ -1,4 +1,4 @@
-//! Answer of the send calls: message id, and one entry per recipient.
+//! Answer of send/message and send/raw: Message-ID, and one entry per recipient.
 
 use crate::documented::ToSchema;
 use postroad_app::send::{AcceptedMessage, SendAnswer};

@@ -39,7 +39,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     let (context, mut draft) =
         prepare(&call, &call.body, "send/message", |fields, findings| read(fields, limits, findings))?;
     if call.is_large() {
-        // The composed message takes over the memory of the text, and its compressed form the memory of the draft.
+        // Frees the text: the composed message takes its memory. The compressed form takes that of the draft later.
         draft = draft.into_owned();
         call.release_body();
     }
@@ -80,7 +80,7 @@ pub(crate) fn read<'a>(
     }
 }
 
-/// Array of addresses, or one comma-separated text.
+/// Takes an array of addresses, or one comma-separated text.
 fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Findings) -> Vec<ListEntry<'a>> {
     let max = Limits::ADDRESSES_PER_LIST_MAX;
     let pointer = fields.pointer(name);
@@ -98,7 +98,7 @@ fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Fin
     }
 }
 
-/// Array of texts.
+/// Reads an array of texts.
 pub(super) fn texts<'a>(
     pointer: &str,
     json: Json<'a>,
@@ -128,7 +128,7 @@ fn attachments<'a>(fields: &mut Fields<'a>, max: usize, findings: &mut Findings)
     entries.filter_map(attachment).collect()
 }
 
-/// Each value is a text, a number, or a list of texts for a repeated header.
+/// Takes `headers`: each value is a text, a number, or a list of texts for a repeated header.
 fn headers(fields: &mut Fields<'_>, max: usize, findings: &mut Findings) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     let Some(given) = fields.loose_object("headers", findings) else { return headers };

@@ -1,4 +1,4 @@
-//! send/*: calls that send mail.
+//! send/*: calls that send mail, or change scheduled mail.
 
 mod answer;
 pub(crate) mod batch;

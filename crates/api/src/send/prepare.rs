@@ -1,4 +1,4 @@
-//! First steps of all send calls: read the fields, the idempotency key and the test mode.
+//! First steps of all calls that send mail: read the fields, the idempotency key and the test mode.
 
 use axum::http::HeaderMap;
 use postroad_app::send::{SendContext, TEST_MODE_PROBLEM, read_test_mode};

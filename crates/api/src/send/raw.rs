@@ -63,7 +63,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
 
 /// Reads the fields of the request. A missing field is recorded as a problem and left blank in the draft.
 pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> RawDraft<'a> {
-    // Needed to judge `mail_from`; its own type is checked last.
+    // Decides whether `mail_from` may be empty. The type of `bounce` is checked last.
     let is_bounce = fields.is_set("bounce");
     let rcpt_to = fields.take("rcpt_to", findings);
     if rcpt_to.is_none() {

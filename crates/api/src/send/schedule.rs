@@ -28,7 +28,7 @@ pub(crate) enum MessageSelection {
         after: Option<MessageId>,
         limit: usize,
     },
-    /// No field names messages validly; a problem was recorded.
+    /// The field that should name the messages is invalid; a problem was recorded.
     Unclear,
 }
 
@@ -87,7 +87,7 @@ impl MessageSelection {
 
 fn read_batch_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<BatchId> {
     match fields.take("batch_id", findings)? {
-        // A number that no batch has finds nothing.
+        // No batch has the id 0, so it finds nothing.
         Json::Number(number) if !number.is_float() => Some(BatchId(number.as_i64().unwrap_or(0))),
         other => {
             findings.wrong_type("/batch_id", "Integer", other.type_name());

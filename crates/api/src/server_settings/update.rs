@@ -94,7 +94,7 @@ pub(crate) fn read(
     Ok((if_version, change))
 }
 
-/// Settings of a server except its name.
+/// Takes the settings of a server, except its name.
 pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
     let mut change = read_limited_settings(fields, findings);
     if let Some(mut tracking) = fields.object("tracking", findings) {
@@ -110,7 +110,7 @@ pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) ->
     change
 }
 
-/// Settings that have ceilings.
+/// Takes the settings that have ceilings.
 pub(crate) fn read_limited_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
     let mut change = ServerChangeRequest {
         mode: fields.text("mode", findings).map(Cow::into_owned),

@@ -10,7 +10,7 @@ use crate::json;
 
 /// Maximum number of items in one call.
 const ITEMS_MAX: usize = 1_000;
-const NAME: &str = "items";
+const ITEMS: &str = "items";
 
 /// Requested items.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub(crate) fn read<T>(
     read: impl Fn(&mut Fields<'_>, &mut Findings) -> T,
 ) -> Result<OneOrMany<T>, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let is_many = fields.has(NAME);
-    let items = fields.array(NAME, ITEMS_MAX, findings);
+    let is_many = fields.has(ITEMS);
+    let items = fields.array(ITEMS, ITEMS_MAX, findings);
     if !is_many {
         let one = read(&mut fields, findings);
         fields.finish(findings);
@@ -72,7 +72,7 @@ pub(crate) fn read_address(fields: &mut Fields<'_>, findings: &mut Findings) -> 
 /// Prefixes the problems of an item with its pointer in the request.
 pub(crate) fn with_item_pointers(index: usize, problems: Vec<FieldProblem>) -> Vec<FieldProblem> {
     let with_pointer = |problem: FieldProblem| {
-        FieldProblem::new(format!("/{NAME}/{index}{}", problem.pointer), problem.message)
+        FieldProblem::new(format!("/{ITEMS}/{index}{}", problem.pointer), problem.message)
     };
     problems.into_iter().map(with_pointer).collect()
 }

@@ -31,7 +31,7 @@ pub(super) fn find_template(fields: &mut Fields<'_>, findings: &mut Findings) ->
     id.or(alias)
 }
 
-/// `None` if it is absent or not an integer; the latter is recorded as a problem.
+/// Takes an integer. `None` if the field is absent or not an integer; the latter is recorded as a problem.
 pub(super) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -47,7 +47,7 @@ pub(super) fn read_integer(
     }
 }
 
-/// Alias and name in addition to the fields of `read_texts`; `alias` is the field that sets the alias.
+/// Takes alias and name in addition to the fields of `read_texts`; `alias` names the field that sets the alias.
 pub(super) fn read_fields(
     fields: &mut Fields<'_>,
     alias: &'static str,
@@ -60,7 +60,7 @@ pub(super) fn read_fields(
     }
 }
 
-/// Takes the texts of a template version, as far as they are present.
+/// Takes what a template version stores (texts, format, layout …), as far as it is present.
 pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateFields {
     TemplateFields {
         kind: fields.text("type", findings).map(Cow::into_owned),
@@ -84,7 +84,7 @@ fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Finding
     given.map(|text| Some(text).filter(|text| !text.is_empty()))
 }
 
-/// The id or alias of a layout; an empty text means none.
+/// Takes `layout`: the id or alias of a layout; an empty text removes it.
 #[expect(clippy::option_option, reason = "absent, removed, or set")]
 fn read_layout(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Option<String>> {
     match fields.take("layout", findings)? {

@@ -126,7 +126,7 @@ impl From<UserSession> for SessionOut {
     }
 }
 
-/// Takes `role`; another text is recorded as a problem.
+/// Takes `role`; an unknown role is recorded as a problem.
 pub(crate) fn read_role(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<UserRole> {
     let text = fields.text("role", findings)?;
     let role = UserRole::parse(&text);

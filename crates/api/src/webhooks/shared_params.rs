@@ -22,7 +22,7 @@ pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Webho
     }))
 }
 
-/// `None` if it is absent or not an integer; the latter is recorded as a problem.
+/// Takes an integer. `None` if the field is absent or not an integer; the latter is recorded as a problem.
 pub(super) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -37,7 +37,7 @@ pub(super) fn read_integer(
     }
 }
 
-/// Settings of a webhook, each if present.
+/// Takes the settings of a webhook that are present.
 pub(super) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookChanges {
     WebhookChanges {
         url: fields.text("url", findings).map(Cow::into_owned),

@@ -43,7 +43,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failur
     };
     let _permit = call.sample_permit().await?;
     let attempt = tester.test(webhook.server_id, webhook.id, kind).await?;
-    // The webhook was deleted meanwhile.
+    // `None` if the webhook was deleted meanwhile.
     let attempt = attempt.ok_or(Failure::from(Reason::WebhookNotFound));
     Success::with_warnings(attempt.map(AttemptOut::from), warnings)
 }

@@ -162,7 +162,7 @@ async fn waiting_answers_when_the_message_comes() {
     let found = waiting.await.unwrap();
     assert_eq!((found.status, &found.json()["id"]), (200, &json!(2)));
     assert_eq!(found.json()["plain_body"], "7\r\n");
-    // A message that is already there is returned at once, the newest first.
+    // If messages are already there, the newest is returned at once.
     let newest: Value = world.get("/dev/messages/wait?timeout=0").await.json();
     assert_eq!(newest["subject"], "Your order 7");
 }

@@ -117,7 +117,7 @@ async fn check_failing_records(world: World) {
     );
     assert!(world.can_send().await);
 
-    // The name servers are down: that is no verdict, however long it lasts.
+    // The name servers are down: that changes nothing about the domain, however long it lasts.
     let names: Vec<&str> = created["records"]
         .as_array()
         .unwrap()

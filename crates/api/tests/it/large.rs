@@ -70,7 +70,7 @@ async fn begin_to_read(service: &Service, id: &Value) -> TcpStream {
 
 #[tokio::test]
 async fn large_answers_share_memory_that_is_freed_when_a_reader_disconnects() {
-    // 24 MiB of these are for answers; one answer of this test needs more.
+    // 24 MiB of these are for answers, half of them for one server. One answer of this test takes all of that half.
     let mut settings = Settings { in_flight_bytes_max: 64 << 20, ..Settings::default() };
     settings.times.memory_wait = Duration::from_secs(1);
     let service = Service::start_with(settings, Mode::Serve, 0).await;
@@ -97,7 +97,7 @@ async fn a_large_answer_that_nobody_reads_is_cut_off() {
     let service = Service::start_with(settings, Mode::Serve, 0).await;
     let id = send(&service, &content(9 << 20)).await;
     let mut slow = begin_to_read(&service, &id).await;
-    // Waits for the memory of the first answer, and gets it although the first client is still connected.
+    // This call waits for the memory of the first answer, and gets it although the first client is still connected.
     let everything = json!({"id": id, "_expansions": true});
     assert_eq!(service.call(MESSAGE, &everything).await["status"], "success");
     let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! The HTTP API seen from outside: a real server on a free port over a real SQLite store.
+//! The HTTP API seen from outside: a real server on a free port over a real store (SQLite, in some tests PostgreSQL).
 
 #![cfg(test)]
 

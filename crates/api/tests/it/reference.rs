@@ -71,7 +71,7 @@ fn write_endpoint(page: &mut String, document: &Value, path: &str, operation: &V
     writeln!(page, "\n```json\n{example}\n```").expect("text can be written");
 }
 
-/// Required fields first.
+/// Writes a row for each field, required fields first.
 fn write_fields(page: &mut String, document: &Value, properties: &Map<String, Value>, required: &[&str]) {
     let is_required = |name: &str| required.contains(&name);
     let mut fields: Vec<(&String, &Value)> = properties.iter().collect();

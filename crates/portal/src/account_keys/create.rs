@@ -1,4 +1,4 @@
-//! Creates a key and shows it once.
+//! Creates an account key and shows it once.
 
 use postroad_app::accounts::AccountKeyRequest;
 use postroad_model::AccountScope;

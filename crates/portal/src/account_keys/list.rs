@@ -1,4 +1,4 @@
-//! List of keys, with the form for a new one.
+//! List of an account's keys, with the form for a new one.
 
 use askama::Template;
 use postroad_model::AccountKeyId;

@@ -1,4 +1,4 @@
-//! Keys as rows, for the lists of accounts and of the operator.
+//! Account keys and operator keys as rows of their lists.
 
 use postroad_model::Timestamp;
 use postroad_store::AccountKey;

@@ -10,7 +10,7 @@ use super::range::{Range, granularity_for};
 use crate::fields::Fields;
 use crate::query::query;
 
-/// Rows of the table.
+/// Maximum number of rows of the table.
 const TOP_ROWS: usize = 25;
 /// Value of a filter that selects messages without a tag, template and so on.
 pub(super) const NONE: &str = "(none)";

@@ -33,7 +33,7 @@ pub(crate) struct RatesOfDay {
     pub(crate) is_complaint_high: bool,
 }
 
-/// Charts of the bounce rate and the complaint rate, each beside the rate to stay below.
+/// Charts of the bounce rate and the complaint rate, each with a line at the rate to stay below.
 pub(crate) struct RateCharts {
     pub(crate) bounce: String,
     pub(crate) complaint: String,

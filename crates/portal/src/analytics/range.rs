@@ -1,4 +1,4 @@
-//! Named ranges, up to now.
+//! Time ranges to choose from, such as `week`; each ends now.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The page: figures compared with the previous period, the chart, and a table by dimension.
+//! The analytics page: figures compared with the previous period, charts, and a table by dimension.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The page: entries, newest first, by the filters of the query.
+//! The page with an audit log: entries, newest first, by the filters of the query.
 
 use askama::Template;
 

@@ -1,4 +1,4 @@
-//! Entries as rows: names of people and objects, links, and the fields that differ.
+//! Audit entries as rows: names of people and objects, links, and the fields that differ.
 
 use postroad_app::accounts::{ActorName, NamedAuditEntry, SubjectName};
 use postroad_store::AuditEntry;

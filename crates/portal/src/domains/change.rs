@@ -17,12 +17,12 @@ pub(super) async fn verify(Path((server, name)): Path<(i64, String)>, form: Form
 
 pub(super) async fn rotate_dkim(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsRotateDkim).await?;
-    let view = form.visit.app().rotate_dkim(&caller, &name, read_key(&form.fields)).await?;
+    let view = form.visit.app().rotate_dkim(&caller, &name, read_dkim_key(&form.fields)).await?;
     Ok(see_other(&format!("/servers/{server}/domains/{}?done=created", view.domain.name)))
 }
 
 /// Reads the fields `algorithm`, `private_key` and `selector`; without `private_key` a key is generated.
-pub(super) fn read_key(fields: &Fields) -> DkimKeyRequest {
+pub(super) fn read_dkim_key(fields: &Fields) -> DkimKeyRequest {
     let filled = |name: &str| fields.filled(name).map(ToOwned::to_owned);
     DkimKeyRequest {
         private_key: filled("private_key"),

@@ -3,7 +3,7 @@
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainRefusal;
 
-use super::change::read_key;
+use super::change::read_dkim_key;
 use crate::answer::Answer;
 use crate::path::Path;
 use crate::redirect::see_other;
@@ -13,7 +13,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::DomainsCreate).await?;
     let name = fields.text("name");
-    match visit.app().create_domain(&caller, name, read_key(&fields)).await {
+    match visit.app().create_domain(&caller, name, read_dkim_key(&fields)).await {
         Ok(view) => Ok(see_other(&format!("/servers/{server}/domains/{}?ceiling=domains", view.domain.name))),
         // Submitted twice, or added earlier: in both cases show its page.
         Err(DomainRefusal::Exists) => {

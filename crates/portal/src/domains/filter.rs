@@ -1,4 +1,4 @@
-//! Filters of the list: a part of the name, and the state.
+//! Filters of the list of domains: a part of the name, and the state.
 
 use postroad_app::domains::{DomainSelection, DomainState};
 

@@ -6,7 +6,7 @@ use postroad_app::domains::{DomainRefusal, DomainView, NamedOwner};
 use postroad_model::{DomainId, DomainLinkId};
 use serde::Deserialize;
 
-use super::change::read_key;
+use super::change::read_dkim_key;
 use super::filter::Filters;
 use super::list::{ListPage, PAGE_ROWS, row};
 use super::one::{NewLink, domain_page, link_rows};
@@ -93,7 +93,7 @@ pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
     let account = viewed(&visit, path.account).await?;
     let name = fields.text("name");
     let (app, owner, list) = (visit.app(), owner(&account), list_path(&account));
-    match app.create_domain_as(&visit.by, owner, name, read_key(&fields), None).await {
+    match app.create_domain_as(&visit.by, owner, name, read_dkim_key(&fields), None).await {
         Ok(created) => Ok(redirect_to(&list, &created.value, "created&ceiling=domains")),
         // Submitted twice, or added earlier: in both cases show its page.
         Err(DomainRefusal::Exists) => Ok(redirect_to(
@@ -154,7 +154,7 @@ pub(super) async fn verify(Path(path): Path<DomainPath>, form: Form) -> Answer {
 }
 
 pub(super) async fn rotate_dkim(Path(path): Path<DomainPath>, form: Form) -> Answer {
-    let (visit, key) = (&form.visit, read_key(&form.fields));
+    let (visit, key) = (&form.visit, read_dkim_key(&form.fields));
     let domain = NamedDomain::find(visit, path).await?;
     let view = visit.app().rotate_dkim_as(&visit.by, domain.owner, &domain.name, key).await?;
     Ok(domain.redirect_to(&view, "created"))

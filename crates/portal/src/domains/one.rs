@@ -43,7 +43,7 @@ pub(super) struct DomainPage {
     operator: Option<OperatorForm>,
     name: String,
     is_verified: bool,
-    /// Whether the operator verified it, without DNS.
+    /// Whether the operator verified the domain, without DNS.
     is_by_operator: bool,
     failing_since: Option<When>,
     checked_at: Option<When>,

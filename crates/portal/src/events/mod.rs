@@ -94,7 +94,7 @@ struct EventsPage {
     kinds: Vec<KindChoice>,
     rows: Vec<Row>,
     next: Option<String>,
-    /// Whether it is not the first page.
+    /// Whether this is not the first page.
     is_later: bool,
     /// Whether one event is shown in full.
     is_single: bool,

@@ -33,7 +33,7 @@ pub(super) struct Envelope {
     pub(super) to: String,
     /// Address of the sender, for a message whose headers were removed.
     pub(super) from: String,
-    /// Envelope sender, if it differs.
+    /// Envelope sender; `None` if `from` is the envelope sender.
     pub(super) return_path: Option<String>,
     pub(super) size: u64,
     pub(super) at: Timestamp,

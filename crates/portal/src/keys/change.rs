@@ -1,4 +1,4 @@
-//! Changes, revokes or rotates a key.
+//! Changes, revokes or rotates an API key of a server.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Creates a key and shows it once.
+//! Creates an API key of a server and shows it once.
 
 use axum::http::StatusCode;
 use ipnet::IpNet;

@@ -1,4 +1,4 @@
-//! List of keys, with the form for a new one.
+//! List of a server's API keys, with the form for a new one.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ struct Row {
     /// `Revoked`, `Expired` or `Replaced`; `None` while the key works.
     ended: Option<&'static str>,
     expires_at: Option<When>,
-    /// The last day on which it works in UTC, for a field of a form.
+    /// The last day, in UTC, on which the key works, for a field of a form.
     last_day: String,
     /// Incremented by every change; a form with an older one is refused.
     version: i64,

@@ -115,7 +115,7 @@ pub(crate) struct Layout {
     pub(crate) csrf: String,
     pub(crate) is_operator: bool,
     actor: Actor,
-    /// Mail is caught instead of sent, and the person may see it.
+    /// Whether mail is caught instead of sent, and the person may see it.
     pub(crate) has_inbox: bool,
     pub(crate) servers: Vec<ServerLink>,
     pub(crate) server: Option<ServerLink>,

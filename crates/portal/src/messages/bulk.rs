@@ -1,4 +1,4 @@
-//! Releases, retries or cancels many messages: the ticked ones, or all that a search finds, as a job.
+//! Actions on many messages, such as releasing them: on the ticked ones, or as a job on all that a search finds.
 
 use askama::Template;
 use postroad_app::access::Operation;

@@ -28,7 +28,7 @@ struct Row {
     to: String,
     subject: String,
     tag: Option<String>,
-    /// The time of acceptance; on the tab of scheduled messages, when they are sent.
+    /// The time of acceptance; on the tab of scheduled messages, the time at which the message will be sent.
     at: When,
     is_test: bool,
     held_reason: Option<String>,
@@ -79,7 +79,7 @@ impl ListPage {
         self.search.is_searching() && self.problem.is_none() && !is_saved
     }
 
-    /// Query string of the messages of the tab with this tag.
+    /// Query string for the messages of the current tab that have this tag.
     fn of_tag(&self, tag: &str) -> String {
         query(&[("tab", self.search.tab.name()), ("tag", tag)])
     }

@@ -54,7 +54,7 @@ struct MessagePage {
     send_at: Option<When>,
     /// `send_at` for a field of a form: UTC, to the minute.
     send_at_minute: String,
-    /// Why it waits at this moment.
+    /// Why the message waits at this moment.
     waits: Option<Sentence>,
     is_test: bool,
     metadata: Vec<(String, String)>,

@@ -85,22 +85,22 @@ impl Search {
         self.tab != Tab::All || self.is_delayed()
     }
 
-    /// Whether it shows the messages that wait for their next attempt.
+    /// Whether the search shows the messages that wait for their next attempt.
     pub(super) fn is_delayed(&self) -> bool {
         self.status == Status::SoftFail.as_str()
     }
 
-    /// Query string of its first page.
+    /// Query string of the list's first page.
     pub(super) fn query(&self) -> String {
         self.with("", "")
     }
 
-    /// Query string of the page before a message.
+    /// Query string of the page with the messages that are older than `before`.
     pub(super) fn page(&self, before: &str) -> String {
         self.with("before", before)
     }
 
-    /// Query string of its first page with a notice.
+    /// Query string of the list's first page with a notice.
     pub(super) fn done(&self, notice: &str) -> String {
         self.with("done", notice)
     }

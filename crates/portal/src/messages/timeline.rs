@@ -36,7 +36,7 @@ pub(crate) struct Remedy {
     pub(crate) page: Option<(&'static str, &'static str)>,
 }
 
-/// Bytes of one SMTP conversation, escaped; stored conversations are rarely longer.
+/// Maximum bytes of one SMTP conversation, escaped; stored conversations are rarely longer.
 const TRANSCRIPT_BYTES_MAX: usize = 8_000;
 
 /// The newest rows that fit on a page, after the newest `skipped` ones.

@@ -1,4 +1,4 @@
-//! Sets and lifts gates of the installation; opens and closes the API.
+//! Sets and lifts gates of the installation; begins and ends maintenance.
 
 use crate::answer::Answer;
 use crate::gates;
@@ -20,7 +20,7 @@ pub(super) async fn resume(form: Form) -> Answer {
     Ok(see_other("/operator?done=lifted"))
 }
 
-/// Sets maintenance mode by the field `on`: filled to close the API, empty to open it again.
+/// Begins maintenance if the field `on` is filled; ends it otherwise.
 pub(super) async fn maintenance(form: Form) -> Answer {
     let on = form.fields.is_ticked("on");
     form.visit.app().set_maintenance_as(&form.visit.by, on).await?;

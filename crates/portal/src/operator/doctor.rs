@@ -15,7 +15,7 @@ use crate::sentence::Sentence;
 use crate::shown::duration;
 use crate::visit::Visit;
 
-/// Due messages leave within seconds; if one is overdue for this long, something blocks it.
+/// A message that has been due for this long is reported; normally it leaves within seconds.
 const LAG_MAX: Duration = Duration::from_mins(5);
 
 const BOUNCES_OFF: &str = "It is off: bounces, complaints and reports do not come in. Set `smtp.bounce_listen`, and publish the \

@@ -1,4 +1,4 @@
-//! The page: queue and delivery of the installation, gates, and estimates about receivers.
+//! The operator's first page: queue and delivery of the installation, gates, and estimates about receivers.
 
 use askama::Template;
 use postroad_delivery::queue_admin::PathTotals;

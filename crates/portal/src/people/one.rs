@@ -14,7 +14,7 @@ use crate::redirect::see_other;
 use crate::shown::When;
 use crate::visit::{Form, Visit};
 
-/// More sessions than a person can have.
+/// Maximum number of sessions on the page; more than a person can have.
 const SESSIONS_SHOWN: usize = 100;
 
 struct SessionRow {
@@ -102,8 +102,8 @@ async fn find(visit: &Visit, id: UserId) -> Result<User, Problem> {
     let own = visit.person.user.account_id;
     let account_id = (!visit.by.actor.is_operator()).then_some(own);
     let filter = UserFilter { account_id, ..UserFilter::default() };
-    let before = Some(UserId(id.0.saturating_sub(1)));
-    let (found, _) = visit.app().list_users(&visit.by, filter, before, 1).await?;
+    let after = Some(UserId(id.0.saturating_sub(1)));
+    let (found, _) = visit.app().list_users(&visit.by, filter, after, 1).await?;
     found.into_iter().find(|user| user.id == id).ok_or(Problem::NotFound)
 }
 

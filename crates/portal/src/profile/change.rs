@@ -11,7 +11,7 @@ use crate::visit::{Form, Visit};
 
 const SAVED: &str = "/account/you?done=saved";
 
-async fn after<T>(visit: &Visit, done: Result<T, UserRefusal>) -> Answer {
+async fn saved_or_refused<T>(visit: &Visit, done: Result<T, UserRefusal>) -> Answer {
     match done {
         Ok(_) => Ok(see_other(SAVED)),
         Err(refusal) => refused(visit, refusal).await,
@@ -25,13 +25,13 @@ async fn refused(visit: &Visit, refusal: UserRefusal) -> Answer {
 
 pub(super) async fn name(form: Form) -> Answer {
     let visit = &form.visit;
-    after(visit, visit.app().rename_self(&visit.person, form.fields.text("name")).await).await
+    saved_or_refused(visit, visit.app().rename_self(&visit.person, form.fields.text("name")).await).await
 }
 
 pub(super) async fn password(form: Form) -> Answer {
     let (visit, fields) = (&form.visit, &form.fields);
     let changed = visit.app().change_password(&visit.person, fields.raw("old"), fields.raw("new")).await;
-    after(visit, changed).await
+    saved_or_refused(visit, changed).await
 }
 
 pub(super) async fn propose_app(form: Form) -> Answer {
@@ -52,7 +52,7 @@ pub(super) async fn enable_app(form: Form) -> Answer {
 
 pub(super) async fn disable_app(form: Form) -> Answer {
     let visit = &form.visit;
-    after(visit, visit.app().disable_totp(&visit.person, form.fields.text("code")).await).await
+    saved_or_refused(visit, visit.app().disable_totp(&visit.person, form.fields.text("code")).await).await
 }
 
 /// Ends one session, or all others.
@@ -60,8 +60,9 @@ pub(super) async fn end_session(form: Form) -> Answer {
     let visit = &form.visit;
     match form.fields.number("id") {
         Some(id) => {
-            after(visit, visit.app().revoke_own_session(&visit.person, UserSessionId(id)).await).await
+            saved_or_refused(visit, visit.app().revoke_own_session(&visit.person, UserSessionId(id)).await)
+                .await
         }
-        None => after(visit, visit.app().revoke_other_sessions(&visit.person).await).await,
+        None => saved_or_refused(visit, visit.app().revoke_other_sessions(&visit.person).await).await,
     }
 }

@@ -1,4 +1,4 @@
-//! The page: number and age of waiting messages, gates, and the messages by due time.
+//! The page of a server's queue: number and age of waiting messages, gates, and the messages by due time.
 
 use askama::Template;
 use postroad_app::access::Operation;

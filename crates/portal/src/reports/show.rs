@@ -1,4 +1,4 @@
-//! The page of one domain and period.
+//! The page with the reports about one domain in a period.
 
 use std::time::Duration;
 

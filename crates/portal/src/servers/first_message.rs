@@ -1,4 +1,4 @@
-//! Waits for the first message of a server, or sends one; then the panel shows its timeline.
+//! Page that waits for the first message of a server, or sends one, and then shows its timeline.
 
 use askama::Template;
 use axum::http::StatusCode;

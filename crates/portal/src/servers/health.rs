@@ -18,9 +18,9 @@ use crate::shown::{count, elapsed, percent};
 use crate::visit::Visit;
 
 const DAY: Duration = Duration::from_hours(24);
-/// A due message normally leaves within seconds; after this long people should know.
+/// A message that has been due for this long is reported; normally it leaves within seconds.
 const WAIT_MAX: Duration = Duration::from_mins(15);
-/// A failed post to a webhook is repeated automatically; after this long people should know.
+/// A webhook that has been failing for this long is reported; failed posts are repeated automatically.
 const FAILING_MIN: Duration = Duration::from_mins(1);
 /// Maximum number of domains with wrong records that are named; a link leads to the others.
 const FAILING_DOMAINS_MAX: usize = 5;

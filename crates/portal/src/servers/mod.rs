@@ -3,7 +3,7 @@
 mod create;
 mod first_message;
 mod health;
-mod last;
+mod last_server;
 mod list;
 mod overview;
 mod pools;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use axum::Router;
 
 pub(crate) use first_message::Arrival;
-pub(crate) use last::remember;
+pub(crate) use last_server::remember_last_server;
 pub(crate) use pools::{PoolChoice, pools_for};
 
 use crate::page_routes::{AndPost as _, get};

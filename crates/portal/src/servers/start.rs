@@ -2,13 +2,13 @@
 
 use axum::http::HeaderMap;
 
-use super::last;
+use super::last_server;
 use crate::answer::Answer;
 use crate::redirect::see_other;
 use crate::visit::Visit;
 
 pub(super) async fn show(headers: HeaderMap, visit: Visit) -> Answer {
-    if let Some(last) = last::server_of(&headers)
+    if let Some(last) = last_server::find(&headers)
         && let Ok(server) = visit.app().find_server_as(&visit.by, last).await
         && server.delete_at.is_none()
     {

@@ -54,7 +54,7 @@ fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
     })
 }
 
-/// Sets the pool that mail leaves from; an empty field for the shared pool.
+/// Sets the pool that mail leaves from; an empty field means the shared pool.
 pub(super) async fn pool(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let request = ServerUpdateRequest {

@@ -52,7 +52,7 @@ struct SettingsPage {
     excluded_hosts: String,
     bodies_days: String,
     messages_days: String,
-    /// Highest values that the operator allows, in words.
+    /// Highest values that the operator and the account allow, in words.
     ceilings: Vec<String>,
     /// Ceilings that the person can change: the operator's, or the account's.
     own_ceilings: CeilingFields,

@@ -18,7 +18,7 @@ use crate::state::PortalState;
 use crate::visit::peer;
 use crate::{assets, session};
 
-/// Request with its query and, if it is a form, its fields.
+/// Request of somebody who need not be signed in, with its query and, if it is a form, its fields.
 pub(super) struct OpenRequest {
     pub(super) state: Arc<PortalState>,
     pub(super) query: Fields,
@@ -85,7 +85,7 @@ pub(super) struct Field {
     pub(super) hint: &'static str,
 }
 
-/// Check box of the forms for a new password.
+/// Check box of the forms in which a new person chooses a password: name and label.
 pub(super) const APP_CHECK_BOX: (&str, &str) =
     ("app", "Also ask for a code of an authenticator app when I sign in (set up on the next page)");
 
@@ -114,7 +114,7 @@ impl FormPage {
         page_with(status, self)
     }
 
-    /// Whether it has a field for a password but none for the name, which password managers need.
+    /// Whether the form has a field for a password but none for the user name, which password managers need.
     fn lacks_username(&self) -> bool {
         self.fields.iter().any(|field| field.kind == "password")
             && !self.fields.iter().any(|field| matches!(field.autocomplete, "username" | "email"))

@@ -1,4 +1,4 @@
-//! Creates the first person of an installation, with the link that `postroad serve` prints.
+//! Creates the first person of an installation, with the link that `postroad serve` or an admin command prints.
 
 use super::form::{APP_CHECK_BOX, Field, FormPage, OpenRequest};
 use crate::answer::Answer;

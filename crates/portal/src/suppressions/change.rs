@@ -23,7 +23,7 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
         address: fields.text("address").to_owned(),
         reason: text("reason"),
         details: text("details"),
-        // A text that is no number is the id of no message.
+        // A text that is not a number becomes 0, which `app` refuses.
         origin_message_id: fields.filled("origin").map(|_| fields.number("origin").unwrap_or(0)),
         expires_at: end_of_last_day(&fields),
     };

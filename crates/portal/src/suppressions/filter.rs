@@ -1,4 +1,4 @@
-//! Filters of the list: a reason and days.
+//! Filters of the list of suppressions: a reason and days.
 
 use postroad_app::analytics::Zone;
 use postroad_model::SuppressionReason;

@@ -1,4 +1,4 @@
-//! Differences of a mail between two versions.
+//! Differences of a mail between two versions of its template.
 
 use askama::Template;
 use postroad_app::access::Operation;

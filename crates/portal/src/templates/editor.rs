@@ -32,9 +32,9 @@ pub(super) struct Draft {
     pub(super) html_body: String,
     pub(super) plain_body: String,
     pub(super) sample_model: String,
-    /// Whether it is a layout, which surrounds the bodies of other templates.
+    /// Whether the template is a layout, which surrounds the bodies of other templates.
     pub(super) is_layout: bool,
-    /// Alias or id of the layout around it.
+    /// Alias or id of the layout around the template.
     pub(super) layout: String,
     pub(super) is_mjml: bool,
     pub(super) inline_css: bool,
@@ -99,7 +99,7 @@ pub(super) struct Checked {
 struct Rendered {
     subject: String,
     plain_body: String,
-    /// Why it cannot be rendered.
+    /// Why the mail cannot be rendered.
     problem: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The texts in the editor as a mail, for its sandboxed frame. Nothing is saved.
+//! Preview of the unsaved texts in the template editor, for its sandboxed frame.
 
 use super::check::validate;
 use super::preview::escaped;

@@ -16,8 +16,8 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Languages that are read from the form. The page has an empty row after the languages; with one language too many,
-/// `app` refuses them, and the page shows why.
+/// Maximum number of language rows that are read from the form: those that are allowed, one too many, which `app`
+/// refuses with a reason, and the empty row after them.
 const LOCALE_ROWS_MAX: usize = LOCALES_MAX + 2;
 
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {

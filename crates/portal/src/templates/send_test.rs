@@ -28,7 +28,7 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         }),
         ..MessageDraft::default()
     };
-    // Another language or a version published since is another test.
+    // With another language, or after another version was published, the form sends another test.
     let published = found.template.published.map(|version| version.to_string()).unwrap_or_default();
     let fields = &form.fields;
     let parts = [fields.text("from"), fields.text("to"), &id.to_string(), fields.text("locale"), &published];

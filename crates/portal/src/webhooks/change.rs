@@ -52,7 +52,7 @@ pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> An
     one::page_of(&form.visit, server, webhook, Outcome { sample: Some(sample), ..Outcome::default() }).await
 }
 
-/// Replays one event, or all events of a time range. One request queues some ten thousand events; the page then offers to
+/// Replays one event, or all events of a time range. One request queues at most 50,000 events; the page then offers to
 /// continue.
 pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksReplay).await?;
@@ -105,7 +105,8 @@ fn read_range(fields: &Fields, now: Timestamp) -> Result<(Timestamp, Timestamp, 
     Ok((now.minus(Duration::from_hours(hours.unsigned_abs())), now, None))
 }
 
-/// Reads a time: from the field that the script fills in the reader's time zone, else from the form's own field, in UTC.
+/// Reads a time: from the field that the script fills after converting it from the reader's time zone, else from the
+/// form's own field, in UTC.
 fn read_moment(fields: &Fields, name: &str) -> Option<Timestamp> {
     let text = match fields.filled(name) {
         Some(text) => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Filters of the attempts: the result, and days.
+//! Filters of a webhook's attempts: the result, and days.
 
 use postroad_app::analytics::Zone;
 use postroad_store::WebhookAttemptFilter;

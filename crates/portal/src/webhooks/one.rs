@@ -188,7 +188,7 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
 
 fn attempt_row(attempt: WebhookAttempt, budget: &mut TextBudget, bytes_max: usize) -> AttemptRow {
     let WebhookAttempt { id, attempt, next_attempt_at, .. } = attempt;
-    // An answer has at most 4 KiB: one fits on any page.
+    // A stored answer has at most 4 KiB, so an attempt by itself fits on a page.
     let error = attempt.error.map(|error| budget.take(&error, bytes_max));
     let (answer, is_whole) = budget.take(&attempt.answer, bytes_max);
     AttemptRow {

@@ -43,7 +43,7 @@ impl ChangeIn {
     }
 }
 
-/// Deletes the messages of `{"IDs": […]}`; without a body all messages.
+/// Deletes the messages of `{"IDs": […]}`, or all messages without a body.
 pub(super) async fn delete(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
     remove(&mailpit, &request.chosen(mailpit.groups()));
@@ -59,7 +59,7 @@ pub(super) async fn delete_found(
     Ok(done())
 }
 
-/// Marks the messages of `{"Read": true, "IDs": […]}` or `{"Read": true, "Search": "…"}`; without either all messages.
+/// Marks messages as read (`{"Read": true, …}`) or unread: those of `"Search": "…"` or `"IDs": […]`, else all.
 pub(super) async fn set_read(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
     let chosen = if request.search.is_empty() {

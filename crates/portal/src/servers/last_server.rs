@@ -13,8 +13,9 @@ use crate::session;
 const COOKIE: &str = "server";
 const MAX_AGE_S: u64 = 365 * 24 * 3_600;
 
-/// Sets the cookie when a page of another server was shown: the person may then see that server.
-pub(crate) async fn remember(request: Request, next: Next) -> Response {
+/// Sets the cookie when a page of a server was shown, unless the cookie names that server already. The status 200 means
+/// that the person may see the server.
+pub(crate) async fn remember_last_server(request: Request, next: Next) -> Response {
     let is_tls = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls);
     let server = Some(request.uri().path()).filter(|_| request.method() == Method::GET).and_then(server_in);
     let known = session::cookie(request.headers(), COOKIE).and_then(|text| text.parse().ok());
@@ -34,7 +35,7 @@ pub(crate) async fn remember(request: Request, next: Next) -> Response {
 }
 
 /// The server in the cookie. A browser can send any number here, so callers must check the permission.
-pub(super) fn server_of(headers: &axum::http::HeaderMap) -> Option<ServerId> {
+pub(super) fn find(headers: &axum::http::HeaderMap) -> Option<ServerId> {
     session::cookie(headers, COOKIE)?.parse().ok().map(ServerId)
 }
 
