@@ -1,5 +1,5 @@
-//! One SQL text for two engines: values, rows and a statement runner, which is either a SQLite connection or a
-//! PostgreSQL transaction. Texts use `$1`; SQLite gets them as `?1`.
+//! One SQL text for two engines: values, rows and a statement runner, which is a SQLite connection, or a PostgreSQL
+//! transaction or connection. Texts use `$1`; SQLite gets them as `?1`.
 //!
 //! On SQLite the futures never wait, so an operation written once as `async fn` also runs on the writer thread.
 
