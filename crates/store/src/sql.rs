@@ -59,7 +59,7 @@ impl Sql<'_> {
     }
 
     /// Like `query`, for frequent reads on PostgreSQL whose plan does not depend on table statistics
-    /// (`postgres::kept_plans` says which those are): outside a transaction the plan is kept, because planning costs
+    /// (`postgres::kept_plans` says which those are). Outside a transaction the plan is kept, because planning costs
     /// more than the read.
     pub(crate) async fn query_with_kept_plan(
         &self,

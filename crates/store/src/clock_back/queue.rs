@@ -1,6 +1,6 @@
 //! Corrections of the queue: entries that are due later than their own schedule allows.
 //!
-//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) stay: a message whose
+//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) stay. So a message whose
 //! `send_at` is in the future again is scheduled again.
 
 use std::time::Duration;

@@ -15,8 +15,8 @@ pub struct Outcome {
     pub server_id: ServerId,
     pub message_id: MessageId,
     /// The due time under which the message was claimed. It identifies the attempt: an outcome is recorded only while
-    /// the entry (PostgreSQL) or the claim (SQLite) still has this time. So an outcome whose commit was not confirmed is
-    /// not recorded twice. `None` matches any time.
+    /// the entry (PostgreSQL) or the claim (SQLite) still has this time. So an outcome whose commit was not confirmed
+    /// is not recorded twice. `None` matches any time.
     pub claimed_for: Option<Timestamp>,
     /// Whether it counts as an attempt: a remote host was tried.
     pub counts_as_attempt: bool,

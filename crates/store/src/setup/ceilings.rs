@@ -46,8 +46,8 @@ impl CeilingsChange {
     }
 }
 
-/// The effective value once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower
-/// value that the server chose itself stays, a higher value is lowered to the ceiling.
+/// The effective value once the ceiling changes from `old` to `new`. A value at the ceiling moves with it. A lower
+/// value that the server chose itself stays. A higher value is lowered to the ceiling.
 fn effective_value<T: Copy + PartialEq>(
     value: Option<T>,
     old: Option<T>,

@@ -2,8 +2,8 @@
 //!
 //! The cost of a claim depends only on the entries that it returns: a cursor remembers up to which entry, in the order
 //! of due time, the queue was claimed. Entries that return, or are added, before the cursor are kept in a set. If there
-//! are too many, and for servers that are skipped at the moment, only the position of the first such entry is kept, and
-//! reading begins again there.
+//! are too many, and for servers that are skipped at the moment, only the position of the first such entry is kept.
+//! Reading begins again there.
 
 use std::collections::{BTreeSet, HashMap};
 
