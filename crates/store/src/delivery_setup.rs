@@ -15,7 +15,7 @@ use crate::{Result, Store, gates, pools};
 /// The servers that changed, and all pools, sources and gates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliverySetup {
-    /// Servers that changed themselves or whose account changed; all of them in a read without a mark.
+    /// Servers that changed, or whose account changed; all servers in a read without a mark.
     pub servers: Vec<ServerDelivery>,
     pub pools: Vec<Pool>,
     pub sources: Vec<Source>,
@@ -104,8 +104,8 @@ async fn list_servers(sql: &Sql<'_>, since: Option<SetupMark>) -> Result<Vec<Ser
     Ok(servers)
 }
 
-/// Each half uses the index on its `changed_xact`. `list_servers` sorts and removes duplicates, because for that SQLite
-/// would read all servers in the order of their ids.
+/// Each half uses the index on its `changed_xact`. `list_servers` sorts and removes duplicates: if this statement did,
+/// SQLite would read all servers in the order of their ids.
 pub(crate) const CHANGED_SERVERS: &str =
     concat!(servers!(), "WHERE s.changed_xact >= $1 UNION ALL ", servers!(), "WHERE a.changed_xact >= $1");
 

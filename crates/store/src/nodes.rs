@@ -52,7 +52,7 @@ pub struct NodeRecord {
     pub is_this: bool,
     /// `None` only on SQLite, while the service does not run.
     pub last_seen_at: Option<Timestamp>,
-    /// `None` for a node of a version that publishes no description.
+    /// `None` if the node's version publishes no description, or one that this version cannot parse.
     pub description: Option<NodeDescription>,
 }
 

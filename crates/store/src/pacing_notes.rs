@@ -30,7 +30,7 @@ pub struct PacingNote {
 
 #[boxed_futures]
 impl Store {
-    /// Saves notes about receivers. A note replaces an older one about the same receiver.
+    /// Saves notes about receivers. A note replaces an older one of the same source and site.
     pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
         self.write(move |sql| Box::pin(async move { save(sql, &notes).await })).await
     }
@@ -52,7 +52,7 @@ impl Store {
     }
 }
 
-/// Saves notes, unless a newer note about the same receiver is stored.
+/// Saves notes, unless a newer note of the same source and site is stored.
 pub(crate) async fn save(sql: &Sql<'_>, notes: &[PacingNote]) -> Result<(), StoreError> {
     for note in notes {
         sql.execute(

@@ -1,5 +1,5 @@
-//! One SQL text for two engines: values, rows and a statement runner, which is either a SQLite connection or a
-//! PostgreSQL transaction. Texts use `$1`; SQLite gets them as `?1`.
+//! One SQL text for two engines: values, rows and a statement runner, which is a SQLite connection, or a PostgreSQL
+//! transaction or connection. Texts use `$1`; SQLite gets them as `?1`.
 //!
 //! On SQLite the futures never wait, so an operation written once as `async fn` also runs on the writer thread.
 
@@ -59,7 +59,7 @@ impl Sql<'_> {
     }
 
     /// Like `query`, for frequent reads on PostgreSQL whose plan does not depend on table statistics
-    /// (`postgres::kept_plans` says which those are): outside a transaction the plan is kept, because planning costs
+    /// (`postgres::kept_plans` says which those are). Outside a transaction the plan is kept, because planning costs
     /// more than the read.
     pub(crate) async fn query_with_kept_plan(
         &self,

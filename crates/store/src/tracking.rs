@@ -207,7 +207,7 @@ impl MessageState {
         Some((mark, NewEvent { kind, data: data.to_string() }))
     }
 
-    /// Whether it is a click within a second of delivery, or before delivery was recorded.
+    /// Whether it is a click within a second of delivery, or on a message that has no delivery record yet.
     fn is_too_fast(&self, tracked_event: &NewTrackingEvent) -> bool {
         if !matches!(tracked_event.kind, TrackingEventKind::Click { .. }) || self.test {
             return false;

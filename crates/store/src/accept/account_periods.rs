@@ -59,8 +59,8 @@ pub(crate) async fn subtract(
     Ok(())
 }
 
-/// Adds to the count of a window; returns the new count. The first addition to a window
-/// deletes the windows before the previous one.
+/// Adds to the count of a window; returns the new count. The first addition to a window deletes the windows before the
+/// previous one.
 async fn add(
     sql: &Sql<'_>,
     account_id: AccountId,

@@ -14,7 +14,7 @@ pub trait FreshSink: Send + Sync + fmt::Debug {
     fn take(&self, fresh: Fresh);
 
     /// Whether it takes more of this server's messages now. If not, they are accepted without a claim, and delivery
-    /// claims them later. It must not wait.
+    /// claims them later. Must not block.
     fn has_room(&self, _server: ServerId) -> bool {
         true
     }

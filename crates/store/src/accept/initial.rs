@@ -16,7 +16,7 @@ use crate::events::held::sentence as held_sentence;
 
 /// A hold that the store decides on expires after this time.
 pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
-/// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
+/// `queue.scheduled` of a message that counts against the limits of its server and account when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
 /// `queue.scheduled` of a message that does not count: it is exempt, or was counted before.
 pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
@@ -97,7 +97,7 @@ pub(crate) fn counted<'a>(
     send.recipients.iter().filter(counts)
 }
 
-/// Adds a hold cause for each of the `messages` beyond `limit`, of which `before` earlier messages are used.
+/// Adds a hold cause for each of the `messages` beyond `limit`, to which `before` earlier messages count too.
 pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], causes: &mut HoldCauses) {
     let room = (i64::from(limit) - before).clamp(0, messages.len() as i64) as usize;
     for id in &messages[room..] {

@@ -138,7 +138,7 @@ pub enum InitialState {
 /// Result of `accept`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    /// The send is on stable storage; carries the limits it counted against.
+    /// The send is on stable storage. Contains the usage of the limits that it counted against.
     Stored(Vec<LimitUse>),
     /// Its idempotency key was used before; nothing was written.
     Repeated(StoredAnswer),

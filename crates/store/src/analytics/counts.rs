@@ -1,4 +1,4 @@
-//! Counts per metric. Stored as pairs of metric and number, without zeros.
+//! Counts per metric. Stored as pairs of metric and count, without zeros.
 
 use crate::error::StoreError;
 use crate::varint;
@@ -7,7 +7,7 @@ const METRICS: usize = Metric::ALL.len();
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
-        /// Counted metrics. Their numbers are stored, so new ones go to the end.
+        /// Counted metrics. Their positions are stored, so new ones go to the end.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Metric {
             $($(#[$doc])* $variant),+

@@ -1,7 +1,6 @@
 //! Dimensions by which messages are counted, each one entry of one table.
 //!
-//! A new dimension needs an entry here, its column in a migration, its value in `uncounted`, and its public name in
-//! `app/src/analytics/dimension.rs`.
+//! A new dimension needs an entry here. ARCHITECTURE.md ("an analytics dimension") lists the other places to change.
 
 use serde_json::{Value, json};
 
@@ -178,7 +177,7 @@ dimensions! {
     BounceClass = 64, bounce_class: String, of attempts;
     /// Source address of the attempt; for events after delivery, of the attempt that delivered.
     SourceIp = 128, source_ip: String, limited "source addresses", of attempts;
-    /// TLS version of that attempt.
+    /// TLS version of the attempt; for events after delivery, of the attempt that delivered.
     TlsVersion = 256, tls_version: String, of attempts;
 }
 

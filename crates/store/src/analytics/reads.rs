@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
 
-/// The sums of one time span.
+/// The sums of one time span and one set of dimensions.
 #[derive(Debug, Clone)]
 pub struct CounterRow {
     /// Number of the set of dimensions; 0 for the total.

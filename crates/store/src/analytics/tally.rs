@@ -1,7 +1,7 @@
 //! Turns a batch of events into additions to the counters.
 //!
 //! `hard_fail` counts messages that ended as HardFail (permanently refused, or expired), `bounced` messages that were
-//! Sent and then bounced. `soft_fail` counts attempts that reached a host. All other metrics count a message once,
+//! Sent and then bounced. `soft_fail` counts attempts that tried a host. All other metrics count a message once,
 //! except opens and clicks.
 
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ pub(crate) struct EventData {
     first: bool,
     first_including_bots: bool,
     bot: bool,
-    /// The host that an attempt reached.
+    /// The host that an attempt tried.
     mx: Option<String>,
     /// The pool of an attempt; absent if the operating system chose the address.
     ip_pool: Option<String>,

@@ -12,7 +12,7 @@ use postroad_model::idgen::second_of_id;
 use crate::{Engine, Result, Store};
 use queue::QueuePosition;
 
-/// Rows that one transaction examines.
+/// Maximum number of rows that one transaction examines or changes.
 const AT_ONCE: i64 = 500;
 /// Outbox rows checked together. Usually none of them needs a correction.
 const OUTBOX_PAGE: i64 = 5_000;

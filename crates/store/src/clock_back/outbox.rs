@@ -1,5 +1,5 @@
-//! Corrections of the webhook outbox. It may have millions of rows: pages along its primary key are read first, and
-//! only pages with events that are due or claimed for a future time are written.
+//! Corrections of the webhook outbox. It may have millions of rows, so pages along its primary key are read first. Only
+//! pages with events that are due in the future, or (on PostgreSQL) claimed for longer than usual, are written.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Corrections of the queue: entries that are due later than their own schedule allows.
 //!
-//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) stay: a message whose
+//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) stay. So a message whose
 //! `send_at` is in the future again is scheduled again.
 
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(crate) async fn list_late(
            AND (q.due_at, q.message_id) > ($1, $2) AND q.claimed_node IS NULL
          ORDER BY q.due_at, q.message_id LIMIT $3 FOR UPDATE OF q SKIP LOCKED"
     };
-    // A single bound, so that each page begins where the last one ended.
+    // The first page begins after `now`, each later one where the previous one ended.
     let (from, from_id) =
         after.map_or((now.as_micros(), i64::MAX), |(due_at, id)| (due_at.as_micros(), id.0));
     let rows = sql.query(text, &[from.into(), from_id.into(), limit.into()]).await?;
@@ -93,7 +93,7 @@ fn corrected(
     pause_max: Duration,
 ) -> Option<Timestamp> {
     match last_delivery_at {
-        // Never attempted, so it was due since its acceptance.
+        // Never attempted, so it has been due since its acceptance.
         None => Some(now),
         // The message's last attempt lies in the future: the pause after it begins now.
         Some(at) if at > now => Some(now.plus(due_at.since(at).min(pause_max))).filter(|new| *new < due_at),

@@ -110,8 +110,8 @@ impl Store {
 /// Maximum number of reports kept per domain. Anybody can send reports; honest receivers never send so many about one
 /// domain.
 const PER_DOMAIN_MAX: i64 = 10_000;
-/// Reports deleted at once at the limit, so that not every further report has to delete one.
-const MADE_ROOM: i64 = 100;
+/// Number of reports deleted when a domain reaches the limit, so that not every further report has to delete one.
+const DELETED_AT_LIMIT: i64 = 100;
 /// Reports are deleted this long after they were received.
 const KEPT_FOR: Duration = Duration::from_hours(400 * 24);
 /// Maximum number of expired reports deleted in one transaction.
@@ -146,7 +146,7 @@ async fn drop_oldest(sql: &Sql<'_>, domain: &DomainName) -> Result<()> {
         let oldest = "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN (
                           SELECT domain, kind, organisation, report_id FROM domain_reports WHERE domain = $1
                           ORDER BY received_at LIMIT $2)";
-        sql.execute(oldest, &[domain.as_str().into(), MADE_ROOM.into()]).await?;
+        sql.execute(oldest, &[domain.as_str().into(), DELETED_AT_LIMIT.into()]).await?;
     }
     Ok(())
 }

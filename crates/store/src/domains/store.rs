@@ -194,8 +194,8 @@ impl Store {
         self.change(move |sql| Box::pin(tracking::set(sql, id, tracking, links_until, now))).await
     }
 
-    /// Tracking hosts: those set for verified domains, `track.<domain>` where it is an alias of ours, and previous ones
-    /// as long as mail with them is kept.
+    /// Tracking hosts of domains that are verified or fail: hosts that were set, and `track.<domain>` where it is an
+    /// alias of ours. Also previous hosts until their `links_until`.
     pub async fn list_tracking_hosts(&self) -> Result<Vec<String>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(tracking::list_hosts(sql, now))).await

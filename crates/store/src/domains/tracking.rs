@@ -14,7 +14,7 @@ pub(super) const HOSTS_VERSION: &str = "tracking_hosts_version";
 /// After this time every node serves a new host: they read the list every two seconds.
 const HOSTS_READ_WITHIN: Duration = Duration::from_secs(5);
 
-/// Whether all nodes serve a host that is usable since `since`, so that links can use it.
+/// Whether all nodes serve a host that has been usable since `since`, so that links can use it.
 pub(super) fn is_host_served(since: Timestamp, now: Timestamp) -> bool {
     // A time in the future is from before the clock was set back.
     since.plus(HOSTS_READ_WITHIN) <= now || since > now

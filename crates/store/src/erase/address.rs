@@ -114,8 +114,8 @@ impl Store {
         params.extend(mentions.is_by_server.then(|| server_id.0.into()));
         let found =
             self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).await?;
-        // A server's own texts lose every match, even inside a longer address: punctuation before an address can look
-        // like a part of it. Other texts must contain the whole address.
+        // Texts of one server are erased at every match, even inside a longer address: punctuation before an address
+        // can look like a part of it. Texts about all servers are erased only if they contain the whole address.
         let matches = found
             .into_iter()
             .filter(|(_, _, text)| mentions.is_by_server || !find_whole(text, address).is_empty());

@@ -37,7 +37,7 @@ const RETURNED_AT_ONCE: usize = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erased {
     Done,
-    /// Nothing was changed: the message, or another recipient's copy with the same text, still waits for delivery.
+    /// Nothing was changed: the message, or another recipient's copy with the same text, is held or still queued.
     StillNeeded,
     NotFound,
 }
@@ -56,7 +56,7 @@ struct Related {
 
 #[boxed_futures]
 impl Store {
-    /// Erases a message that is not waiting for delivery. The recipient is overwritten last, so that after a crash the
+    /// Erases a message that is neither queued nor held. The recipient is overwritten last, so that after a crash the
     /// message still counts as not erased.
     pub async fn erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Erased> {
         let related = self.read(move |sql| Box::pin(find_related(sql, server_id, id))).await?;

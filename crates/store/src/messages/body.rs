@@ -24,7 +24,7 @@ const SAMPLE_BYTES: usize = 16 << 10;
 const UNUSED_BYTES_MAX: usize = 4 << 10;
 
 thread_local! {
-    /// Reused tables of a few hundred kB: creating and clearing them costs as much as compressing 10 kB.
+    /// Reused, because creating and clearing its tables of a few hundred kB costs as much as compressing 10 kB.
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -99,13 +99,13 @@ pub(crate) fn decompress(compressed: &[u8], size: u64) -> Result<Vec<u8>, StoreE
 
 #[boxed_futures]
 impl Store {
-    /// The body of a send with unfinished messages, whose body is never removed; `size` is from the send's row.
+    /// The body of a send with unfinished messages. Such a body is never removed. `size` is from the send's row.
     pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
         let found = self.find_body(server_id, send_id, size).await?;
         found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
     }
 
-    /// The body of any send; `None` if it was removed, which happens before its messages are.
+    /// The body of any send; `None` if it was removed, which happens before its messages are removed.
     pub async fn find_body(
         &self,
         server_id: ServerId,

@@ -15,10 +15,10 @@ pub struct Outcome {
     pub server_id: ServerId,
     pub message_id: MessageId,
     /// The due time under which the message was claimed. It identifies the attempt: an outcome is recorded only while
-    /// the entry (PostgreSQL) or the claim (SQLite) still has this time, so that an outcome whose commit was not
-    /// confirmed is not recorded twice. `None` matches any time.
+    /// the entry (PostgreSQL) or the claim (SQLite) still has this time. So an outcome whose commit was not confirmed
+    /// is not recorded twice. `None` matches any time.
     pub claimed_for: Option<Timestamp>,
-    /// Attempts count only when a remote host was tried.
+    /// Whether it counts as an attempt: a remote host was tried.
     pub counts_as_attempt: bool,
     /// When the hold ends, if the outcome holds the message.
     pub hold_expiry: Option<Timestamp>,

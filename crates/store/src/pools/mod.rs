@@ -19,7 +19,7 @@ pub use warmup::WarmupPause;
 pub struct Pool {
     pub id: PoolId,
     pub name: String,
-    /// The pool that others overflow to.
+    /// The default pool, to which other pools overflow.
     pub shared: bool,
     /// The account it is reserved for; `None` for the operator's.
     pub account_id: Option<AccountId>,

@@ -1,4 +1,4 @@
-//! Source addresses of pools: add, list with today's counts, remove.
+//! Source addresses of pools: add, list with today's counts, change, remove.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,5 @@
-//! A batch of accepts as one transaction: one round trip reads the hold causes, another writes everything and commits.
-//! Idempotency keys need a round trip before them, to find the new ones, and large bodies one for each piece.
+//! A batch of accepts as one transaction: a few queries find the hold causes, then one round trip writes everything and
+//! commits. Idempotency keys need a round trip before that, to find the new ones, and large bodies one for each piece.
 
 use std::collections::{HashMap, HashSet};
 
@@ -143,9 +143,9 @@ impl Batch<'_> {
         let claimed = columns.claimed();
         // Before the commit: a later claim may release all messages that this node does not know of.
         self.database.claims.add(claimed.iter().copied());
-        let committing = Committing { database: self.database, claimed: &claimed, is_done: false };
+        let guard = CommitGuard { database: self.database, claimed: &claimed, is_done: false };
         self.insert(client, &columns, !is_begun).await?;
-        committing.done();
+        guard.done();
         let claimed: HashSet<MessageId> = claimed.into_iter().map(|(_, id)| id).collect();
         let outcomes = self.sends.iter().zip(accepted).map(|(send, accepted)| {
             let ids = send.recipients.iter().map(|recipient| recipient.id);
@@ -216,21 +216,21 @@ async fn insert_bodies(
     Ok(())
 }
 
-/// Reports the batch's claims as lost when it is dropped before `done`: the commit may have claimed messages that
-/// nobody works on.
-struct Committing<'a> {
+/// If it is dropped before `done`, reports the batch's claims as lost: the commit may have claimed messages that nobody
+/// works on.
+struct CommitGuard<'a> {
     database: &'a Database,
     claimed: &'a [(ServerId, MessageId)],
     is_done: bool,
 }
 
-impl Committing<'_> {
+impl CommitGuard<'_> {
     fn done(mut self) {
         self.is_done = true;
     }
 }
 
-impl Drop for Committing<'_> {
+impl Drop for CommitGuard<'_> {
     fn drop(&mut self) {
         if !self.is_done && !self.claimed.is_empty() {
             self.database.claims.lose(self.claimed);

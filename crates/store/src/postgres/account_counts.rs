@@ -1,5 +1,5 @@
-//! Counts the messages of a batch against the limits of their accounts: one query for all of them, and another only if
-//! a limit is reached or nearly reached.
+//! Counts the messages of a batch against the limits of their accounts: one query for all of them, and others only if a
+//! limit is reached or nearly reached.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -20,8 +20,8 @@ use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 
 /// Marks the entries. Returns for each whether an address of its server was suppressed since it was due, allowing ten
-/// seconds for the clocks of other nodes. It compares with the newest suppression, because for an unknown bound the
-/// planner would read the whole table.
+/// seconds for the clocks of other nodes. Reads only the newest suppression: to find one after a time that the planner
+/// does not know, the planner would read the whole table.
 ///
 /// Rows are found one by one and then updated by their position (ctid), so that the plan can be kept (`kept_plans`).
 /// `coalesce` and `+ 0` keep the planner from using the index of claims, which would be read as a whole: a comparison

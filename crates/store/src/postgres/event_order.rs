@@ -10,7 +10,7 @@ use deadpool_postgres::Transaction;
 
 use crate::error::StoreError;
 
-/// Gap left at each move to another cluster, so that new numbers exceed any cursor that readers of the old cluster can
+/// Gap left at each move to another cluster. New numbers then exceed any cursor that readers of the old cluster can
 /// have, even if that cluster continued after the dump. It is more transactions than a cluster makes in a year, with
 /// room for millions of moves.
 const GAP: i64 = 1 << 40;

@@ -125,8 +125,8 @@ pub(super) async fn find(
     Ok(Found { causes, server_events, uses })
 }
 
-/// Assigns `seq` to events of a server. Its hour is locked, so no other node writes an event of this limit now; then
-/// the server is locked, so no other node numbers an event of it.
+/// Assigns `seq` to events of a server. The caller has locked the hour, so no other node writes an event of this limit
+/// now. Locks the server, so that no other node numbers an event of it.
 async fn numbered(
     client: &ClientWrapper,
     server_id: ServerId,

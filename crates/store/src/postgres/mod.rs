@@ -48,7 +48,7 @@ use claims::Claims;
 use connect::Canceller;
 use pipeline::BusyConnection;
 
-/// Timeout of statements; on a healthy database every statement is faster.
+/// Timeout of an operation on the database; a healthy database is faster.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
 
 /// Slowest link to the database that timeouts allow for.

@@ -2,7 +2,7 @@
 //! statement, whatever the number of entries.
 //!
 //! `begun_at` is the time at which the claiming node began to send the message. 0 or less means that a dead node had
-//! begun it, so it may have arrived: such an entry is not begun again before an outcome is recorded, however many nodes
+//! begun it, so it may have arrived. Such an entry is not begun again before an outcome is recorded, however many nodes
 //! die meanwhile. A negative value is the negated time at which a node adopted the entry; that node's journal may know
 //! how it ended.
 

@@ -60,7 +60,7 @@ impl Store {
     pub const REAPED_AT_ONCE: usize = 10_000;
 
     /// Releases claims of dead nodes, or of earlier processes of this one; returns how many. Messages that they had
-    /// begun may have been sent: see `adopt_abandoned`.
+    /// begun stay claimed, because they may have been sent: see `adopt_abandoned`.
     pub async fn reap(&self) -> Result<u64> {
         match &*self.engine {
             // There is only one process, with its claims in memory.
@@ -70,8 +70,8 @@ impl Store {
     }
 
     /// Claims messages that dead nodes had begun 15 minutes ago or earlier: until then those nodes can return with
-    /// their journals. The messages may have arrived, and must be finished with a record that says so. Until then
-    /// nobody sends them: if this node dies too, or releases them, the next call returns them again.
+    /// their journals. The messages may have arrived, and must be finished with a record that says so. Nobody sends
+    /// them before that: if this node dies too, or releases them, the next call returns them again.
     pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
         match &*self.engine {
             // There is only one process, and its journal knows the messages that it had begun.

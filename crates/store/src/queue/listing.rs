@@ -43,6 +43,7 @@ pub struct QueueStats {
     pub due: u64,
     /// Due later: scheduled, or waiting for the next attempt.
     pub scheduled: u64,
+    /// Earliest due time, even if it is in the future.
     pub oldest_due_at: Option<Timestamp>,
     /// The twenty domains with the most entries.
     pub by_domain: Vec<(DomainName, u64)>,

@@ -191,7 +191,7 @@ pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     Ok(((), Entry::Queued(send_at)))
 }
 
-/// Makes a message scheduled again. It does not count again: the hourly limit counted it when it first became due.
+/// Makes a message scheduled again. It does not count again: the limits counted it when it first became due.
 pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"

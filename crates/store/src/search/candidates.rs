@@ -1,6 +1,6 @@
-//! Finds the messages of blocks that have the tokens of a search.
+//! Finds the messages that have the tokens of a search, block by block.
 //!
-//! Each look-up of a token in a block costs about the same, however few messages have it, and a search for a rare text
+//! Each look-up of a token in a block costs about the same, however few messages have it. A search for a rare text
 //! looks into every block of the index. So tokens are looked up one after the other, rare ones first, and only in
 //! blocks where a match is still possible.
 
@@ -75,7 +75,7 @@ pub(super) async fn find(
     Ok(found.unwrap_or_default())
 }
 
-/// Messages of the blocks that have all tokens. May contain a few others, which the exact test excludes later.
+/// Positions of the messages that have all tokens. May contain a few others, which the exact test excludes later.
 async fn having_all(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -129,7 +129,7 @@ impl Store {
                 // Postings of more blocks would only be read again.
                 1
             } else if step.is_of_blocks {
-                // Half of it, because older blocks can have more candidates.
+                // Half of the time that is left, because older blocks can have more candidates.
                 let left = time_max.saturating_sub(begun.elapsed()) / 2;
                 let by_time = step_growth(step_begun.elapsed(), left);
                 let by_need = (limit + 1).saturating_sub(rows.len()).div_ceil(found.max(1)).max(1);

@@ -40,8 +40,8 @@ impl Store {
         rows.iter().map(personal).collect()
     }
 
-    /// Removes the tokens from the index. `false` if a message is in no written block: one may be written meanwhile, so
-    /// call it again after its texts are erased.
+    /// Removes the tokens from the index. `false` if a message is in no written block: its block may be written
+    /// meanwhile, so call this again after the texts are erased.
     pub(crate) async fn forget_tokens(
         &self,
         server_id: ServerId,

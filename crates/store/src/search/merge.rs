@@ -1,7 +1,8 @@
 //! Merges blocks that follow each other into one, so that a search through many messages looks into few blocks.
 //!
 //! The merged postings are written beside the parts' postings, under a key that no search reads yet. One transaction
-//! then makes the block visible. The parts stay for a minute: a search that has listed them still finds their postings.
+//! then makes the merged block visible. The parts stay for a minute: a search that has listed them still finds their
+//! postings.
 //! `blocks.rs` names the states in the SQL.
 
 use std::collections::{BTreeMap, HashMap};

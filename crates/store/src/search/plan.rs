@@ -119,7 +119,7 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     }
 }
 
-/// Some tokens spread evenly over a text, and the tokens of its digits; `None` if it has fewer than three letters.
+/// Some tokens spread evenly over a text, and tokens of its digits; `None` if the text has fewer than three characters.
 fn spread(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
     let all: Vec<i64> = tokens::of_text(kind, needle.lower()).collect();
     let step = all.len().div_ceil(TOKENS_PER_TEXT).max(1);

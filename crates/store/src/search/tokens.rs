@@ -1,4 +1,5 @@
-//! Tokens of a message: hashes of all three-letter substrings of its texts, of whole names, and of six digits in a row.
+//! Tokens of a message: hashes of all substrings of three characters of its texts, of whole names, and of six digits in
+//! a row.
 //! Six digits are hashed because many messages share three digits of their order numbers, but few share six.
 
 use super::filter::lower;
@@ -31,7 +32,7 @@ const DIGIT_TOKENS: u64 = 4_096;
 /// Length of a sequence of digits.
 const DIGITS: usize = 6;
 
-/// All three-letter substrings of a text in lower case.
+/// Tokens of all substrings of three characters, of a text in lower case.
 pub(super) fn of_text(kind: TokenKind, lower_text: &str) -> impl Iterator<Item = i64> {
     let mut letters = lower_text.chars();
     let mut window = (letters.next(), letters.next());

@@ -1,4 +1,4 @@
-//! Accounts: create, list, change, suspend.
+//! Accounts: create, find, list, change, suspend, delete, restore.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Timestamp};

@@ -46,8 +46,8 @@ impl CeilingsChange {
     }
 }
 
-/// The effective value once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower
-/// value that the server chose itself stays, a higher value is lowered to the ceiling.
+/// The effective value once the ceiling changes from `old` to `new`. A value at the ceiling moves with it. A lower
+/// value that the server chose itself stays. A higher value is lowered to the ceiling.
 fn effective_value<T: Copy + PartialEq>(
     value: Option<T>,
     old: Option<T>,
@@ -77,7 +77,7 @@ pub(super) async fn set_all(
     let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
     let change = ServerChange { mode: is_live.then_some(ServerMode::Live), ..change.clone() };
     let account_ceilings = server.account_ceilings.for_server();
-    // Without its own value the server has the account's, so only its own ceilings can forbid clearing one.
+    // A server whose value is cleared has the account's, so only the server's own ceilings can forbid that.
     let exceeded_ceilings = |own: &Ceilings| {
         let mut exceeded = own.min_with(&account_ceilings).exceeded_by(&change.without_clears());
         exceeded.extend(own.exceeded_by(&change.clears()));

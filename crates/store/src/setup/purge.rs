@@ -146,7 +146,8 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
             };
         }
     }
-    // Nothing refers to the server any more. It is subtracted only if this call removes it: another node may do so too.
+    // Nothing refers to the server any more. The account's count is lowered only if this call removes the server:
+    // another node may remove it first.
     let text = "DELETE FROM servers WHERE id = $1 RETURNING account_id";
     match sql.query_opt(text, &[id.0.into()]).await? {
         Some(row) => {

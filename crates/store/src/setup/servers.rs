@@ -1,4 +1,4 @@
-//! Servers: create, find, list, suspend; their pool and tracking defaults.
+//! Servers: create, find, list, suspend, delete, restore.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, PoolId, SendRate, ServerId, ServerMode, Timestamp};

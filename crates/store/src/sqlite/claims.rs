@@ -2,8 +2,8 @@
 //!
 //! The cost of a claim depends only on the entries that it returns: a cursor remembers up to which entry, in the order
 //! of due time, the queue was claimed. Entries that return, or are added, before the cursor are kept in a set. If there
-//! are too many, and for servers that are skipped at the moment, only the position of the first such entry is kept, and
-//! reading begins again there.
+//! are too many, and for servers that are skipped at the moment, only the position of the first such entry is kept.
+//! Reading begins again there.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -119,8 +119,8 @@ impl Claims {
         self.behind.remove(entry);
     }
 
-    /// Call this for every unclaimed entry in the queue, after the commit: a concurrent claim may have passed it before
-    /// it was visible.
+    /// Call this for every entry that was queued or became unclaimed, after the commit: a concurrent claim may have
+    /// passed it before it was visible.
     pub(super) fn note_queued(&mut self, (server_id, message_id): Key, due_at: Timestamp) {
         let (key, position) = ((server_id, message_id), (due_at, message_id));
         if let Some(change) = self.changing.get_mut(&key) {
@@ -153,7 +153,7 @@ impl Claims {
         }
     }
 
-    /// Returns whether the server of a free entry is skipped. If so, notes the entry for the time after that.
+    /// Returns whether the server of a free entry is skipped. If so, notes the entry for when it no longer is.
     fn note_if_skipped(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
         let Some(waiting) = self.skipped.get_mut(&server_id) else { return false };
         let position = (due_at, message_id);

@@ -1,7 +1,7 @@
 //! The embedded engine: one writer thread with group commit, a few reader threads, large bodies as files.
 //!
-//! On a full disk or an I/O error the current group is rolled back and gets "unavailable", the connection is reopened,
-//! and the next group is tried: the engine recovers by itself when the cause is gone.
+//! On a full disk or an I/O error the current group is rolled back, and its callers get "unavailable". The connection
+//! is reopened and the next group is tried, so the engine recovers by itself when the cause is gone.
 
 mod accept;
 mod body_files;

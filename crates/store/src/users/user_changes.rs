@@ -45,7 +45,7 @@ impl Store {
         self.write(move |sql| Box::pin(remove(sql, id, may_be_last))).await
     }
 
-    /// Sets the password, ends all sessions except `kept`, and invalidates all links.
+    /// Sets the password, ends all sessions except `kept`, and invalidates all links except that of `postroad dev`.
     pub async fn set_user_password(
         &self,
         id: UserId,

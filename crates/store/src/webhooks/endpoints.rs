@@ -16,7 +16,7 @@ use crate::setup::object_counts;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// Outbox rows removed at once, to keep the write short.
+/// Maximum number of outbox rows removed in one transaction, which keeps it short.
 const PURGE_ROWS: i64 = 500;
 
 /// A signing secret; its `Debug` output hides it.
@@ -116,8 +116,8 @@ impl Store {
         self.fetch_all(text, Vec::new(), read).await
     }
 
-    /// Changes a webhook that has the version `if_version`. Enabling it again resets its failures; it then gets only
-    /// new events.
+    /// Changes a webhook if it has the version `if_version`, or any version for `None`. `enabled: true` clears its
+    /// failures. A disabled webhook that is enabled again gets only new events.
     pub async fn change_webhook(
         &self,
         server_id: ServerId,
@@ -126,7 +126,7 @@ impl Store {
         change: WebhookChange,
     ) -> Result<Updated<Webhook>> {
         let (now, is_disabled) = (self.clock.now(), change.enabled == Some(false));
-        // A transaction that began before it was disabled may have left rows after the purge.
+        // A transaction that began before the webhook was disabled may have added rows after the purge.
         if change.enabled == Some(true)
             && self.find_webhook(server_id, id).await?.is_some_and(|webhook| !webhook.enabled)
         {
@@ -163,8 +163,8 @@ impl Store {
         self.purge_webhook_queue(server_id, id).await
     }
 
-    /// Disables an endpoint, appends the event, and removes its waiting events. `false` if it was already disabled, or
-    /// if `failing_before` is given and it has not been failing since then, because a post succeeded meanwhile.
+    /// Disables an endpoint, appends `webhook.disabled`, and removes the endpoint's waiting events. `false` if it was
+    /// already disabled, or has not been failing since `failing_before`, because a post succeeded meanwhile.
     pub async fn disable_webhook(
         &self,
         server_id: ServerId,
@@ -232,7 +232,7 @@ macro_rules! is_changed {
     };
 }
 
-/// Equal values leave the version as it is. Enabling it again clears its failures.
+/// Equal values leave the version as it is. `enabled: true` clears the failures, even of an enabled webhook.
 pub(crate) async fn update(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -241,7 +241,7 @@ pub(crate) async fn update(
     change: WebhookChange,
     now: Timestamp,
 ) -> Result<Updated<Webhook>, StoreError> {
-    let is_enabled_again = change.enabled == Some(true);
+    let clears_failures = change.enabled == Some(true);
     let changed = sql.execute(
         concat!(
             "UPDATE webhooks SET url = coalesce($3, url), wants = coalesce($4, wants), format = coalesce($5, format),
@@ -262,7 +262,7 @@ pub(crate) async fn update(
             change.events.map(EventSet::bits).into(),
             change.format.map(WebhookFormat::as_str).into(),
             change.enabled.into(),
-            is_enabled_again.into(),
+            clears_failures.into(),
             now.into(),
             if_version.into(),
         ],
@@ -342,8 +342,8 @@ fn read(row: &Row) -> Result<Webhook, StoreError> {
     })
 }
 
-/// Disables an endpoint and appends the event. `false` if it was already disabled, or has not been failing since
-/// `failing_before`.
+/// Disables an endpoint and appends `webhook.disabled`. `false` if it was already disabled, or has not been failing
+/// since `failing_before`.
 pub(crate) async fn disable(
     sql: &Sql<'_>,
     ids: &IdGenerator,

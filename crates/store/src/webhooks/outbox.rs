@@ -67,7 +67,7 @@ impl Store {
                 .await?
             }
         };
-        // All due rows were read: the rest have no event and can never be posted.
+        // Fewer than `limit`: due rows may be left whose event no longer exists, and which can never be posted.
         if works.len() < limit && self.read(move |sql| Box::pin(has_orphans(sql, server_id, id, now))).await?
         {
             self.write(move |sql| Box::pin(remove_orphans(sql, server_id, id, now))).await?;

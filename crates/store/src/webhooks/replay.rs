@@ -118,7 +118,7 @@ pub(crate) async fn replay_events(
             continue;
         }
         events += 1;
-        // An event that is being posted right now is posted again: the caller may have seen that post or missed it.
+        // An event that is being posted right now is posted again, because the caller may have missed that post.
         let text = if sql.is_sqlite() {
             "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
              ON CONFLICT (server_id, webhook_id, event_id) DO UPDATE SET due_at = excluded.due_at"

@@ -222,7 +222,7 @@ async fn caller_that_disconnects_leaves_no_partial_send(fixture: Fixture) {
             let _ = tokio::time::timeout(Duration::from_micros(patience_us), accept).await;
         }
     }
-    // Committed after everything that was begun before.
+    // This send is committed after everything that was begun before it.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     let counts = fixture.row_counts().await;
     assert_eq!(counts["sends"], counts["bodies"]);

@@ -19,7 +19,7 @@ on_both_engines!(
     late_suppressions_apply_to_messages_accepted_before,
     expired_suppression_stops_nothing,
     soft_failure_that_is_kept_may_go_again,
-    message_of_an_abandoned_begin_can_be_released_and_begun_again,
+    message_of_a_begin_that_timed_out_can_be_released_and_begun_again,
 );
 
 fn begin(server_id: ServerId, message_id: MessageId, due_at: Timestamp) -> Begin {
@@ -207,7 +207,7 @@ async fn soft_failure_that_is_kept_may_go_again(fixture: Fixture) {
     assert_eq!(fixture.row_counts().await["queue"], 0);
 }
 
-async fn message_of_an_abandoned_begin_can_be_released_and_begun_again(fixture: Fixture) {
+async fn message_of_a_begin_that_timed_out_can_be_released_and_begun_again(fixture: Fixture) {
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600] {
         let id = fixture.accept_and_claim().await;
         let entries = vec![begin(fixture.server, id, fixture.now())];

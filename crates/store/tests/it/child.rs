@@ -4,21 +4,21 @@
 use std::process::{Command, Stdio};
 
 /// Environment variable with the child's task; without it, the child's test does nothing.
-pub(crate) const PART_VARIABLE: &str = "POSTROAD_STORE_CHILD";
+pub(crate) const TASK_VARIABLE: &str = "POSTROAD_STORE_CHILD";
 
 /// `test` is the full path of the function, such as `crash::child`.
 ///
 /// The child ignores SIGXFSZ, so that a write beyond its file size limit fails like one on a full disk.
-pub(crate) fn command(test: &str, part: &str) -> Command {
+pub(crate) fn command(test: &str, task: &str) -> Command {
     let program = std::env::current_exe().expect("this process has a program");
     let mut command = Command::new("sh");
     command.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(program);
-    command.args(["--exact", test, "--nocapture", "--quiet"]).env(PART_VARIABLE, part);
+    command.args(["--exact", test, "--nocapture", "--quiet"]).env(TASK_VARIABLE, task);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }
 
 /// The task that the parent process gave; `None` if this process is no child.
-pub(crate) fn part() -> Option<String> {
-    std::env::var(PART_VARIABLE).ok()
+pub(crate) fn task() -> Option<String> {
+    std::env::var(TASK_VARIABLE).ok()
 }

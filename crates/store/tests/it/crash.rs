@@ -139,8 +139,8 @@ fn body_of(send: SendId) -> Vec<u8> {
 /// The process that is killed. Does nothing unless its parent asks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
-    let Some(part) = child::part() else { return };
-    let (server, database) = part.split_once(' ').expect("the parent gives two words");
+    let Some(task) = child::task() else { return };
+    let (server, database) = task.split_once(' ').expect("the parent gives two words");
     let server = ServerId(server.parse().expect("a server's id"));
     let database = Database::parse(database).expect("a database");
     let role = Role::Node { identity: IDENTITY.into() };

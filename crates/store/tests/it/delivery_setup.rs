@@ -17,7 +17,7 @@ on_both_engines!(
     only_servers_that_changed_are_read_again,
     a_change_that_is_committed_during_a_read_comes_with_the_next,
     servers_of_a_pool_are_listed,
-    pools_have_one_name_and_one_is_shared,
+    pool_names_are_unique_and_only_one_pool_is_shared,
     pool_in_use_is_not_deleted,
     sources_are_added_warmed_up_and_removed,
     source_days_are_read_page_by_page,
@@ -164,7 +164,7 @@ async fn servers_of_a_pool_are_listed(fixture: Fixture) {
     assert_eq!(store.list_servers_of_pool(shared, 1).await.expect("the store works"), [fixture.server]);
 }
 
-async fn pools_have_one_name_and_one_is_shared(fixture: Fixture) {
+async fn pool_names_are_unique_and_only_one_pool_is_shared(fixture: Fixture) {
     let store = &fixture.store;
     let main = store.create_pool("main".into(), true).await.expect("the name is free");
     assert!(matches!(store.create_pool("main".into(), false).await, Err(StoreError::Conflict)));

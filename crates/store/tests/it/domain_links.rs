@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     a_link_works_until_it_expires_is_revoked_or_its_domain_is_deleted,
-    searches_are_of_one_person_and_server
+    a_saved_search_belongs_to_one_person_and_server
 );
 
 async fn a_link_works_until_it_expires_is_revoked_or_its_domain_is_deleted(fixture: Fixture) {
@@ -56,7 +56,7 @@ async fn a_link_works_until_it_expires_is_revoked_or_its_domain_is_deleted(fixtu
     assert!(matches!(link(5, 600).await, Err(StoreError::NotFound)));
 }
 
-async fn searches_are_of_one_person_and_server(fixture: Fixture) {
+async fn a_saved_search_belongs_to_one_person_and_server(fixture: Fixture) {
     let store = &fixture.store;
     let person = async |email: &str| {
         let new = NewUser {

@@ -55,6 +55,7 @@ pub(crate) struct Fixture {
     pub(crate) place: EngineFiles,
 }
 
+/// Where a store keeps its data; removed when this is dropped.
 pub(crate) enum EngineFiles {
     Sqlite(TempDir),
     Postgres(postroad_testkit::Database),

@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     fresh_message_is_handed_over_claimed_and_whole,
     nothing_is_claimed_while_nobody_delivers,
-    only_what_is_pending_is_handed_over,
+    only_pending_messages_are_handed_over,
     repeated_send_is_not_handed_over_again,
     fresh_message_of_a_caller_that_disconnected_is_handed_over,
     fresh_message_is_begun_and_finished_without_a_read,
@@ -83,7 +83,7 @@ async fn nothing_is_claimed_while_nobody_delivers(fixture: Fixture) {
     assert_eq!(fixture.claim_due().await[0].message_id, id);
 }
 
-async fn only_what_is_pending_is_handed_over(fixture: Fixture) {
+async fn only_pending_messages_are_handed_over(fixture: Fixture) {
     let basket = Basket::attach(&fixture);
     let held = InitialState::Held {
         reason: HoldReason::Development,

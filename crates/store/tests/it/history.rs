@@ -1,5 +1,5 @@
-//! The cost of a message on PostgreSQL does not grow with the history or the backlog: shown by the rows that
-//! the database reads, while it believes its tables to be small.
+//! The cost of a message on PostgreSQL does not grow with the history or the backlog. The test counts the rows that the
+//! database reads while it believes its tables to be small.
 
 use postroad_testkit::eventually;
 

@@ -33,7 +33,7 @@ fn limit_files(bytes: Option<u64>) {
 /// A process of its own, because the limit holds for a whole process. Does nothing unless its parent asks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn full_disk_child() {
-    if child::part().is_none() {
+    if child::task().is_none() {
         return;
     }
     let fixture = Fixture::sqlite().await;

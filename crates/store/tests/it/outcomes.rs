@@ -194,7 +194,7 @@ async fn entries_accepted_between_claims_are_all_claimed(fixture: Fixture) {
     let (store, server) = (fixture.store.clone(), fixture.server);
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..200_u64 {
-        // Due times in no order, claimed by others while they come in.
+        // Entries arrive in no order of due time, while other tasks claim them.
         let (store, send) = (store.clone(), fixture.send_due_in(server, (n * 37) % 900));
         tasks.spawn(async move {
             store.accept(send).await.expect("the store works");

@@ -54,8 +54,7 @@ async fn after_random_outcomes_the_counters_equal_a_recount(fixture: Fixture) {
     let recounted = Recount::of(&fixture).await;
     let accepted: u64 = recounted.totals.values().filter_map(|counts| counts.get("accepted")).sum();
     assert!(accepted > (SENDS * RECIPIENTS) as u64 * 7 / 10, "{accepted}");
-    // Each grain alone gives the totals, and in it each breakdown. The combinations, added up by one dimension, equal
-    // the counters of that dimension.
+    // In each grain, the totals and each breakdown equal the recount, and so do combinations added up by one dimension.
     for grain in Grain::ALL {
         let counted = Counted::of(&fixture, grain).await;
         let step = grain.seconds().max(HOUR);

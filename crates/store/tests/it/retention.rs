@@ -235,7 +235,7 @@ async fn remove_of(fixture: &Fixture, which: OldRows, before: i64) -> Removal {
     remove_of_after(fixture, which, before, None).await
 }
 
-/// Like `remove_of`, after the bodies of this removal.
+/// Like `remove_of`, after the removal `bodies`.
 async fn remove_of_after(
     fixture: &Fixture,
     which: OldRows,

@@ -7,7 +7,7 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     suppressed_recipient_is_held_and_the_others_are_not,
-    suppression_is_of_one_server_and_any_letter_case,
+    a_suppression_applies_to_one_server_and_any_letter_case,
     expired_suppression_holds_nothing,
     exempt_and_test_messages_are_not_held,
     older_suppression_stays_unless_it_is_over_or_ends_sooner,
@@ -53,7 +53,7 @@ async fn suppressed_recipient_is_held_and_the_others_are_not(fixture: Fixture) {
     assert_eq!(fixture.event_kinds(ids[0]).await, [EventKind::Accepted]);
 }
 
-async fn suppression_is_of_one_server_and_any_letter_case(fixture: Fixture) {
+async fn a_suppression_applies_to_one_server_and_any_letter_case(fixture: Fixture) {
     suppress(&fixture, "Bücher@BÜCHER.example", None).await;
     let later = InitialState::Scheduled(fixture.in_secs(60));
     // The same domain in its DNS form.

@@ -16,7 +16,7 @@ on_both_engines!(
     an_alias_is_taken_once_and_free_again_after_deletion,
     a_layout_stays_while_it_is_used,
     a_server_has_a_limited_number_of_templates,
-    names_of_an_earlier_version_become_unique,
+    duplicate_template_names_become_unique_in_the_migration,
 );
 
 /// Number of newest versions that are kept.
@@ -162,7 +162,7 @@ async fn a_server_has_a_limited_number_of_templates(fixture: Fixture) {
     assert!(matches!(refused, Err(StoreError::LimitReached)), "{refused:?}");
 }
 
-async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
+async fn duplicate_template_names_become_unique_in_the_migration(fixture: Fixture) {
     let mut ids = Vec::new();
     for alias in ["a", "b", "c"] {
         ids.push(create(&fixture, alias).await.id);

@@ -184,6 +184,6 @@ async fn changes_of_one_group_follow_each_other() {
     let is_pending = poll_fn(|context| Poll::Ready(cancel.as_mut().poll(context).is_pending())).await;
     assert!(is_pending);
     assert_eq!(reschedule.commit().await.expect("the store works"), (true, Entry::Queued(LATER)));
-    assert_eq!(cancel.await.expect("the store works"), (true, Entry::Gone), "it sees the change before it");
+    assert_eq!(cancel.await.expect("the store works"), (true, Entry::Gone), "it sees the moved entry");
     assert_eq!(queue.claim().await, []);
 }

@@ -26,7 +26,7 @@ use crate::sql::Sql;
 
 /// Pages that one operation of the writer overwrites.
 const PAGES_AT_ONCE: usize = 16;
-/// Maximum number of times the file is read: pages change in between, and overwritten texts are searched again.
+/// Maximum number of times the file is read. Pages change in between, so it is read until nothing is left to overwrite.
 const ROUNDS_MAX: usize = 8;
 
 impl Engine {

@@ -16,11 +16,12 @@ pub(super) struct Expected {
     keys: Vec<Key>,
     /// Since when an address is suppressed, by server and address.
     suppressed: HashMap<(usize, String), Timestamp>,
-    /// Server, domain and expiry of each message of `messages`.
-    requests: Vec<Request>,
+    /// For each message of `messages`.
+    facts: Vec<MessageFacts>,
 }
 
-struct Request {
+/// Facts of a message that never change and are not compared with the store.
+struct MessageFacts {
     server: usize,
     domain: String,
     expires_at: Option<Timestamp>,
@@ -172,7 +173,7 @@ impl Expected {
                 });
             }
             let (domain, expires_at) = (recipient.domain.to_string(), send.info.options.expires_at);
-            self.requests.push(Request { server, domain, expires_at });
+            self.facts.push(MessageFacts { server, domain, expires_at });
             self.messages.push(message);
         }
         Accepted::Stored(Vec::new())
@@ -195,9 +196,9 @@ impl Expected {
             (message.status, message.next_attempt_at) = (Status::Pending, Some(entry.due_at));
         }
         self.queue.sort_by_key(|entry| (entry.due_at, entry.message));
-        let requests = &self.requests;
+        let facts = &self.facts;
         let is_open = |entry: &&mut Entry| {
-            let is_skipped = skipped.contains(&requests[entry.message].server);
+            let is_skipped = skipped.contains(&facts[entry.message].server);
             !entry.claimed && !entry.scheduled && entry.due_at <= due_by && !is_skipped
         };
         let due = self.queue.iter_mut().filter(is_open);
@@ -265,7 +266,7 @@ impl Expected {
             Some(entry) => {
                 entry.begun = true;
                 let address = self.messages[number].rcpt_to.clone();
-                let is_suppressed = self.suppressed.contains_key(&(self.requests[number].server, address));
+                let is_suppressed = self.suppressed.contains_key(&(self.facts[number].server, address));
                 if is_suppressed { Start::Suppressed } else { Start::Go }
             }
         }
@@ -305,7 +306,7 @@ impl Expected {
             return Retried::TooLate;
         }
         let message = &mut self.messages[number];
-        let key = (self.requests[number].server, message.rcpt_to.clone());
+        let key = (self.facts[number].server, message.rcpt_to.clone());
         if let Some(since) = self.suppressed.get(&key)
             && (message.status == Status::Held || message.status.is_queued())
         {
@@ -322,7 +323,7 @@ impl Expected {
         }
         (message.status, message.hold_expiry, message.next_attempt_at) = (Status::Pending, None, Some(now));
         message.add_event(now, EventKind::Released, &json!({ "status": "Pending" }).to_string());
-        let Request { domain, expires_at, .. } = &self.requests[number];
+        let MessageFacts { domain, expires_at, .. } = &self.facts[number];
         self.queue.push(Entry {
             message: number,
             domain: domain.clone(),
@@ -338,8 +339,8 @@ impl Expected {
 
     pub(super) fn expire_holds(&mut self, now: Timestamp, limit: usize) -> usize {
         let mut over: Vec<(Timestamp, usize, usize)> = Vec::new();
-        for (number, (message, request)) in self.messages.iter().zip(&self.requests).enumerate() {
-            over.extend(message.hold_expiry.filter(|at| *at <= now).map(|at| (at, request.server, number)));
+        for (number, (message, facts)) in self.messages.iter().zip(&self.facts).enumerate() {
+            over.extend(message.hold_expiry.filter(|at| *at <= now).map(|at| (at, facts.server, number)));
         }
         over.sort_unstable();
         over.truncate(limit);

@@ -1,5 +1,5 @@
-//! Random operations on a store and on a simple model of it: every answer and the whole history must agree, and with
-//! the same seed both engines must give the same history (invariant 5 of ARCHITECTURE.md).
+//! Random operations on a store and on a simple model of it: every answer and the whole history must agree. With the
+//! same seed both engines must give the same history (invariant 5 of ARCHITECTURE.md).
 //!
 //! A failure names its seed; `POSTROAD_SEED=…` runs that one alone.
 
