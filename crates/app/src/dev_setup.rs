@@ -50,8 +50,8 @@ impl DevOptions {
 pub struct DevSetupRequest {
     /// The API key, instead of a new one.
     pub api_key: Option<String>,
-    /// For a database shared with other processes: keys of this process's earlier start. Only these are revoked, not the keys
-    /// of all earlier starts.
+    /// For a database that several `postroad dev` share: keys of the previous start on the same data folder. Only these
+    /// are revoked, not the keys of all earlier starts.
     pub previous: Option<DevKeyIds>,
 }
 

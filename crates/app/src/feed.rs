@@ -22,7 +22,7 @@ const WAIT_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_secs(1);
 /// Pause after a notice, so that events in quick succession are read together.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// Maximum number of pages without a matching event that one call scans.
+/// Maximum number of pages without a matching event that are scanned before a call is answered.
 const PAGES_MAX: usize = 20;
 
 /// Start position.

@@ -8,7 +8,7 @@ use postroad_store::{Delivery, Message, MessageSummary, StoreError};
 
 use crate::{App, Caller};
 
-/// Requested parts of a message; each step costs more.
+/// Requested parts of a message; `Record` costs more to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageDetail {
     /// Id and token.
@@ -17,7 +17,7 @@ pub enum MessageDetail {
     Record,
 }
 
-/// Requested parts of a message.
+/// A message, with the parts that were requested.
 #[derive(Debug)]
 pub struct FoundMessage {
     pub summary: MessageSummary,

@@ -1,7 +1,7 @@
 //! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels expired
 //! holds, deletes expired suppressions, sessions and gates, and sends notices about ceilings. Hands the mail of deleted
-//! servers to the retention job, and removes deleted servers and accounts. If the store is unavailable, it keeps its
-//! data and retries in the next round.
+//! servers to the retention job, and removes deleted servers and accounts. If the store is unavailable, it keeps the
+//! times that are not stored yet, and retries in the next round.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -93,7 +93,7 @@ const DOMAINS_PER_SERVER: usize = 1_000;
 /// Default length of the warm-up plan in days.
 const WARM_UP_DAYS: u32 = 21;
 
-/// Mails to people that are queued at the same time.
+/// Maximum number of mails to people that are put into the queue at the same time.
 const NOTICES_AT_ONCE: usize = 8;
 
 /// Settings from the operator.
@@ -232,7 +232,7 @@ struct Inner {
     sealing_key: SealingKey,
     /// Last use of sessions, until housekeeping stores it.
     used_sessions: housekeeping::LastUses<UserSessionId>,
-    /// Limit of mails to people that are being queued.
+    /// Permits to put mails to people into the queue.
     notices: Arc<tokio::sync::Semaphore>,
     /// Sender of mails to people.
     notices_from: Option<EmailAddress>,

@@ -163,8 +163,8 @@ impl App {
         found
     }
 
-    /// Checks a part of the chains of all accounts. Returns verdicts on the chains that end in it, and the position
-    /// where the next part begins.
+    /// Checks a part of the chains of all accounts. Returns verdicts on the chains that end in this part, and the
+    /// position where the next part begins.
     pub async fn verify_audit(
         &self,
         by: &Requester,

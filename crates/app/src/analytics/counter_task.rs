@@ -12,7 +12,7 @@ use crate::App;
 /// Minimum pause between two rounds, because events counted together need fewer rows. Analytics calls do not wait for
 /// it.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Pause without a notification: other nodes or slow transactions may have added events.
+/// Longest wait for a notification after the pause: other nodes or slow transactions may have added events.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of batches of one server before the next server's turn.
 const BATCHES_PER_TURN: usize = 8;

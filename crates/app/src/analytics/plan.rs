@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_spans_that_fit_are_read() {
+    fn counters_of_the_longest_grain_that_fits_are_read() {
         assert_eq!(
             counter_ranges(&month_from(0)),
             [CounterRange { grain: Grain::Day, from: 0, to: 30 * DAY }]

@@ -18,7 +18,7 @@ use crate::accounts::Requester;
 const KEPT: Duration = Duration::from_secs(30);
 /// Timeout of the look-ups about this installation.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
-/// Cached sets of addresses; there are about as many sets as pools.
+/// Maximum number of cached entries, one for each set of source addresses. There are about as many sets as pools.
 const SETS_MAX: usize = 1_000;
 
 /// Setting with the host name by which all nodes judge records, whatever their own names are.

@@ -47,7 +47,7 @@ pub struct DmarcTotals {
     pub rejected: u64,
     /// Most messages first.
     pub sources: Vec<SourceTotals>,
-    /// Number of further sources with fewer messages.
+    /// Number of further sources. A source beyond `SOURCES_MAX` counts once for each report.
     pub sources_left_out: usize,
 }
 

@@ -180,7 +180,7 @@ impl App {
         self.publish_version(caller, template.id, version, Operation::TemplatesPublish).await
     }
 
-    /// Publishes the version before the published one again, or the named one.
+    /// Publishes the named version, or else the one that was published before the current one.
     pub async fn roll_back_template(
         &self,
         caller: &Caller,

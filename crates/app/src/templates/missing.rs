@@ -18,7 +18,7 @@ const ABSENT_MAX: usize = 50;
 /// Minimum similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// Error of an expression that knows which look-up found nothing: the index in `lookups`.
+/// Error of an expression in which a look-up found nothing: the index of the look-up in `lookups`.
 #[derive(Debug)]
 pub(super) struct MissingLookup(pub(super) usize);
 
@@ -103,7 +103,7 @@ pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<
     absent.take(ABSENT_MAX).collect()
 }
 
-/// Finding that a name is missing, with the most similar existing name.
+/// A missing name, described by the most similar existing one.
 #[derive(Debug, PartialEq, Eq)]
 struct Absent {
     nearest: Option<String>,
