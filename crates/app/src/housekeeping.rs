@@ -1,5 +1,5 @@
-//! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels expired
-//! holds, deletes expired suppressions, sessions and gates, and sends notices about ceilings. Hands the mail of deleted
+//! Periodic background work. Stores when keys and sessions were last used. Deletes old idempotency keys, and expired
+//! suppressions, sessions and gates. Cancels expired holds. Sends notices about ceilings. Hands the mail of deleted
 //! servers to the retention job, and removes deleted servers and accounts. If the store is unavailable, it keeps the
 //! times that are not stored yet, and retries in the next round.
 

@@ -221,7 +221,7 @@ struct Inner {
     /// Wakes the task that works on jobs.
     job_created: tokio::sync::Notify,
     /// Calls that wait for events.
-    waiting: feed::Waiting,
+    waiting: feed::WaitingCalls,
     /// Budget of requests to inspectors.
     inspector_requests: budget::Budget<ServerId>,
     /// Compiled templates that were used recently.
@@ -295,7 +295,7 @@ impl App {
                 feedback,
                 long_reads,
                 job_created: tokio::sync::Notify::new(),
-                waiting: feed::Waiting::default(),
+                waiting: feed::WaitingCalls::default(),
                 inspector_requests: inspectors::new_request_budget(),
                 templates: templates::Templates::default(),
                 passwords: users::PasswordHasher::default(),

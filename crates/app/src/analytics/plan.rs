@@ -1,5 +1,5 @@
-//! Chooses the counters to read for a list of spans: whole UTC days where they fit into one span, hours and
-//! quarters of an hour before and after them. Quarters serve time zones that are not whole hours from UTC.
+//! Chooses the counters to read for a list of spans. Counters of whole UTC days are read where they fit into one span;
+//! before and after them, counters of hours and quarters. Quarters serve time zones that are not whole hours from UTC.
 
 use postroad_store::Grain;
 

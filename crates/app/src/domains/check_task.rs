@@ -26,7 +26,7 @@ pub struct DomainCheckTask {
 impl DomainCheckTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
-            let mut running = Running::default();
+            let mut running = RunningChecks::default();
             let pause = EVERY.min(app.inner.check_intervals.shortest);
             loop {
                 app.begin_checks(&mut running).await;
@@ -53,12 +53,12 @@ impl Drop for DomainCheckTask {
 
 /// Running checks, counted by account.
 #[derive(Default)]
-struct Running {
+struct RunningChecks {
     checks: JoinSet<AccountId>,
     by_account: HashMap<AccountId, usize>,
 }
 
-impl Running {
+impl RunningChecks {
     async fn wait_for_one(&mut self) {
         // Checks do not panic; a failed one is logged.
         if let Some(Ok(account)) = self.checks.join_next().await {
@@ -81,7 +81,7 @@ impl Running {
 
 impl App {
     /// Begins as many checks as the limit allows.
-    async fn begin_checks(&self, running: &mut Running) {
+    async fn begin_checks(&self, running: &mut RunningChecks) {
         if let Err(error) = self.inner.store.write_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying with the next check");
         }

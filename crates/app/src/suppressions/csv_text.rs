@@ -145,8 +145,8 @@ fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, S
 /// Spreadsheets treat a cell with one of these first characters as a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula, and before quotes
-/// followed by one, so that `without_guard` restores the exact text.
+/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. Also adds one before quotes that a
+/// formula follows, so that `without_guard` restores the exact text.
 fn with_guard(cell: &str) -> Cow<'_, str> {
     if is_guarded_or_formula(cell) { format!("'{cell}").into() } else { cell.into() }
 }
