@@ -13,7 +13,7 @@ use crate::{App, Caller};
 pub enum MessageDetail {
     /// Id and token.
     Summary,
-    /// Rows with status and details. The stored bytes are read separately, once memory for them is reserved.
+    /// All stored data except the message's bytes, which are read separately, once memory for them is reserved.
     Record,
 }
 

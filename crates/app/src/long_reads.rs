@@ -8,9 +8,9 @@ use std::time::Duration;
 use postroad_model::AccountId;
 use postroad_net::limits::{FairPermit, FairPool};
 
-/// Reads in progress at the same time.
+/// Maximum number of reads in progress at the same time.
 const READS_MAX: usize = 4;
-/// Reads of one account in progress at the same time.
+/// Maximum number of reads of one account in progress at the same time.
 const READS_OF_ACCOUNT_MAX: usize = 2;
 
 #[derive(Debug)]

@@ -63,7 +63,7 @@ impl DimensionSets {
     }
 }
 
-/// Starts of all spans in these ranges.
+/// Starts of all intervals of the grain in these ranges.
 fn starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
     ranges.iter().flat_map(|(from, to)| (*from..*to).step_by(grain.seconds() as usize)).collect()
 }

@@ -82,7 +82,7 @@ impl App {
     }
 }
 
-/// Gives every server with uncounted events a turn, in rounds, until no server needs more than one turn. Each
+/// Gives every server with uncounted events a turn, in rounds, until no server has events left after its turn. Each
 /// round lists the servers again, so that a server with few events does not wait for a busy one. A server that
 /// fails gets no further turn; its error is returned at the end.
 async fn in_turns<L, T>(list: impl Fn() -> L, turn: impl Fn(ServerId) -> T) -> Result<(), StoreError>

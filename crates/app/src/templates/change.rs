@@ -16,7 +16,7 @@ use crate::accounts::{Created, CreationKey};
 use crate::{App, Caller, FieldProblem};
 use postroad_store::{StoreError, Updated};
 
-/// Number of times a change is applied again because somebody else saved a version meanwhile.
+/// Maximum number of times that a change is tried: it is tried again if somebody else saved a version meanwhile.
 const CHANGE_TRIES: usize = 10;
 
 /// A template and, if named, one of its versions.

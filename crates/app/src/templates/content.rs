@@ -46,7 +46,7 @@ pub struct TemplateFields {
 }
 
 impl TemplateFields {
-    /// Whether a new version is needed.
+    /// Whether fields are given that belong to a version.
     pub(super) fn has_content(&self) -> bool {
         self.subject.is_some()
             || self.html_body.is_some()

@@ -1,5 +1,5 @@
 //! Evaluates an SPF record for one address as a receiver does: `check_host()` of RFC 7208 4, over known answers instead
-//! of a resolver. Unlike a receiver, it reports the number of lookups and the faulty term.
+//! of a resolver. Unlike a receiver, it reports the term that allows the address or is faulty.
 
 use std::cell::Cell;
 use std::net::IpAddr;
