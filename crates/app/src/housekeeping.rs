@@ -17,9 +17,9 @@ use crate::App;
 use crate::send::IDEMPOTENCY_KEYS_KEPT;
 
 /// Interval of rounds.
-const EVERY: Duration = Duration::from_secs(5);
+const ROUND_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval of notices about ceilings. Short, because somebody should act on them.
-const NOTICES_EVERY: Duration = Duration::from_secs(1);
+const NOTICES_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of transactions for sending notices in one round.
 const NOTICE_STEPS_MAX: usize = 20;
 // Maximum numbers of rows changed in one transaction.
@@ -89,7 +89,7 @@ impl Housekeeping {
                         }
                     }
                 }
-                worker.send_notices(EVERY).await;
+                worker.send_notices(ROUND_INTERVAL).await;
                 if let Err(error) = worker.run_housekeeping().await {
                     tracing::warn!(%error, "housekeeping failed; retrying in 5 s");
                 }
@@ -145,7 +145,7 @@ impl App {
                     }
                 }
             }
-            tokio::time::sleep(NOTICES_EVERY).await;
+            tokio::time::sleep(NOTICES_INTERVAL).await;
         }
     }
 

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_largest_series_everything_is_in_the_rest() {
+    fn series_beyond_the_maximum_are_added_up_in_the_rest() {
         let borders: Vec<i64> = (0..=2_000).map(|day| day * 86_400).collect();
         let mut collected = Collected::new();
         for number in 1..=9_u64 {

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::App;
 
 /// Interval at which due checks are looked for; shorter if the check interval is shorter.
-const EVERY: Duration = Duration::from_secs(5);
+const INTERVAL_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent checks; they mostly wait for other people's name servers.
 const AT_ONCE_MAX: usize = 20;
 
@@ -27,7 +27,7 @@ impl DomainCheckTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
             let mut running = RunningChecks::default();
-            let pause = EVERY.min(app.inner.check_intervals.shortest);
+            let pause = INTERVAL_MAX.min(app.inner.check_intervals.shortest);
             loop {
                 app.begin_checks(&mut running).await;
                 // When a check ends, another can begin.

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_second_waits_for_the_first_with_a_timeout() {
+    async fn the_second_request_waits_for_the_first_with_a_timeout() {
         let in_progress = InProgress::default();
         let enter = |server, key| in_progress.enter(ServerId(server), key, Instant::now() + WAIT_MAX);
         let first = enter(1, "k").await.unwrap();

@@ -64,7 +64,7 @@ impl App {
         let created = match created {
             Ok(created) => created,
             Err(StoreError::LimitReached) => return Err(TemplateRefusal::TooMany),
-            Err(StoreError::Conflict) => return Err(self.taken(caller, alias, None).await?),
+            Err(StoreError::Conflict) => return Err(self.taken_refusal(caller, alias, None).await?),
             Err(other) => return Err(other.into()),
         };
         self.inner.templates.forget();
@@ -160,7 +160,7 @@ impl App {
         let changed = store.change_template(caller.server_id, id, change, VERSIONS_KEPT).await;
         self.inner.templates.forget();
         match changed {
-            Err(StoreError::Conflict) => Err(self.taken(caller, alias, Some(id)).await?),
+            Err(StoreError::Conflict) => Err(self.taken_refusal(caller, alias, Some(id)).await?),
             changed => match changed? {
                 Updated::Done(template) => Ok(template),
                 Updated::OtherVersion(version) => Err(TemplateRefusal::OtherVersion(version)),
@@ -208,7 +208,7 @@ impl App {
     }
 
     /// The refusal for an alias, or else a name, that another template has already.
-    async fn taken(
+    async fn taken_refusal(
         &self,
         caller: &Caller,
         alias: Option<String>,
