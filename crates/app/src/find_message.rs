@@ -13,7 +13,7 @@ use crate::{App, Caller};
 pub enum MessageDetail {
     /// Id and token.
     Summary,
-    /// All stored data except the message's bytes, which are read separately, once memory for them is reserved.
+    /// The message with its status and details, but not its bytes: they are read once memory for them is reserved.
     Record,
 }
 
