@@ -1,4 +1,4 @@
-//! Authentication of calls above a server's own data: by a key of the operator, of an account, or of a server.
+//! Authentication of calls that accept several kinds of keys: of the operator, of an account, or of a server.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub struct PresentedKeys<'a> {
 
 #[boxed_futures]
 impl App {
-    /// Checks the most powerful key of a call. The operation itself checks whether the object belongs to the caller.
+    /// Checks the most powerful key of a call. The function that runs the operation checks whose object it acts on.
     pub async fn authenticate_actor(
         &self,
         keys: PresentedKeys<'_>,

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 const WINDOW: Duration = Duration::from_mins(1);
 /// Failures in a window that are answered without a delay.
 const FREE_FAILURES: u32 = 50;
-/// After this many failures in a minute, entry points that can block an address block it for a minute.
+/// After this many failures in a window, an address is shut out: SMTP sessions that fail again are disconnected.
 const FAILURES_MAX: u32 = 200;
-/// How long an address is blocked.
+/// How long an address is shut out.
 const SHUT_OUT: Duration = Duration::from_mins(1);
 /// Delay of each further failure.
 const DELAY: Duration = Duration::from_secs(1);
@@ -106,7 +106,7 @@ mod tests {
         tokio::time::advance(WINDOW / 2).await;
         assert_eq!(keys.note(address), OUT);
         tokio::time::advance(Duration::from_secs(59)).await;
-        assert_eq!(keys.note(address), OUT, "the block begins with the 201st failure");
+        assert_eq!(keys.note(address), OUT, "the minute begins with the 201st failure");
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(keys.note(address), FREE);
     }

@@ -50,8 +50,8 @@ impl DevOptions {
 pub struct DevSetupRequest {
     /// The API key, instead of a new one.
     pub api_key: Option<String>,
-    /// For a database shared with other processes: keys of this process's earlier start. Only these are revoked, not the keys
-    /// of all earlier starts.
+    /// For a database that several `postroad dev` share: keys of the previous start on the same data folder. Only these
+    /// are revoked, not the keys of all earlier starts.
     pub previous: Option<DevKeyIds>,
 }
 
@@ -61,7 +61,7 @@ pub struct DevSetup {
     pub api_secret: String,
     pub account_api_key: String,
     pub operator_api_key: String,
-    /// Link that signs in to the portal as long as `dev` runs.
+    /// Link that signs in to the portal, several times, within 30 days.
     pub sign_in_url: String,
     pub domain: DomainName,
     pub server_name: String,

@@ -22,7 +22,7 @@ const WAIT_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_secs(1);
 /// Pause after a notice, so that events in quick succession are read together.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// Maximum number of pages without a matching event that one call scans.
+/// Maximum number of pages without a matching event that are scanned before a call is answered.
 const PAGES_MAX: usize = 20;
 
 /// Start position.
@@ -47,18 +47,18 @@ pub struct FeedRequest {
 
 /// Waiting calls, and the signal that stops them.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingCalls {
     of_servers: Mutex<HashMap<ServerId, usize>>,
     stop: watch::Sender<bool>,
 }
 
-impl Default for Waiting {
+impl Default for WaitingCalls {
     fn default() -> Self {
         Self { of_servers: Mutex::default(), stop: watch::Sender::new(false) }
     }
 }
 
-impl Waiting {
+impl WaitingCalls {
     /// Takes a permit to wait; `None` if too many calls wait.
     fn permit(&self, server_id: ServerId) -> Option<FeedPermit<'_>> {
         let mut of_servers = self.lock();
@@ -71,7 +71,7 @@ impl Waiting {
         Some(FeedPermit { waiting: self, server_id })
     }
 
-    /// Becomes true when the service stops; calls that wait then end.
+    /// Becomes true when the service stops; then waiting calls end.
     pub(crate) fn stop_signal(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
     }
@@ -83,7 +83,7 @@ impl Waiting {
 
 /// Permit to wait; dropping it frees it.
 struct FeedPermit<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a WaitingCalls,
     server_id: ServerId,
 }
 
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn permits_are_limited_for_one_server_and_in_total() {
-        let waiting = Waiting::default();
+        let waiting = WaitingCalls::default();
         let permits =
             |server_id| std::iter::from_fn(|| waiting.permit(ServerId(server_id))).collect::<Vec<_>>();
         let first = permits(1);

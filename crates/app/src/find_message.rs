@@ -8,16 +8,16 @@ use postroad_store::{Delivery, Message, MessageSummary, StoreError};
 
 use crate::{App, Caller};
 
-/// Requested parts of a message; each step costs more.
+/// Requested parts of a message; `Record` costs more to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageDetail {
     /// Id and token.
     Summary,
-    /// Rows with status and details. The stored bytes are read separately, once memory for them is reserved.
+    /// The message with its status and details, but not its bytes: they are read once memory for them is reserved.
     Record,
 }
 
-/// Requested parts of a message.
+/// A message, with the parts that were requested.
 #[derive(Debug)]
 pub struct FoundMessage {
     pub summary: MessageSummary,

@@ -1,7 +1,7 @@
-//! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels expired
-//! holds, deletes expired suppressions, sessions and gates, and sends notices about ceilings. Hands the mail of deleted
-//! servers to the retention job, and removes deleted servers and accounts. If the store is unavailable, it keeps its
-//! data and retries in the next round.
+//! Periodic background work. Stores when keys and sessions were last used. Deletes old idempotency keys, and expired
+//! suppressions, sessions and gates. Cancels expired holds. Sends notices about ceilings. Hands the mail of deleted
+//! servers to the retention job, and removes deleted servers and accounts. If the store is unavailable, it keeps the
+//! times that are not stored yet, and retries in the next round.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,9 +17,9 @@ use crate::App;
 use crate::send::IDEMPOTENCY_KEYS_KEPT;
 
 /// Interval of rounds.
-const EVERY: Duration = Duration::from_secs(5);
+const ROUND_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval of notices about ceilings. Short, because somebody should act on them.
-const NOTICES_EVERY: Duration = Duration::from_secs(1);
+const NOTICES_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of transactions for sending notices in one round.
 const NOTICE_STEPS_MAX: usize = 20;
 // Maximum numbers of rows changed in one transaction.
@@ -89,7 +89,7 @@ impl Housekeeping {
                         }
                     }
                 }
-                worker.send_notices(EVERY).await;
+                worker.send_notices(ROUND_INTERVAL).await;
                 if let Err(error) = worker.run_housekeeping().await {
                     tracing::warn!(%error, "housekeeping failed; retrying in 5 s");
                 }
@@ -145,7 +145,7 @@ impl App {
                     }
                 }
             }
-            tokio::time::sleep(NOTICES_EVERY).await;
+            tokio::time::sleep(NOTICES_INTERVAL).await;
         }
     }
 

@@ -21,7 +21,7 @@ pub struct InstallationStatus {
     pub is_in_maintenance: bool,
     /// Limits of receivers learned within the last day, newest first.
     pub pacing_notes: Vec<PacingNote>,
-    /// Version of the answering program.
+    /// Version of Postroad on the node that answers.
     pub version: &'static str,
 }
 

@@ -93,7 +93,7 @@ const DOMAINS_PER_SERVER: usize = 1_000;
 /// Default length of the warm-up plan in days.
 const WARM_UP_DAYS: u32 = 21;
 
-/// Mails to people that are queued at the same time.
+/// Maximum number of mails to people that are put into the queue at the same time.
 const NOTICES_AT_ONCE: usize = 8;
 
 /// Settings from the operator.
@@ -221,7 +221,7 @@ struct Inner {
     /// Wakes the task that works on jobs.
     job_created: tokio::sync::Notify,
     /// Calls that wait for events.
-    waiting: feed::Waiting,
+    waiting: feed::WaitingCalls,
     /// Budget of requests to inspectors.
     inspector_requests: budget::Budget<ServerId>,
     /// Compiled templates that were used recently.
@@ -232,7 +232,7 @@ struct Inner {
     sealing_key: SealingKey,
     /// Last use of sessions, until housekeeping stores it.
     used_sessions: housekeeping::LastUses<UserSessionId>,
-    /// Limit of mails to people that are being queued.
+    /// Permits to put mails to people into the queue.
     notices: Arc<tokio::sync::Semaphore>,
     /// Sender of mails to people.
     notices_from: Option<EmailAddress>,
@@ -295,7 +295,7 @@ impl App {
                 feedback,
                 long_reads,
                 job_created: tokio::sync::Notify::new(),
-                waiting: feed::Waiting::default(),
+                waiting: feed::WaitingCalls::default(),
                 inspector_requests: inspectors::new_request_budget(),
                 templates: templates::Templates::default(),
                 passwords: users::PasswordHasher::default(),

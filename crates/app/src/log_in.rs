@@ -71,13 +71,13 @@ impl App {
         Ok(submitter)
     }
 
-    /// Key of a login, if `user_name` is one and the secret is right.
+    /// Finds the key of a login; `None` if `user_name` is no login or the secret is wrong.
     async fn find_key_of_login(
         &self,
         user_name: &str,
         secret_hash: KeyHash,
     ) -> Result<Option<KeyHash>, StoreError> {
-        // API keys contain no @, so this look-up never sees a key.
+        // Generated API keys contain no @, so they are not looked up here.
         let Ok(login) = EmailAddress::parse(user_name) else { return Ok(None) };
         let known = self.inner.store.list_hashes_of_login(login.mailbox_key()).await?;
         let mut found = None;

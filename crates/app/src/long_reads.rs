@@ -1,5 +1,6 @@
 //! Concurrency limit of analytics calls and searches: each may hold many rows, and one of the store's readers for a
-//! long time. If the store has several readers, there are fewer permits, so that delivery never waits for these calls.
+//! long time. If the store has several readers, there are fewer permits than readers, so that delivery never waits for
+//! these calls.
 //! If there is more than one permit, a single account never holds all of them, however many servers it has.
 
 use std::time::Duration;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use postroad_model::AccountId;
 use postroad_net::limits::{FairPermit, FairPool};
 
-/// Reads in progress at the same time.
+/// Maximum number of reads in progress at the same time.
 const READS_MAX: usize = 4;
-/// Reads of one account in progress at the same time.
+/// Maximum number of reads of one account in progress at the same time.
 const READS_OF_ACCOUNT_MAX: usize = 2;
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ mod tests {
             held.push(permit);
         }
         assert_eq!(held.len(), READS_OF_ACCOUNT_MAX);
-        // The number of its waiting calls does not matter.
+        // More waiting calls do not get the busy account more permits.
         let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(reads.permit(busy))).collect();
         for permit in &mut waiting {
             assert!(if_free(permit).await.is_none());

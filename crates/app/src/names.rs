@@ -1,6 +1,6 @@
 //! Checks of account and server names, and of the reasons of suspensions.
 
-const OF_THE_SERVICE: &str = "postroad";
+const SERVICE_NAME: &str = "postroad";
 
 /// Problem of a name; `None` if it is valid. The text follows "a name" or the field's name.
 pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
@@ -19,7 +19,7 @@ pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
 /// Problem of an account name; `None` if it is valid. Reserves the name of the service, so that no customer's mail or
 /// invitation seems to come from it.
 pub(crate) fn find_account_problem(name: &str) -> Option<&'static str> {
-    let is_reserved = name.trim().eq_ignore_ascii_case(OF_THE_SERVICE);
+    let is_reserved = name.trim().eq_ignore_ascii_case(SERVICE_NAME);
     find_problem(name).or(is_reserved.then_some("should be another one: this one is the service's own"))
 }
 

@@ -10,7 +10,7 @@ use crate::templates::RenderFailure;
 /// A send that was not accepted. Nothing was stored, except possibly after `Unavailable`: a commit whose answer
 /// was lost may have succeeded.
 ///
-/// Serialised with the answer to a batch, for its repetitions: names of variants must not change.
+/// Serialised in the stored answer to a batch, which repeated requests get: names of variants must not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// Invalid fields, all of them at once.

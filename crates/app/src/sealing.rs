@@ -1,5 +1,5 @@
 //! Encrypts stored secrets: AES-256-GCM under a key that is not in the database, so that a copy of the database alone
-//! is useless.
+//! does not reveal them.
 
 use std::fmt;
 

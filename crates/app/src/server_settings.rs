@@ -77,7 +77,7 @@ impl App {
     }
 }
 
-/// Problem of a ceiling, with a pointer to its field.
+/// Problem of a setting that exceeds a ceiling, with a pointer to its field.
 pub(crate) fn exceeded((ceiling, owner): (Ceiling, SetBy)) -> FieldProblem {
     let (field, text) = match ceiling {
         Ceiling::Mode(mode) => ("mode", format!("may only be `{mode}`")),

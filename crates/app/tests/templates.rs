@@ -284,7 +284,7 @@ fn null_counts_as_missing() {
     }
 }
 
-/// Each is refused when it is saved, fails while it is rendered, or is rendered: within seconds in any case.
+/// Each source is refused when it is saved, fails while it is rendered, or is rendered: within seconds in any case.
 #[test]
 fn every_template_ends_within_seconds() {
     let wide: Vec<i64> = (0..20_000).collect();

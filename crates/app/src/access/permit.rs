@@ -35,7 +35,7 @@ pub enum Denial {
     Role {
         needed: UserRole,
     },
-    /// A test key was used to change the live server.
+    /// A test key was used for a change.
     TestKey,
     /// The object does not exist or belongs to somebody else; the answer does not say which.
     NotFound,

@@ -14,8 +14,8 @@ use super::{AccountRefusal, Requester};
 use crate::App;
 use crate::access::{Operation, Subject, permit};
 
-/// Parts of the log that one call checks; a part is up to a thousand entries of one account's chain.
-const PARTS_AT_ONCE: usize = 50;
+/// Maximum number of steps of one check; a step reads up to a thousand entries of one account's chain.
+const STEPS_AT_ONCE: usize = 50;
 
 #[boxed_futures]
 impl App {
@@ -163,8 +163,8 @@ impl App {
         found
     }
 
-    /// Checks a part of the chains of all accounts. Returns verdicts on the chains that end in it, and the position
-    /// where the next part begins.
+    /// Checks a part of the chains of all accounts. Returns verdicts on the chains that end in this part, and the
+    /// position where the next part begins.
     pub async fn verify_audit(
         &self,
         by: &Requester,
@@ -174,7 +174,7 @@ impl App {
             .map_err(AccountRefusal::Denied)?;
         let store = &self.inner.store;
         let (mut verdicts, mut at) = (Vec::new(), from);
-        for _ in 0..PARTS_AT_ONCE {
+        for _ in 0..STEPS_AT_ONCE {
             let before = AccountId(at.account_id.0 - 1);
             let Some(account_id) = store.list_audited_accounts(before, 1).await?.pop() else {
                 return Ok((verdicts, None));

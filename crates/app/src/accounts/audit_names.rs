@@ -51,7 +51,8 @@ pub struct SubjectName {
     pub name: String,
     /// The server itself, or the server that the object belongs to, if it still exists.
     pub server: Option<(ServerId, String)>,
-    /// Whether the object's page still exists; objects without a page count as existing.
+    /// Whether the object still has a page, or a list that shows it. False for entries without `after`, such as
+    /// deletions.
     pub exists: bool,
 }
 
@@ -77,7 +78,7 @@ impl App {
     }
 }
 
-/// Names that one page needs, each read once.
+/// Names for one page of the log, each read once.
 struct Names<'a> {
     store: &'a Store,
     shows_operators: bool,
@@ -174,7 +175,7 @@ impl<'a> Names<'a> {
         Ok(SubjectName { name, server, exists })
     }
 
-    /// `None` if it was deleted.
+    /// Name of a server; `None` if it was deleted.
     async fn server(&mut self, id: i64) -> Result<Option<String>, StoreError> {
         if let Some(known) = self.servers.get(&id) {
             return Ok(known.clone());

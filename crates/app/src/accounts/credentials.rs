@@ -18,7 +18,7 @@ use crate::secrets::KeyPair;
 const NETWORKS_MAX: usize = 100;
 /// Maximum number of valid credentials of one server.
 const CREDENTIALS_MAX: usize = 1_000;
-/// Longest time that a rotated key stays valid.
+/// Longest time that the old key stays valid after a rotation.
 const GRACE_MAX: Duration = Duration::from_hours(30 * 24);
 
 #[derive(Debug, Clone)]
@@ -264,7 +264,7 @@ impl App {
     ) -> Result<Credential, AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_credential(id).await?;
-        // A server is read even if the credential is unknown, so that both answers take the same time.
+        // A server is read even if the credential is unknown: an answer about somebody else's takes the same time.
         let server_id = found.as_ref().map_or(ServerId(0), |credential| credential.server_id);
         let server = self.inner.store.find_server(server_id).await?;
         let server = server.filter(|server| server.delete_at.is_none());

@@ -1,4 +1,4 @@
-//! Operations above a server's own data: accounts, their keys, servers and credentials. The HTTP API, the portal and the
+//! Operations on accounts, their keys, servers and credentials, and on the audit log. The HTTP API, the portal and the
 //! command line call the same functions with their actor.
 
 mod account;

@@ -13,7 +13,7 @@ use crate::{App, ServerChangeRequest};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DaysCeiling {
     Days(u32),
-    /// No ceiling: the installation's retention.
+    /// No ceiling except the installation's retention.
     None,
 }
 
@@ -28,8 +28,8 @@ impl From<DaysCeiling> for Change<i64> {
 
 #[boxed_futures]
 impl App {
-    /// Sets the ceiling on the mode. In development, the server's own key cannot make it live; otherwise it can set either
-    /// mode.
+    /// Sets the ceiling on the mode. If it is `Development`, the server's own key cannot make the server live; if it is
+    /// `Live`, the key can set either mode.
     pub async fn set_server_mode(&self, name_or_id: &str, mode: ServerMode) -> Result<Value, AdminError> {
         let mode = Some(mode.as_str().to_owned());
         self.set_server_ceilings(name_or_id, ServerChangeRequest { mode, ..ServerChangeRequest::default() })

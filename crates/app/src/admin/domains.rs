@@ -12,8 +12,8 @@ use crate::domains::{DkimKeyRequest, DomainRefusal, DomainView, NamedOwner, Reco
 
 /// Maximum number of domains that one list shows.
 const LISTED_MAX: usize = 100_000;
-/// Maximum number of owners that an error names if several have a domain.
-const OWNERS_MAX: usize = 100;
+/// Maximum number of domains that are read for one name.
+const NAMED_MAX: usize = 100;
 
 /// A domain as the operator names it: with its server or account, or by name alone if only one owner has it.
 #[derive(Debug, Clone)]
@@ -140,7 +140,7 @@ impl App {
                 let account_id = self.find_account_id(name_or_id).await?;
                 store.find_account_domain(account_id, name.clone()).await?.into_iter().collect()
             }
-            (None, None) => store.find_domains_named(name.clone(), OWNERS_MAX).await?,
+            (None, None) => store.find_domains_named(name.clone(), NAMED_MAX).await?,
         };
         match domains.len() {
             1 => Ok(domains.remove(0)),

@@ -30,7 +30,7 @@ pub(super) struct CounterSelection<'a> {
 /// Sums by group and span; empty spans are absent.
 pub(super) type Collected = HashMap<Group, HashMap<usize, Sums>>;
 
-pub(super) struct Found {
+pub(super) struct CounterSums {
     pub(super) collected: Collected,
     /// Whether the result includes tags, templates or source addresses that are counted together.
     pub(super) has_other: bool,
@@ -63,7 +63,7 @@ impl DimensionSets {
     }
 }
 
-/// Starts of all spans in these ranges.
+/// Starts of all intervals of the grain in these ranges.
 fn starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
     ranges.iter().flat_map(|(from, to)| (*from..*to).step_by(grain.seconds() as usize)).collect()
 }
@@ -86,7 +86,7 @@ impl App {
         &self,
         caller: &Caller,
         selection: &CounterSelection<'_>,
-    ) -> Result<Found, Refusal> {
+    ) -> Result<CounterSums, Refusal> {
         let _permit = self.inner.long_reads.permit(caller.account_id).await;
         let sets = self.selected_sets(caller, selection).await?;
         let mut collected = Collected::new();
@@ -113,7 +113,7 @@ impl App {
                 }
             }
         }
-        Ok(Found { collected, has_other: sets.has_other })
+        Ok(CounterSums { collected, has_other: sets.has_other })
     }
 
     /// Uses the total if no dimension is requested, the sets of one dimension if that is enough, and all

@@ -12,7 +12,7 @@ use crate::App;
 /// Minimum pause between two rounds, because events counted together need fewer rows. Analytics calls do not wait for
 /// it.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Pause without a notification: other nodes or slow transactions may have added events.
+/// Longest wait for a notification after the pause: other nodes or slow transactions may have added events.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of batches of one server before the next server's turn.
 const BATCHES_PER_TURN: usize = 8;
@@ -82,7 +82,7 @@ impl App {
     }
 }
 
-/// Gives every server with uncounted events a turn, in rounds, until no server needs more than one turn. Each
+/// Gives every server with uncounted events a turn, in rounds, until no server has events left after its turn. Each
 /// round lists the servers again, so that a server with few events does not wait for a busy one. A server that
 /// fails gets no further turn; its error is returned at the end.
 async fn in_turns<L, T>(list: impl Fn() -> L, turn: impl Fn(ServerId) -> T) -> Result<(), StoreError>

@@ -111,7 +111,7 @@ pub enum DimensionValue {
 }
 
 impl DimensionValue {
-    /// Parses a filter value: an empty text means `None`, and an id may be a text.
+    /// Parses a filter value: an empty text means `None`, and a credential's id becomes a number.
     pub fn of_text(dimension: Dimension, text: &str) -> Self {
         match (dimension, text) {
             (_, "") => Self::None,

@@ -32,8 +32,9 @@ pub struct MessageMetrics {
     pub first_clicked_at: Option<Timestamp>,
     /// Most clicked first.
     pub links: Vec<LinkClicks>,
-    /// Seconds since acceptance, or since the scheduled time. `None` if it did not happen.
+    /// Seconds from acceptance, or from the scheduled time, to the start of the first attempt. `None` without one.
     pub first_attempt_after: Option<f64>,
+    /// Seconds from the same time until the receiving server accepted the message.
     pub sent_after: Option<f64>,
 }
 

@@ -1,5 +1,5 @@
-//! Chooses the counters to read for a list of spans: whole UTC days where they fit into one span, hours and
-//! quarters of an hour before and after them. Quarters serve time zones that are not whole hours from UTC.
+//! Chooses the counters to read for a list of spans. Counters of whole UTC days are read where they fit into one span;
+//! before and after them, counters of hours and quarters. Quarters serve time zones that are not whole hours from UTC.
 
 use postroad_store::Grain;
 
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_spans_that_fit_are_read() {
+    fn counters_of_the_longest_grain_that_fits_are_read() {
         assert_eq!(
             counter_ranges(&month_from(0)),
             [CounterRange { grain: Grain::Day, from: 0, to: 30 * DAY }]

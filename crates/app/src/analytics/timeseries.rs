@@ -7,7 +7,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Grain, Metric, Sums};
 
-use super::collect::{Collected, CounterSelection, Found, Group};
+use super::collect::{Collected, CounterSelection, CounterSums, Group};
 use super::dimension::{Dimension, DimensionValue, Filter};
 use super::figures::Figures;
 use super::plan::{CounterRange, counter_ranges};
@@ -83,7 +83,7 @@ impl App {
             borders: &borders,
             ranges: &ranges,
         };
-        let Found { mut collected, has_other } = self.collect(caller, &selection).await?;
+        let CounterSums { mut collected, has_other } = self.collect(caller, &selection).await?;
         if query.dimensions.is_empty() {
             // Return a series even if nothing happened.
             collected.entry(Group::new()).or_default();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_largest_series_everything_is_in_the_rest() {
+    fn series_beyond_the_maximum_are_added_up_in_the_rest() {
         let borders: Vec<i64> = (0..=2_000).map(|day| day * 86_400).collect();
         let mut collected = Collected::new();
         for number in 1..=9_u64 {

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::App;
 
 /// Interval at which due checks are looked for; shorter if the check interval is shorter.
-const EVERY: Duration = Duration::from_secs(5);
+const INTERVAL_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent checks; they mostly wait for other people's name servers.
 const AT_ONCE_MAX: usize = 20;
 
@@ -26,8 +26,8 @@ pub struct DomainCheckTask {
 impl DomainCheckTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
-            let mut running = Running::default();
-            let pause = EVERY.min(app.inner.check_intervals.shortest);
+            let mut running = RunningChecks::default();
+            let pause = INTERVAL_MAX.min(app.inner.check_intervals.shortest);
             loop {
                 app.begin_checks(&mut running).await;
                 // When a check ends, another can begin.
@@ -53,12 +53,12 @@ impl Drop for DomainCheckTask {
 
 /// Running checks, counted by account.
 #[derive(Default)]
-struct Running {
+struct RunningChecks {
     checks: JoinSet<AccountId>,
     by_account: HashMap<AccountId, usize>,
 }
 
-impl Running {
+impl RunningChecks {
     async fn wait_for_one(&mut self) {
         // Checks do not panic; a failed one is logged.
         if let Some(Ok(account)) = self.checks.join_next().await {
@@ -81,7 +81,7 @@ impl Running {
 
 impl App {
     /// Begins as many checks as the limit allows.
-    async fn begin_checks(&self, running: &mut Running) {
+    async fn begin_checks(&self, running: &mut RunningChecks) {
         if let Err(error) = self.inner.store.write_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying with the next check");
         }

@@ -19,7 +19,7 @@ const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[boxed_futures]
 impl App {
-    /// Adds a domain with its own RSA key, and an Ed25519 key if the installation is configured so.
+    /// Adds a domain with its own RSA key, and an Ed25519 key if the request or the configuration wants one.
     pub(crate) async fn create_domain_of(
         &self,
         by: &Requester,

@@ -15,10 +15,10 @@ use crate::access::Operation;
 use crate::accounts::Requester;
 
 /// DNS answers about this installation are cached for this long.
-const KEPT: Duration = Duration::from_secs(30);
+const CACHED_FOR: Duration = Duration::from_secs(30);
 /// Timeout of the look-ups about this installation.
-const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
-/// Cached sets of addresses; there are about as many sets as pools.
+const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(5);
+/// Maximum number of cached entries, one for each set of source addresses. There are about as many sets as pools.
 const SETS_MAX: usize = 1_000;
 
 /// Setting with the host name by which all nodes judge records, whatever their own names are.
@@ -69,11 +69,11 @@ impl App {
         let Some(checker) = self.checker() else { return Service::without_dns(&config) };
         let known = checker.facts.find(&config);
         if let Some((read_at, service)) = &known
-            && read_at.elapsed() < KEPT
+            && read_at.elapsed() < CACHED_FOR
         {
             return service.clone();
         }
-        let found = timeout(LOOK_TIME_MAX, Service::look_up(&checker.dns, &config)).await.ok();
+        let found = timeout(LOOK_UP_TIME_MAX, Service::look_up(&checker.dns, &config)).await.ok();
         if let Some(service) = found.as_ref().filter(|service| service.unknown.is_none()) {
             checker.facts.put(config, service.clone());
             return service.clone();

@@ -21,7 +21,7 @@ impl App {
         Ok(created.value)
     }
 
-    /// A domain that the caller's server may send from.
+    /// Finds a domain of the caller's server or of its account, verified or not.
     pub async fn find_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
         self.find_domain_as(&caller.requester(), caller.into(), name, Operation::DomainsGet).await
     }

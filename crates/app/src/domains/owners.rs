@@ -59,8 +59,8 @@ impl App {
         Ok(self.domain_view(domain).await)
     }
 
-    /// Returns a page ordered by id, and whether there are more. For a server, lists the domains that it may send from;
-    /// for an account, its own and those of its servers.
+    /// Returns a page ordered by id, and whether there are more. For a server, lists its domains and those of its
+    /// account; for an account, its own domains and those of its servers.
     pub async fn list_domains_as(
         &self,
         by: &Requester,
@@ -161,7 +161,7 @@ impl App {
         Ok(DomainOwner::Server(id))
     }
 
-    /// A domain that the named server may send from, or one of the named account itself.
+    /// A domain of the named server or of its account, verified or not; or a domain of the named account itself.
     pub(super) async fn domain_of(
         &self,
         by: &Requester,
@@ -179,7 +179,8 @@ impl App {
         found.ok_or(DomainRefusal::NotFound)
     }
 
-    /// A caller who names a server can change only its own domains: other servers use the account's domains too.
+    /// A caller who names a server can change only domains that belong to the server: other servers use the account's
+    /// domains too.
     async fn changeable_domain(
         &self,
         by: &Requester,

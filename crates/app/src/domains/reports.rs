@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::App;
 
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
-/// Reports read at once: parsing them blocks the thread.
+/// Number of reports that are read and parsed at a time: parsing blocks the thread.
 const PAGE: usize = 50;
 /// Maximum number of sources and kinds of failures that are added up individually; the rest is only in the totals.
 const SOURCES_MAX: usize = 5_000;
@@ -47,7 +47,7 @@ pub struct DmarcTotals {
     pub rejected: u64,
     /// Most messages first.
     pub sources: Vec<SourceTotals>,
-    /// Number of further sources with fewer messages.
+    /// Number of further sources. A source beyond `SOURCES_MAX` counts once for each report.
     pub sources_left_out: usize,
 }
 

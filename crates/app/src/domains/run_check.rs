@@ -172,7 +172,7 @@ fn outcome(
     };
     let keys: Vec<(DomainKeyId, bool)> = domain.keys.iter().filter_map(key_verdict).collect();
     let waits = |key: &&DomainKey| key.state == KeyState::Pending && !keys.contains(&(key.id, true));
-    let waiting_key = domain.keys.iter().filter(waits).map(|key| key.created_at).max();
+    let key_waits_since = domain.keys.iter().filter(waits).map(|key| key.created_at).max();
     let are_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
     // The certificate of a new tracking host may take a little longer.
     let is_complete = are_verified && has_track_host != Some(false);
@@ -195,12 +195,12 @@ fn outcome(
     if let Some(record) = records.iter_mut().find(|record| record.check.purpose == Purpose::Tracking) {
         record.link_host = link_host;
     }
-    let failing_name = [(has_return_path, domain.return_path), (has_track_host, domain.track_host)]
+    let name_fails_since = [(has_return_path, domain.return_path), (has_track_host, domain.track_host)]
         .into_iter()
         .filter(|(verdict, name)| *verdict == Some(false) && name.is_used())
         .map(|(_, name)| name.fails_since.unwrap_or(now))
         .max();
-    let findings = Findings { is_good, is_complete, waiting_key, failing_name };
+    let findings = Findings { is_good, is_complete, key_waits_since, name_fails_since };
     DomainCheck {
         id: domain.id,
         begun_at,

@@ -32,9 +32,9 @@ pub(super) struct Findings {
     /// Whether all records are verified, including optional ones, and the tracking host can be used.
     pub(super) is_complete: bool,
     /// Time since which the newest key has been waiting for its record.
-    pub(super) waiting_key: Option<Timestamp>,
-    /// Time since which a name in use has been failing.
-    pub(super) failing_name: Option<Timestamp>,
+    pub(super) key_waits_since: Option<Timestamp>,
+    /// Time since which a name that is in use (return path or tracking host) has been failing.
+    pub(super) name_fails_since: Option<Timestamp>,
 }
 
 /// Time of the next check after a check that ends `now`.
@@ -45,13 +45,13 @@ pub(super) fn next_check_at(
     now: Timestamp,
     rng: &mut impl Rng,
 ) -> Timestamp {
-    let Findings { is_good, is_complete, waiting_key, failing_name } = findings;
+    let Findings { is_good, is_complete, key_waits_since, name_fails_since } = findings;
     let waits_since = match (is_good, domain.failing_since) {
         // Some owners add the optional records a little later.
-        (Some(true), _) if !is_complete => waiting_key.max(failing_name).or(Some(domain.created_at)),
-        (Some(true), _) => waiting_key.max(failing_name),
+        (Some(true), _) if !is_complete => key_waits_since.max(name_fails_since).or(Some(domain.created_at)),
+        (Some(true), _) => key_waits_since.max(name_fails_since),
         (Some(false), None) if domain.good_since.is_some() => Some(now),
-        (_, failing_since) => failing_since.max(waiting_key).or(Some(domain.created_at)),
+        (_, failing_since) => failing_since.max(key_waits_since).or(Some(domain.created_at)),
     };
     let every = waits_since.map_or(intervals.longest, |since| {
         (now.since(since) / 4).min(intervals.longest).max(intervals.shortest)
@@ -111,7 +111,7 @@ mod tests {
     }
 
     const GOOD: Findings =
-        Findings { is_good: Some(true), is_complete: true, waiting_key: None, failing_name: None };
+        Findings { is_good: Some(true), is_complete: true, key_waits_since: None, name_fails_since: None };
     const BAD: Findings = Findings { is_good: Some(false), is_complete: false, ..GOOD };
 
     #[test]
@@ -132,10 +132,13 @@ mod tests {
     fn a_good_domain_is_checked_every_six_hours_unless_a_record_is_missing() {
         let good = Domain { good_since: Some(at(10)), ..domain() };
         assert!((320.0..=400.0).contains(&minutes(&good, GOOD, 60)));
-        let waiting_key = Findings { waiting_key: Some(at(4_990)), ..GOOD };
-        assert!(minutes(&good, waiting_key, 5_000) < 5.0);
-        let failing_name = Findings { failing_name: Some(at(4_990)), ..GOOD };
-        assert!(minutes(&good, failing_name, 5_000) < 5.0, "a name in use that fails is checked again soon");
+        let with_waiting_key = Findings { key_waits_since: Some(at(4_990)), ..GOOD };
+        assert!(minutes(&good, with_waiting_key, 5_000) < 5.0);
+        let with_failing_name = Findings { name_fails_since: Some(at(4_990)), ..GOOD };
+        assert!(
+            minutes(&good, with_failing_name, 5_000) < 5.0,
+            "a name in use that fails is checked again soon"
+        );
         let without_aliases = Findings { is_complete: false, ..GOOD };
         assert!(minutes(&good, without_aliases, 60) < 20.0, "the aliases may be added soon");
         assert!((320.0..=400.0).contains(&minutes(&good, without_aliases, 5_000)));

@@ -21,7 +21,7 @@ pub struct RecordView {
     pub link_host: Option<LinkHost>,
 }
 
-/// The stored part of a record.
+/// A record as the last check stored it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredRecord {
     #[serde(flatten)]

@@ -162,7 +162,7 @@ impl App {
     }
 
     /// Messages that an address sent per day and receiver group, with their outcomes; newest first, and whether there are
-    /// more. Empty for a pool that the account shares with others.
+    /// more. Empty for an account that does not own the pool.
     pub async fn pool_address_history(
         &self,
         by: &Requester,

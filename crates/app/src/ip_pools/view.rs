@@ -17,7 +17,7 @@ pub struct AddressView {
     pub warm_up: WarmUpState,
     /// Day of the warm-up plan, from 1; `None` for a warm address.
     pub warm_up_day: Option<u32>,
-    /// Whether message counts may be shown. Only the operator sees the counts of a pool that several accounts share.
+    /// Whether message counts may be shown: to the operator, and to the account that the pool is reserved for.
     pub shows_counts: bool,
 }
 

@@ -116,8 +116,8 @@ impl From<StoreError> for ActionFailure {
 }
 
 impl App {
-    /// Changes several messages independently of each other; results are in their order. Fails only if the store fails.
-    /// Erasing reads many rows for each message, so it counts as a long read.
+    /// Changes several messages independently of each other; results are in the order of `ids`. Fails only if the store
+    /// fails. Erasing reads many rows for each message, so it counts as a long read.
     pub async fn change_messages(
         &self,
         caller: &Caller,

@@ -7,7 +7,8 @@ use super::MessageAction;
 use crate::App;
 use crate::search::parse_query;
 
-/// The address, if the query is only `to:ADDRESS`. Such a job erases the person, not just the messages.
+/// The address, if the query is only `to:ADDRESS`. An erasure with such a query erases the person, not just the
+/// messages.
 pub(super) fn address_of(query: &str) -> Option<EmailAddress> {
     let filter = parse_query("query", query).ok()?;
     let [FilterTerm { matcher: Matcher::To(needle), is_negated: false }] = filter.terms.as_slice() else {
@@ -42,8 +43,8 @@ pub(super) fn is_to_person(item: &SearchItem, person: Option<&EmailAddress>) -> 
 }
 
 impl App {
-    /// Erases the address wherever else it is stored. If other data still contains it, only the operator's log says so: the
-    /// data may belong to another tenant.
+    /// Erases the address wherever else it is stored. If other data in SQLite still contains it, only the operator's log
+    /// says so: the data may belong to another tenant.
     pub(super) async fn erase_person(
         &self,
         server_id: ServerId,
@@ -53,7 +54,7 @@ impl App {
         let store = &self.inner.store;
         store.erase_address(server_id, person.as_str().to_owned(), &self.counting_rules()).await?;
         let left = store.scrub(person.as_str()).await?;
-        // One page still contains the request of this job itself, which is removed when the job ends.
+        // One page still contains the request of this job itself, which is removed when this step is stored.
         if left > 1 {
             tracing::info!(
                 server.id = server_id.0,

@@ -56,7 +56,7 @@ impl Addresses {
         self.hosts.iter().map(DomainName::as_str).chain(self.return_domains.iter().map(String::as_str))
     }
 
-    /// Destination of an address; `None` if Postroad did not issue it.
+    /// Destination of an address; `None` if it accepts no mail here.
     pub(super) fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         let local_part = address.local_part();
         let is_named = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(local_part));

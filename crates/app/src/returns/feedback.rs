@@ -20,7 +20,7 @@ impl ReturnReceiver {
         mail: &ReturnedMail,
     ) -> Result<(), ReturnRefusal> {
         let (returned, body) = self.read_return(mail).await?;
-        // Only at a complaint address is a bare copy of a message a complaint: people send copies to the operator too.
+        // A bare copy of a message is a complaint only at a complaint address: people send copies to the operator too.
         let returned = if complaints_to.is_some() { returned.at_feedback_address() } else { returned };
         let address = complaints_to.or(operator_address).unwrap_or_default();
         match self.take_complaint(address, mail, &returned, body).await {

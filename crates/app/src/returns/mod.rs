@@ -72,7 +72,7 @@ pub struct ReturnedMail {
 /// Refusal of returned mail.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnRefusal {
-    /// The message no longer exists.
+    /// The message no longer exists, or its return path cannot have had this domain.
     #[error("there is no such message any more")]
     Unknown,
     #[error("the mail contains no report")]
@@ -132,9 +132,9 @@ impl ReturnReceiver {
 
     /// Accepts one message for all its recipients. Parses it once for each kind of recipient, however many there are.
     ///
-    /// `Ok` means that the mail and its effect are on stable storage for at least one recipient, and the others
-    /// were refused permanently. On [`ReturnRefusal::Store`] and [`ReturnRefusal::Busy`] the sender should
-    /// retry.
+    /// `Ok` means that nothing is left to do for at least one recipient: the mail and its effect are on stable storage,
+    /// or it is a report without effect. Other recipients may be refused permanently. On [`ReturnRefusal::Store`] and
+    /// [`ReturnRefusal::Busy`] the sender should retry.
     pub async fn take(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
         let mut outcome = Err(ReturnRefusal::Unknown);
         let mut paths: Vec<&ReturnAddress> = Vec::new();

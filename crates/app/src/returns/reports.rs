@@ -41,7 +41,7 @@ impl ReturnReceiver {
         Ok(())
     }
 
-    /// The names among these that are ours: names of the installation, and domains of servers.
+    /// The names among these that are ours: names of the installation, and domains of servers and accounts.
     async fn own_domains(&self, names: &[DomainName]) -> Result<HashSet<DomainName>, StoreError> {
         let mut ours: HashSet<DomainName> =
             self.app.inner.store.list_known_domains(names.to_vec()).await?.into_iter().collect();

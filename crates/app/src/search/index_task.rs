@@ -34,12 +34,12 @@ impl IndexTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
             let mut progress = Progress::default();
-            let mut is_begun = false;
+            let mut has_listed_merges = false;
             loop {
                 let round = async {
-                    if !is_begun {
+                    if !has_listed_merges {
                         progress.to_merge.extend(app.inner.store.list_servers_with_checked_blocks().await?);
-                        is_begun = true;
+                        has_listed_merges = true;
                     }
                     app.index_messages(&mut progress).await
                 };

@@ -134,8 +134,8 @@ impl App {
         self.once(context, || async {
             let make = || async {
                 let draft = draft.lock().take();
-                let spent = || Refusal::Internal("a send was checked twice".into());
-                check(draft.ok_or_else(spent)?).await
+                let checked_twice = || Refusal::Internal("a send was checked twice".into());
+                check(draft.ok_or_else(checked_twice)?).await
             };
             let compressed: &CompressedMessage = compressed.get_or_try_init(make).await?;
             self.store_compressed(context, compressed.clone()).await

@@ -4,7 +4,7 @@ use postroad_model::{MessageId, MessageToken};
 use postroad_store::{LimitOwner, LimitUse};
 use serde::{Deserialize, Serialize};
 
-use super::idempotency::Replayed;
+use super::idempotency::ReplayableAnswer;
 
 /// The answer to an accepted send, and to every repetition of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub struct AcceptedMessage {
     pub token: MessageToken,
 }
 
-impl Replayed for SendAnswer {
+impl ReplayableAnswer for SendAnswer {
     fn mark_replayed(&mut self) {
         self.replayed = true;
     }

@@ -21,7 +21,7 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Decodes piece by piece, so that the whole need not be in memory. `None` if it is not base64.
+/// Decodes piece by piece, so that the decoded text need not be in memory as a whole. `None` if it is not base64.
 pub(super) fn decode_pieces(text: &str, mut take: impl FnMut(&[u8])) -> Option<()> {
     let mut piece = [0; PIECE_BYTES];
     let mut decoded = [0; PIECE_BYTES];

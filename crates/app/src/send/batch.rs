@@ -135,7 +135,7 @@ impl Batch {
         }
     }
 
-    /// Counts a message; `Err` names the limit that it exceeds, and it does not count.
+    /// Counts a message. If it exceeds a limit, it is not counted, and `Err` names the limit.
     fn count(&mut self, compressed: &CompressedMessage) -> Result<(), String> {
         let recipients = self.recipients + compressed.recipients();
         let memory_bytes = self.memory_bytes + compressed.memory_bytes() + MESSAGE_BYTES;

@@ -5,7 +5,7 @@ use postroad_store::LimitUse;
 use serde::{Deserialize, Serialize};
 
 use super::answer::AcceptedMessage;
-use super::idempotency::Replayed;
+use super::idempotency::ReplayableAnswer;
 use crate::{FieldProblem, Refusal};
 
 /// Maximum number of problems listed in one answer. Every refused message still names its first one.
@@ -39,7 +39,7 @@ pub enum BatchResult {
     NotSent,
 }
 
-impl Replayed for BatchAnswer {
+impl ReplayableAnswer for BatchAnswer {
     fn mark_replayed(&mut self) {
         self.replayed = true;
     }

@@ -6,7 +6,7 @@ const TEXTS_MAX: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct BatchWarnings {
     warnings: Vec<BatchWarning>,
-    /// Warnings with further texts.
+    /// Number of warnings with further texts.
     left_out: usize,
 }
 
@@ -15,7 +15,7 @@ struct BatchWarning {
     text: String,
     /// Index of the first message.
     first: usize,
-    /// Messages after the first one.
+    /// Number of warnings with this text about later messages.
     others: usize,
 }
 

@@ -29,7 +29,7 @@ pub struct IdempotencyRequest {
 }
 
 /// An answer that is stored with its key.
-pub(super) trait Replayed: Serialize + DeserializeOwned {
+pub(super) trait ReplayableAnswer: Serialize + DeserializeOwned {
     /// Marks it as the answer to an earlier request.
     fn mark_replayed(&mut self);
 }
@@ -46,7 +46,7 @@ impl IdempotencyRequest {
     }
 
     /// The answer to repeat, or a conflict if the key was used for another request.
-    pub(super) fn replay<A: Replayed>(&self, stored: &StoredAnswer) -> Result<A, Refusal> {
+    pub(super) fn replay<A: ReplayableAnswer>(&self, stored: &StoredAnswer) -> Result<A, Refusal> {
         if stored.fingerprint != self.fingerprint {
             return Err(Refusal::IdempotencyConflict);
         }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_second_waits_for_the_first_with_a_timeout() {
+    async fn the_second_request_waits_for_the_first_with_a_timeout() {
         let in_progress = InProgress::default();
         let enter = |server, key| in_progress.enter(ServerId(server), key, Instant::now() + WAIT_MAX);
         let first = enter(1, "k").await.unwrap();

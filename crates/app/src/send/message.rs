@@ -14,7 +14,7 @@ use postroad_store::OwnUnsubscribe;
 use super::accept::{CheckedMessage, CompressedMessage};
 use super::answer::SendAnswer;
 use super::draft::{AttachmentDraft, MessageDraft, SendContext};
-use super::template::FilledIn;
+use super::template::FillResult;
 use super::{addresses, base64_text, options};
 use crate::templates::BatchWork;
 use crate::{AddressList, App, Caller, FieldProblem, Refusal};
@@ -47,7 +47,7 @@ impl App {
         self.check_envelope(caller, &draft).await?;
         let template = match draft.template.take() {
             Some(template) => self.fill_in(caller.server_id, &mut draft, template, batch).await?,
-            None => FilledIn::default(),
+            None => FillResult::default(),
         };
         let pool_id = match &draft.ip_pool {
             Some(name) => self.find_pool_for(caller.server_id, name).await?,
@@ -123,7 +123,7 @@ impl App {
         server_id: ServerId,
         mut draft: MessageDraft<'_>,
         pool_id: Option<PoolId>,
-        template: FilledIn,
+        template: FillResult,
     ) -> Result<(CheckedMessage, Option<OwnUnsubscribe>), Refusal> {
         let limits = &self.inner.limits;
         let now = self.inner.clock.now();

@@ -15,7 +15,7 @@ use crate::{App, FieldProblem, Refusal};
 
 /// Result of rendering a template into a draft.
 #[derive(Debug, Default)]
-pub(super) struct FilledIn {
+pub(super) struct FillResult {
     /// Name of the template in analytics.
     pub(super) name: Option<String>,
     pub(super) problems: Vec<FieldProblem>,
@@ -29,7 +29,7 @@ impl App {
         draft: &mut MessageDraft<'_>,
         template: TemplateDraft<'_>,
         batch: Option<&Arc<BatchWork>>,
-    ) -> Result<FilledIn, Refusal> {
+    ) -> Result<FillResult, Refusal> {
         let name = template.name.as_deref().unwrap_or_default();
         let locale = template.locale.map(Cow::into_owned);
         let rendered = self.render_mail(server_id, reference(name), template.model, locale, batch).await;
@@ -38,7 +38,7 @@ impl App {
             Err(TemplateRefusal::NotFound) => {
                 // Rendering failed; do not also report the texts as missing.
                 draft.subject.get_or_insert_default();
-                return Ok(FilledIn { name: None, problems: vec![no_template("/template", name)] });
+                return Ok(FillResult { name: None, problems: vec![no_template("/template", name)] });
             }
             Err(other) => return Err(send_refusal(other)),
         };
@@ -55,7 +55,7 @@ impl App {
         }
         draft.plain_body = mail.rendered.plain_body.map(Cow::Owned);
         draft.html_body = mail.rendered.html_body.map(Cow::Owned);
-        Ok(FilledIn { name: Some(mail.template), problems })
+        Ok(FillResult { name: Some(mail.template), problems })
     }
 
     /// Replaces a submitted message whose body is a model by the mail of its template.

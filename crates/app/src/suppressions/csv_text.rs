@@ -145,8 +145,8 @@ fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, S
 /// Spreadsheets treat a cell with one of these first characters as a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula, and before quotes
-/// followed by one, so that `without_guard` restores the exact text.
+/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. Also adds one before quotes that a
+/// formula follows, so that `without_guard` restores the exact text.
 fn with_guard(cell: &str) -> Cow<'_, str> {
     if is_guarded_or_formula(cell) { format!("'{cell}").into() } else { cell.into() }
 }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_header_the_columns_have_their_order() {
+    fn without_a_header_the_columns_have_a_fixed_order() {
         let list = read("a@example.com,manual,2027-01-01T00:00:00Z,asked by phone\nb@example.com,,,,x\n");
         let request = list.lines[0].request.as_ref().unwrap();
         assert_eq!(
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_a_list_is_refused_as_a_whole() {
+    fn a_list_that_is_too_long_is_refused_as_a_whole() {
         assert!(read_csv("address\na\nb\n", 2).is_some());
         assert!(read_csv("address\na\nb\nc\n", 2).is_none());
     }

@@ -16,7 +16,7 @@ use crate::accounts::{Created, CreationKey};
 use crate::{App, Caller, FieldProblem};
 use postroad_store::{StoreError, Updated};
 
-/// Number of times a change is applied again because somebody else saved a version meanwhile.
+/// Maximum number of times that a change is tried: it is tried again if somebody else saved a version meanwhile.
 const CHANGE_TRIES: usize = 10;
 
 /// A template and, if named, one of its versions.
@@ -64,7 +64,7 @@ impl App {
         let created = match created {
             Ok(created) => created,
             Err(StoreError::LimitReached) => return Err(TemplateRefusal::TooMany),
-            Err(StoreError::Conflict) => return Err(self.taken(caller, alias, None).await?),
+            Err(StoreError::Conflict) => return Err(self.taken_refusal(caller, alias, None).await?),
             Err(other) => return Err(other.into()),
         };
         self.inner.templates.forget();
@@ -160,7 +160,7 @@ impl App {
         let changed = store.change_template(caller.server_id, id, change, VERSIONS_KEPT).await;
         self.inner.templates.forget();
         match changed {
-            Err(StoreError::Conflict) => Err(self.taken(caller, alias, Some(id)).await?),
+            Err(StoreError::Conflict) => Err(self.taken_refusal(caller, alias, Some(id)).await?),
             changed => match changed? {
                 Updated::Done(template) => Ok(template),
                 Updated::OtherVersion(version) => Err(TemplateRefusal::OtherVersion(version)),
@@ -180,7 +180,7 @@ impl App {
         self.publish_version(caller, template.id, version, Operation::TemplatesPublish).await
     }
 
-    /// Publishes the version before the published one again, or the named one.
+    /// Publishes the named version, or else the one that was published before the current one.
     pub async fn roll_back_template(
         &self,
         caller: &Caller,
@@ -208,7 +208,7 @@ impl App {
     }
 
     /// The refusal for an alias, or else a name, that another template has already.
-    async fn taken(
+    async fn taken_refusal(
         &self,
         caller: &Caller,
         alias: Option<String>,

@@ -47,7 +47,7 @@ struct CompiledTexts {
     plain: Option<CompiledText>,
 }
 
-/// Collects all problems of the texts.
+/// All problems of the texts.
 pub(super) type Problems = Vec<TemplateProblem>;
 
 impl CompiledTemplate {

@@ -46,7 +46,7 @@ pub struct TemplateFields {
 }
 
 impl TemplateFields {
-    /// Whether a new version is needed.
+    /// Whether fields are given that belong to a version.
     pub(super) fn has_content(&self) -> bool {
         self.subject.is_some()
             || self.html_body.is_some()
@@ -94,7 +94,7 @@ impl TemplateFields {
             }
             content.sample_model = sample;
         }
-        check_sizes(&content, problems);
+        check_texts(&content, problems);
         content
     }
 }
@@ -153,7 +153,7 @@ fn checked_locales(
     checked
 }
 
-fn check_sizes(content: &TemplateContent, problems: &mut Vec<FieldProblem>) {
+fn check_texts(content: &TemplateContent, problems: &mut Vec<FieldProblem>) {
     let mut total = 0;
     let all = content.locales.iter().map(|(name, texts)| (format!("/locales/{name}"), texts));
     for (pointer, texts) in all.chain([(String::new(), &content.texts)]) {
@@ -252,8 +252,8 @@ fn build_texts(
     if kind == TemplateKind::Layout {
         texts.subject = None;
     }
-    // Check the author's own source first, so that positions are right, and all texts, so that all errors are reported
-    // at once.
+    // Check the author's source before generating from it, so that positions are right. Check every text, to report all
+    // errors.
     let before = problems.len();
     for (field, text) in
         [("subject", &texts.subject), ("html_body", &texts.html_body), ("plain_body", &texts.plain_body)]
@@ -352,7 +352,7 @@ mod tests {
             (texts(None, Some("a\0")), Some("`plain_body` must not contain NUL characters")),
         ] {
             let mut problems = Vec::new();
-            check_sizes(&TemplateContent { texts, ..TemplateContent::default() }, &mut problems);
+            check_texts(&TemplateContent { texts, ..TemplateContent::default() }, &mut problems);
             assert_eq!(problems.first().map(|problem| problem.message.as_str()), expected);
         }
     }

@@ -106,7 +106,7 @@ impl CompiledText {
     }
 
     /// Marks the text as generated from `source`: errors show the position of a variable in `source`. The nth use of a
-    /// variable here is taken for its nth use there.
+    /// variable in this text is taken for its nth use in `source`.
     pub(super) fn generated_from(mut self, source: &str) -> Self {
         self.is_generated = true;
         let source_lookups = check(source).map(|lowered| lowered.lookups).unwrap_or_default();

@@ -18,7 +18,7 @@ const ABSENT_MAX: usize = 50;
 /// Minimum similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// Error of an expression that knows which look-up found nothing: the index in `lookups`.
+/// Error of an expression in which a look-up found nothing: the index of the look-up in `lookups`.
 #[derive(Debug)]
 pub(super) struct MissingLookup(pub(super) usize);
 
@@ -39,7 +39,7 @@ pub(super) fn explain<'l>(
 ) -> TextFailure {
     let candidates = lookups_of(error, lookups);
     let missing = candidates.iter().find_map(|group| {
-        let find_in_group = |find: fn(&Map<String, Value>, &[Segment]) -> Option<Absent>| {
+        let find_in_group = |find: fn(&Map<String, Value>, &[Segment]) -> Option<MissingName>| {
             group.iter().find_map(|lookup| Some((*lookup, find(model, lookup.path.as_deref()?)?)))
         };
         find_in_group(find_absent).or_else(|| find_in_group(find_null))
@@ -51,8 +51,8 @@ pub(super) fn explain<'l>(
         let first_of_group = |group: &Vec<&'l Lookup>| group.first().copied();
         candidates.iter().find_map(last_computed).or_else(|| candidates.iter().rev().find_map(first_of_group))
     };
-    match missing.or_else(|| Some((fallback()?, Absent { nearest: None }))) {
-        Some((lookup, Absent { nearest })) => TextFailure::VariableMissing {
+    match missing.or_else(|| Some((fallback()?, MissingName { nearest: None }))) {
+        Some((lookup, MissingName { nearest })) => TextFailure::VariableMissing {
             variable: shortened(&lookup.text),
             position: lookup.position,
             nearest,
@@ -65,9 +65,9 @@ pub(super) fn explain<'l>(
     }
 }
 
-/// Required look-ups that may have failed, in groups, most likely first: those inside the error's range, then all of
-/// the same tag, because the range of a failed filter may omit the filtered value. Without a range: all of the error's
-/// line, which may have several tags.
+/// Required look-ups that may have failed, in groups, most likely first. If the error names the look-up, only that one.
+/// Else those inside the error's range, then all of the same tag: the range of a failed filter may omit the filtered
+/// value. Without a range, all of the error's line, which may have several tags.
 pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) -> Vec<Vec<&'l Lookup>> {
     let reported = error.source().and_then(|source| source.downcast_ref::<MissingLookup>());
     if let Some(lookup) = reported.and_then(|MissingLookup(number)| lookups.get(*number)) {
@@ -94,7 +94,7 @@ pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<
     let mut seen = HashSet::new();
     let absent = lookups.iter().filter(|lookup| !lookup.is_optional).filter_map(|lookup| {
         let path = lookup.path.as_deref()?;
-        let Absent { nearest } = find_absent(model, path)?;
+        let MissingName { nearest } = find_absent(model, path)?;
         let variable = shortened(&lookup.text);
         let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         let message = format!("the sample model has no variable `{variable}`{hint}");
@@ -103,40 +103,41 @@ pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<
     absent.take(ABSENT_MAX).collect()
 }
 
-/// Finding that a name is missing, with the most similar existing name.
+/// A name that the model lacks.
 #[derive(Debug, PartialEq, Eq)]
-struct Absent {
+struct MissingName {
+    /// The most similar existing name.
     nearest: Option<String>,
 }
 
 /// `None` if the whole path exists.
-fn find_absent(model: &Map<String, Value>, path: &[Segment]) -> Option<Absent> {
+fn find_absent(model: &Map<String, Value>, path: &[Segment]) -> Option<MissingName> {
     let (first, rest) = path.split_first()?;
     let Segment::Name(name) = first else { return None };
     match model.get(name) {
         Some(value) => find_absent_in(value, rest),
-        None => Some(Absent { nearest: nearest(name, model.keys().map(String::as_str)) }),
+        None => Some(MissingName { nearest: nearest(name, model.keys().map(String::as_str)) }),
     }
 }
 
-fn find_absent_in(value: &Value, path: &[Segment]) -> Option<Absent> {
+fn find_absent_in(value: &Value, path: &[Segment]) -> Option<MissingName> {
     let (first, rest) = path.split_first()?;
     match (first, value) {
         (Segment::Name(name), Value::Object(map)) => match map.get(name) {
             Some(value) => find_absent_in(value, rest),
-            None => Some(Absent { nearest: nearest(name, map.keys().map(String::as_str)) }),
+            None => Some(MissingName { nearest: nearest(name, map.keys().map(String::as_str)) }),
         },
         (Segment::Entry, Value::Array(entries)) => {
             entries.iter().find_map(|entry| find_absent_in(entry, rest))
         }
         // Only objects have members.
-        (Segment::Name(_), _) => Some(Absent { nearest: None }),
+        (Segment::Name(_), _) => Some(MissingName { nearest: None }),
         (Segment::Entry, _) => None,
     }
 }
 
 /// `Some` if the path ends at `null`, which counts as missing.
-fn find_null(model: &Map<String, Value>, path: &[Segment]) -> Option<Absent> {
+fn find_null(model: &Map<String, Value>, path: &[Segment]) -> Option<MissingName> {
     let (first, rest) = path.split_first()?;
     let Segment::Name(name) = first else { return None };
     let value = model.get(name)?;
@@ -144,12 +145,12 @@ fn find_null(model: &Map<String, Value>, path: &[Segment]) -> Option<Absent> {
         return find_null_in(value, rest);
     }
     let others = model.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str());
-    value.is_null().then(|| Absent { nearest: nearest(name, others) })
+    value.is_null().then(|| MissingName { nearest: nearest(name, others) })
 }
 
-fn find_null_in(value: &Value, path: &[Segment]) -> Option<Absent> {
+fn find_null_in(value: &Value, path: &[Segment]) -> Option<MissingName> {
     match (path, value) {
-        ([], value) => value.is_null().then_some(Absent { nearest: None }),
+        ([], value) => value.is_null().then_some(MissingName { nearest: None }),
         ([Segment::Name(_), ..], Value::Object(map)) => find_null(map, path),
         ([Segment::Entry, rest @ ..], Value::Array(entries)) => {
             entries.iter().find_map(|entry| find_null_in(entry, rest))

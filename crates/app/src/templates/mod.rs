@@ -44,7 +44,7 @@ pub(crate) use work::BatchWork;
 
 use crate::ttl_cache::TtlCache;
 
-/// Caches of templates.
+/// The engine, and caches of templates.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     engine: engine::Engine,

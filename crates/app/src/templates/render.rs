@@ -34,7 +34,7 @@ pub(crate) struct TemplateMail {
 }
 
 /// The published version of a template.
-struct Published {
+struct PublishedTemplate {
     head: Arc<Template>,
     compiled: Arc<CompiledTemplate>,
     layout: Option<Arc<CompiledTemplate>>,
@@ -74,7 +74,7 @@ impl App {
             }
             other => other?,
         };
-        let Published { head, compiled, layout } = found;
+        let PublishedTemplate { head, compiled, layout } = found;
         let rendered = run(compiled, layout, model, locale, batch.cloned()).await?;
         Ok(TemplateMail { rendered, template: shown_name(&head) })
     }
@@ -84,7 +84,7 @@ impl App {
         &self,
         server_id: ServerId,
         template: TemplateRef,
-    ) -> Result<Published, TemplateRefusal> {
+    ) -> Result<PublishedTemplate, TemplateRefusal> {
         let head = self.recent_template(server_id, template).await?;
         // A layout alone is not a mail.
         if head.kind == TemplateKind::Layout {
@@ -96,7 +96,7 @@ impl App {
             Err(TemplateRefusal::NotFound) => return Err(TemplateRefusal::VersionNotFound),
             layout => layout?,
         };
-        Ok(Published { head, compiled, layout })
+        Ok(PublishedTemplate { head, compiled, layout })
     }
 
     /// The layout of a template: its published version, or its newest if none is published.

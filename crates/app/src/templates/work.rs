@@ -172,7 +172,7 @@ impl Object for Context {
     }
 }
 
-/// `null` in a model counts as missing. Only conditions, `==`, `in` and `is none` take it.
+/// `null` in a model counts as missing. `language::Allowed` says where it is accepted nevertheless.
 pub(super) fn is_absent(value: &Value) -> bool {
     matches!(value.kind(), ValueKind::Undefined | ValueKind::None)
 }

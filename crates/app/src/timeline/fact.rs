@@ -1,4 +1,4 @@
-//! Timeline items of events and of webhook attempts.
+//! Timeline items of events, reschedules and webhook attempts.
 
 use postroad_model::{EventKind, Timestamp};
 use postroad_store::{Event, Message, Reschedule, WebhookAttempt};

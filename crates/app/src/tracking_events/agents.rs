@@ -1,5 +1,5 @@
-//! Detection of bots by the headers of a request. The rules are data: `rules/agents.toml`, each
-//! with a sample.
+//! Detection of bots by the method and the headers of a request. The rules are data: `rules/agents.toml`, each with a
+//! sample.
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
 use serde::Deserialize;
@@ -28,7 +28,7 @@ struct Rule {
     sample: String,
 }
 
-/// Headers of a request, as far as they matter.
+/// Properties of a request that distinguish bots from people.
 #[derive(Debug, Clone, Copy)]
 pub struct Fetch<'a> {
     /// A HEAD request: no person reads its answer.

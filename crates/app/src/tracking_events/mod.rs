@@ -24,7 +24,7 @@ pub struct TrackingEvent {
     pub link: String,
     pub at: Timestamp,
     pub ip_address: IpAddr,
-    /// Cut to a length that can be stored.
+    /// Already cut to a length that can be stored.
     pub user_agent: String,
     pub is_bot: bool,
 }

@@ -1,5 +1,6 @@
-//! Limits on sign-in attempts: by network (an IPv4 address or an IPv6 prefix), by person, and by both. Attempts by
-//! others do not lock a person out of networks where that person signed in before.
+//! Limits on sign-in attempts, mailed password resets and mailed invitations. Sign-in attempts are counted by network (an
+//! IPv4 address or an IPv6 prefix), by person, and by both. Attempts from other networks do not lock a person out of a
+//! network where that person signed in before.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,7 +19,7 @@ pub(crate) const WINDOW: Duration = Duration::from_mins(15);
 const PER_PERSON_AND_NETWORK_MAX: u32 = 10;
 /// Attempts for anybody from one network, which may be a whole office.
 const PER_NETWORK_MAX: u32 = 100;
-/// Attempts for one person from networks where that person never signed in.
+/// Attempts for one person from all networks; more are allowed only from networks where that person signed in before.
 const PER_PERSON_MAX: u32 = 50;
 /// Password-reset mails for one person.
 const RESETS_PER_PERSON_MAX: u32 = 5;
@@ -58,7 +59,7 @@ impl App {
         self.check_count(per_person_and_network, PER_PERSON_AND_NETWORK_MAX)?;
         self.check_count(per_network, PER_NETWORK_MAX)?;
         if self.check_count(per_person, PER_PERSON_MAX).is_err() {
-            // Read even for an unknown person, so that both take the same time.
+            // Read even for an unknown person, so that the time does not tell whether the person exists.
             let id = user_id.unwrap_or(UserId(0));
             if !self.inner.store.is_known_address(id, network).await? {
                 self.check_count(per_person, PER_PERSON_MAX)?;

@@ -64,7 +64,8 @@ impl App {
     ) -> Result<Created<Invited>, AccountRefusal> {
         let operation = Operation::UsersInvite;
         let account_id = self.account_of(by, operation, request.account).await?;
-        // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
+        // Counted before the key is looked up: if the invitation of a concurrent call with the same key is counted, it is
+        // found too.
         let people = self.inner.store.count_objects(account_id, LimitedObject::Users).await?;
         if let Some(made) = self.find_invitation_created_before(account_id, &request).await? {
             return Ok(made);

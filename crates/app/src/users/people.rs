@@ -71,7 +71,7 @@ impl App {
         let change = UserChange { name, role: request.role, operator: request.operator };
         let store = self.recording(by, operation, AuditSubject::User(id));
         let changed = store.update_user(id, request.if_version, change).await;
-        done(changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
+        changed_user(changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
     /// Removes a person and ends all their sessions. Only the operator can remove the last owner.
@@ -80,7 +80,7 @@ impl App {
         self.user_below(by, operation, id).await?;
         let store = self.recording(by, operation, AuditSubject::User(id));
         let removed = store.remove_user(id, by.actor.is_operator()).await;
-        done(removed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
+        changed_user(removed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
     /// Returns a page of a person's sessions, newest first, and whether there are more.
@@ -202,7 +202,7 @@ pub fn grantable_roles(actor: &Actor) -> Vec<UserRole> {
     UserRole::ALL.into_iter().filter(|role| rank(actor).covers(*role)).collect()
 }
 
-fn done(changed: UserChanged) -> Result<User, AccountRefusal> {
+fn changed_user(changed: UserChanged) -> Result<User, AccountRefusal> {
     match changed {
         UserChanged::Done(user) => Ok(*user),
         UserChanged::LastOwner => Err(AccountRefusal::LastOwner),

@@ -51,7 +51,7 @@ impl SignedIn {
         Actor::User { id, account_id, role, operator }
     }
 
-    /// The requester of operations above a server's own data.
+    /// The person as a requester, who calls from the address of this request.
     pub fn requester(&self) -> Requester {
         Requester { actor: self.actor(), address: Some(self.address) }
     }

@@ -74,7 +74,7 @@ impl App {
         self.begin_session(user, visitor).await
     }
 
-    /// Signs in with the link of `postroad dev`, which works as long as it runs.
+    /// Signs in with the link of `postroad dev`, which can be used several times.
     pub async fn sign_in_by_link(&self, token: &str, visitor: &Visitor) -> Result<NewSession, UserRefusal> {
         let user = self.user_of_token(UserTokenKind::SignIn, token).await?;
         self.begin_session(user, visitor).await

@@ -187,5 +187,5 @@ async fn a_proxy_before_the_tracking_host_is_fine() {
     assert_eq!(verdict(&seen), (RecordStatus::Verified, Some(hint)));
 }
 
-/// Ends a chain of calls on the server.
+/// Drops the reference that a chain of calls on the server returns.
 fn drop_ref(_: &DnsServer) {}

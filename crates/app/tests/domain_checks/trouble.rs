@@ -1,4 +1,4 @@
-//! DNS that does not answer, or answers too much: never a verdict, never without bounds.
+//! DNS failures are no verdict; long answers and many questions are bounded.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn publish(world: &World) {
 async fn failing_name_servers_are_no_verdict() {
     for (failure, reason) in [
         (DnsFailure::ServFail, "the name server answered SERVFAIL"),
-        // Answers for a delegation to servers that do not know the zone.
+        // Answers of a lame delegation: the servers do not know the zone.
         (DnsFailure::Refused, "the name server answered REFUSED"),
         (DnsFailure::Referral, "the name server referred to others"),
     ] {

@@ -1,7 +1,7 @@
 //! Checks of DNS records: which ones should be published, which ones are, and what to change.
 //!
-//! [`ExpectedRecords`] lists the records that should exist, [`look_up`] asks the DNS, and [`judge`] is a pure function
-//! from the answers to a [`RecordCheck`] for each record. `judge` drives the look-ups: each answer that it misses is
+//! [`ExpectedRecords`] lists the records that should exist. [`look_up`] asks the DNS. [`judge`] is a pure function from
+//! the answers to a [`RecordCheck`] for each record. `judge` drives the look-ups: each answer that it misses is
 //! looked up, until it misses none or a limit is reached.
 //!
 //! A DNS failure is never a verdict: a record without answers gets the status `dns_error`.

@@ -121,7 +121,7 @@ fn read(value: &Value, kwargs: &Kwargs) -> Result<Zoned, Error> {
     if let Ok(timestamp) = text.parse::<Timestamp>() {
         return Ok(timestamp.to_zoned(zone));
     }
-    // Without an offset the time is in that zone.
+    // A time without an offset is in `zone`.
     let civil = text.parse::<civil::DateTime>().ok().and_then(|civil| civil.to_zoned(zone).ok());
     civil.ok_or_else(|| {
         invalid(format!("`{}` is not a time such as 2026-11-15T09:30:00Z or 2026-11-15", shortened(text)))

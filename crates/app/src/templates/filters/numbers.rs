@@ -69,8 +69,9 @@ const SIGNS: [(&str, &str); 14] = [
 
 /// Languages that write the sign before the amount, with and without a space. All others write it after the amount and
 /// a space (CLDR, standard currency patterns).
-const BEFORE_WITH_SPACE: [&str; 8] = ["nl", "de-AT", "de-CH", "de-LI", "pt-BR", "es-AR", "es-PY", "it-CH"];
-const BEFORE: [&str; 23] = [
+const SIGN_BEFORE_WITH_SPACE: [&str; 8] =
+    ["nl", "de-AT", "de-CH", "de-LI", "pt-BR", "es-AR", "es-PY", "it-CH"];
+const SIGN_BEFORE: [&str; 23] = [
     "en", "ja", "zh", "ko", "th", "hi", "bn", "ta", "te", "mr", "gu", "kn", "ml", "pa", "id", "ms", "tr",
     "fil", "sw", "es-MX", "es-US", "es-CL", "es-CO",
 ];
@@ -175,9 +176,9 @@ fn sign_position(locale: &Locale) -> SignPosition {
     let is_in = |list: &[&str]| {
         with_region.as_deref().is_some_and(|tag| list.contains(&tag)) || list.contains(&language.as_str())
     };
-    if is_in(&BEFORE_WITH_SPACE) {
+    if is_in(&SIGN_BEFORE_WITH_SPACE) {
         SignPosition::BeforeWithSpace
-    } else if is_in(&BEFORE) {
+    } else if is_in(&SIGN_BEFORE) {
         SignPosition::Before
     } else {
         SignPosition::After

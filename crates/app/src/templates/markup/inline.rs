@@ -17,8 +17,8 @@ pub(crate) enum Styles {
 /// Limit on elements times rules: each rule is tried on each element.
 const TRIALS_MAX: usize = 1_000_000;
 
-/// The HTML with its styles inlined. Returns the HTML unchanged if it has no styles, if its elements are not properly
-/// nested (start and end tags depend on conditions), or if it is too large. Fetches nothing.
+/// The HTML with its styles inlined. Returns the HTML unchanged if it has no styles, is too large, or is not properly
+/// nested, because start and end tags depend on conditions. Fetches nothing.
 pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
     let has_styles = html.as_bytes().windows(6).any(|part| part.eq_ignore_ascii_case(b"<style"));
     if !has_styles {

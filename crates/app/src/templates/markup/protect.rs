@@ -41,7 +41,7 @@ pub(super) fn pieces(source: &str) -> Vec<Piece<'_>> {
 
 /// A source text with its tags replaced.
 #[derive(Debug)]
-pub(super) struct Protected<'a> {
+pub(super) struct ProtectedText<'a> {
     pub(super) text: String,
     tags: Vec<&'a str>,
     starts: Vec<PieceStart>,
@@ -64,7 +64,7 @@ pub(super) fn position_of(source: &str, offset: usize) -> SourcePosition {
 
 const WORD: &str = "postroadtag";
 
-pub(super) fn protect(source: &str) -> Protected<'_> {
+pub(super) fn protect(source: &str) -> ProtectedText<'_> {
     let mut text = String::with_capacity(source.len() + source.len() / 8);
     let (mut tags, mut starts) = (Vec::new(), Vec::new());
     let mut position = Position::Text;
@@ -91,10 +91,10 @@ pub(super) fn protect(source: &str) -> Protected<'_> {
             }
         }
     }
-    Protected { text, tags, starts }
+    ProtectedText { text, tags, starts }
 }
 
-impl Protected<'_> {
+impl ProtectedText<'_> {
     /// Maps an offset of the protected text to the source.
     pub(super) fn offset_in_source(&self, at: usize) -> usize {
         let starts_before = self.starts.partition_point(|start| start.in_text <= at);

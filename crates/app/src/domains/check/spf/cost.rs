@@ -1,6 +1,6 @@
 //! Counts the DNS lookups of a whole SPF record, and finds the most expensive terms.
 
-use super::evaluate::{Published, Sender, published};
+use super::evaluate::{PublishedSpf, Sender, published};
 use super::macros::MacroValues;
 use super::record::{Mechanism, SpfRecord, Term, TermKind};
 use crate::domains::check::answers::{NotAskedYet, View};
@@ -82,7 +82,7 @@ impl CostCounter<'_> {
         if self.names.contains(&target) || self.names.len() > DEPTH_MAX {
             return Ok(0);
         }
-        let Published::One(record) = published(self.view.ask(&target, RecordType::Txt)?) else {
+        let PublishedSpf::One(record) = published(self.view.ask(&target, RecordType::Txt)?) else {
             return Ok(0);
         };
         self.names.push(target.clone());

@@ -1,5 +1,5 @@
 //! Evaluates an SPF record for one address as a receiver does: `check_host()` of RFC 7208 4, over known answers instead
-//! of a resolver. Unlike a receiver, it reports the number of lookups and the faulty term.
+//! of a resolver. Unlike a receiver, it reports the term that allows the address or is faulty.
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -72,7 +72,7 @@ pub(in super::super) struct Sender<'a> {
 }
 
 /// The SPF record of a name, if it has exactly one.
-pub(in super::super) enum Published {
+pub(in super::super) enum PublishedSpf {
     One(SpfRecord),
     None,
     Several,
@@ -84,29 +84,33 @@ pub(super) fn is_cut(text: &[u8]) -> bool {
     text.len() >= TEXT_BYTES_MAX && is_spf(text)
 }
 
-pub(in super::super) fn published(answer: &Answer) -> Published {
+pub(in super::super) fn published(answer: &Answer) -> PublishedSpf {
     if let Answer::Failed(reason) = answer {
-        return Published::Failed(reason.clone());
+        return PublishedSpf::Failed(reason.clone());
     }
     if answer.texts().any(is_cut) {
-        return Published::Failed(format!("SPF records of {TEXT_BYTES_MAX} bytes and more are not read"));
+        return PublishedSpf::Failed(format!("SPF records of {TEXT_BYTES_MAX} bytes and more are not read"));
     }
     let mut texts = answer.texts().filter(|text| is_spf(text));
     match (texts.next(), texts.next()) {
-        (None, _) => Published::None,
-        (Some(text), None) => Published::One(SpfRecord::parse(&String::from_utf8_lossy(text))),
-        (Some(_), Some(_)) => Published::Several,
+        (None, _) => PublishedSpf::None,
+        (Some(text), None) => PublishedSpf::One(SpfRecord::parse(&String::from_utf8_lossy(text))),
+        (Some(_), Some(_)) => PublishedSpf::Several,
     }
 }
 
-pub(in super::super) struct Evaluated {
+pub(in super::super) struct EvaluationResult {
     pub(in super::super) result: Result<SpfResult, NotAskedYet>,
     /// Whether the evaluation needed a name that depends on the sender.
     pub(in super::super) differs_by_sender: bool,
 }
 
 /// The result of a record that is, or would be, published at the sender's domain.
-pub(in super::super) fn evaluate(view: &View<'_>, sender: Sender<'_>, record: &SpfRecord) -> Evaluated {
+pub(in super::super) fn evaluate(
+    view: &View<'_>,
+    sender: Sender<'_>,
+    record: &SpfRecord,
+) -> EvaluationResult {
     let mut evaluation = Evaluation {
         view,
         sender,
@@ -116,7 +120,7 @@ pub(in super::super) fn evaluate(view: &View<'_>, sender: Sender<'_>, record: &S
         differs_by_sender: Cell::new(false),
     };
     let result = evaluation.of_record(sender.domain, record);
-    Evaluated { result, differs_by_sender: evaluation.differs_by_sender.get() }
+    EvaluationResult { result, differs_by_sender: evaluation.differs_by_sender.get() }
 }
 
 pub(super) struct Evaluation<'a> {
@@ -194,10 +198,10 @@ impl Evaluation<'_> {
             return Ok(SpfResult::Pass { term: String::new(), allows_everybody: false });
         }
         match published(self.view.ask(name, RecordType::Txt)?) {
-            Published::One(record) => self.of_record(name, &record),
-            Published::None => Ok(SpfResult::NoRecord),
-            Published::Several => Ok(failed(PermReason::SeveralRecords { target: name.to_owned() })),
-            Published::Failed(reason) => Ok(SpfResult::TempError(reason)),
+            PublishedSpf::One(record) => self.of_record(name, &record),
+            PublishedSpf::None => Ok(SpfResult::NoRecord),
+            PublishedSpf::Several => Ok(failed(PermReason::SeveralRecords { target: name.to_owned() })),
+            PublishedSpf::Failed(reason) => Ok(SpfResult::TempError(reason)),
         }
     }
 }

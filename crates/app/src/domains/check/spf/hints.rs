@@ -9,7 +9,7 @@ use crate::domains::check::text::{listed, shown};
 const COSTS_SHOWN_MAX: usize = 4;
 
 /// The suggestion, introduced by `lead`, such as `Change it to`; preceded by a sentence about the terms that it leaves out.
-/// It has to follow a full sentence.
+/// The returned text has to follow a full sentence.
 pub(super) fn offer(lead: &str, suggestion: &Suggestion) -> String {
     let Suggestion { text, void, dropped } = suggestion;
     let mut offer = String::new();

@@ -20,8 +20,8 @@ pub(super) struct LeftOut {
     pub(super) may_allow: bool,
 }
 
-/// Merges all terms of the records, except `left_out`, with the `added` ones. It ends in the mildest of their `all`
-/// terms, so that no sender that was allowed or tolerated is refused. `+all` becomes `?all`.
+/// Merges all terms of the records, except `left_out`, with the `added` ones. The result ends in the mildest `all` of
+/// the records, so that no sender that was allowed or tolerated is refused. `+all` becomes `?all`.
 pub(super) fn merged(
     records: &[SpfRecord],
     added: &[String],
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_comes_before_the_end_of_the_record() {
+    fn our_term_comes_before_the_end_of_the_record() {
         check(&["v=spf1 mx -all"], "v=spf1 mx include:spf.host.example -all");
         check(&["v=spf1 mx"], "v=spf1 mx include:spf.host.example");
         check(&["v=spf1"], "v=spf1 include:spf.host.example");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_terms_are_left_out_and_ours_may_come_first() {
+    fn broken_terms_are_left_out_and_our_terms_may_come_first() {
         let merged = |record: &str, may_allow| {
             let ours = ["ip4:192.0.2.9".to_owned()];
             let left_out = LeftOut { terms: vec!["include:gone.example".to_owned()], may_allow };

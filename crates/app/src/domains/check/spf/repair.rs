@@ -64,23 +64,23 @@ fn repaired_word(word: &str) -> Option<Term> {
     match &term.kind {
         TermKind::Invalid => {}
         // A second redirect becomes an include, which allows the same senders.
-        TermKind::Redirect(_) => return valid(&format!("include:{}", word.split_once('=')?.1)),
+        TermKind::Redirect(_) => return valid_term(&format!("include:{}", word.split_once('=')?.1)),
         TermKind::OtherModifier => return None,
         TermKind::Directive { .. } => return Some(term),
     }
     let (qualifier, rest) = word.split_at(usize::from(word.starts_with(['+', '-', '~', '?'])));
     let Some((name, value)) = rest.split_once([':', '=']) else {
-        return valid(&format!("{qualifier}{}", network_term(rest)?));
+        return valid_term(&format!("{qualifier}{}", network_term(rest)?));
     };
     match name.to_ascii_lowercase().as_str() {
         "ip" | "ip4" | "ipv4" | "ip6" | "ipv6" | "a" | "mx" => {
-            valid(&format!("{qualifier}{}", network_term(value)?))
+            valid_term(&format!("{qualifier}{}", network_term(value)?))
         }
         "includes" | "inlcude" | "incude" | "inculde" | "redirect" => {
-            valid(&format!("{qualifier}include:{value}"))
+            valid_term(&format!("{qualifier}include:{value}"))
         }
         // The colon may be part of an IPv6 address.
-        _ => valid(&format!("{qualifier}{}", network_term(rest)?)),
+        _ => valid_term(&format!("{qualifier}{}", network_term(rest)?)),
     }
 }
 
@@ -90,7 +90,7 @@ fn network_term(text: &str) -> Option<String> {
     Some(format!("{}:{text}", if address.is_ipv4() { "ip4" } else { "ip6" }))
 }
 
-fn valid(text: &str) -> Option<Term> {
+fn valid_term(text: &str) -> Option<Term> {
     let term = Term::parse(text);
     (term.kind != TermKind::Invalid).then_some(term)
 }

@@ -1,6 +1,6 @@
 //! Combines the results of an SPF record for all our addresses.
 
-use super::evaluate::{PermError, Published, Sender, SpfResult, evaluate, published};
+use super::evaluate::{PermError, PublishedSpf, Sender, SpfResult, evaluate, published};
 use super::record::SpfRecord;
 use crate::domains::check::answers::{NotAskedYet, View};
 use crate::domains::check::record::RecordType;
@@ -100,10 +100,10 @@ pub(in super::super) fn allows_all(
     name: &str,
 ) -> Result<Allowed, NotAskedYet> {
     let record = match published(view.ask(name, RecordType::Txt)?) {
-        Published::One(record) => record,
-        Published::None => return Ok(Allowed::NoRecord),
-        Published::Several => return Ok(Allowed::NotAll),
-        Published::Failed(reason) => return Ok(Allowed::Unknown(reason)),
+        PublishedSpf::One(record) => record,
+        PublishedSpf::None => return Ok(Allowed::NoRecord),
+        PublishedSpf::Several => return Ok(Allowed::NotAll),
+        PublishedSpf::Failed(reason) => return Ok(Allowed::Unknown(reason)),
     };
     if service.sources.is_empty() {
         return Ok(Allowed::NotAll);
