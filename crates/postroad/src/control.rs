@@ -22,7 +22,7 @@ const COMMAND_BYTES_MAX: u64 = 1 << 20;
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 const NAME: &str = "control.sock";
 
-/// Request to a running server: the arguments of a command, as they were typed.
+/// Request to a running server: the parsed arguments of a command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Request {
     Admin(AdminCommand),
@@ -128,7 +128,7 @@ async fn serve(stream: UnixStream, app: App, queue_admin: QueueAdmin) {
     let _ = writer.write_all(format!("{answer}\n").as_bytes()).await;
 }
 
-/// Sends a command to the service that runs with this data folder. `None` if none does.
+/// Sends a command to the service that runs with this data folder. Returns `None` if no service runs.
 pub(crate) async fn send(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Value>> {
     let folder = match OpenFolder::open(data_dir) {
         Ok(folder) => folder,

@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// How often the files of the certificate are read.
-const EVERY: Duration = Duration::from_mins(1);
+const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Running task.
+/// Running task that publishes the report.
 #[derive(Debug)]
 pub(crate) struct NodeReport {
     /// Wakes the task before its minute is over.
@@ -40,7 +40,7 @@ impl NodeReport {
         let task = tokio::spawn(async move {
             loop {
                 // Publishes when woken, and every minute.
-                let _ = tokio::time::timeout(EVERY, woken.notified()).await;
+                let _ = tokio::time::timeout(CHECK_INTERVAL, woken.notified()).await;
                 is_stored = reporter.publish(is_stored).await;
             }
         });

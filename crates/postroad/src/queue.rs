@@ -105,7 +105,7 @@ async fn not_queued(queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> 
     }
 }
 
-/// Returns one result for each message; `done` says whether the command was executed.
+/// Returns one result for each message; `done` says whether it was retried or released.
 async fn retry(app: &App, queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
@@ -139,7 +139,7 @@ async fn retry(app: &App, queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Re
 
 const NOT_WAITING: &str = "not waiting: it is delivered, failed or cancelled";
 
-/// Returns one result for each message; `done` says whether the command was executed.
+/// Returns one result for each message; `done` says whether it was cancelled.
 async fn cancel(app: &App, queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {

@@ -36,7 +36,7 @@ const CONNECTIONS_TIME_MAX: Duration = Duration::from_secs(7);
 /// Longest time to store the last clicks, opens and uses of keys.
 const LAST_WRITES_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Everything that runs.
+/// All parts of a running service.
 pub(crate) struct Service {
     pub(crate) app: App,
     pub(crate) http_address: Option<SocketAddr>,
@@ -64,7 +64,7 @@ pub(crate) struct Service {
 #[derive(Debug)]
 pub(crate) struct DevOptions {
     pub(crate) access: DevAccess,
-    /// Name or address under which it is reached; `None` for the one it listens on.
+    /// Name or address by which clients reach the service; `None` for the address it listens on.
     pub(crate) host: Option<String>,
     pub(crate) any_from: bool,
 }
@@ -181,8 +181,8 @@ impl Service {
     /// Loads the certificate, which all listeners share.
     fn load_certificate(&mut self, config: &Config) -> anyhow::Result<()> {
         // The bounce listener offers TLS only if there is a certificate.
-        let can_use_one = config.smtp.bounce_listen.is_some() && config.tls.certificate.is_some();
-        if config.http.https_listen.is_some() || config.smtp.has_tls() || can_use_one {
+        let bounces_can_use_tls = config.smtp.bounce_listen.is_some() && config.tls.certificate.is_some();
+        if config.http.https_listen.is_some() || config.smtp.has_tls() || bounces_can_use_tls {
             let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) else {
                 anyhow::bail!("HTTPS and SMTP with AUTH need `tls.certificate` and `tls.key`");
             };

@@ -1,4 +1,4 @@
-//! SMTP listeners: bound by the configuration, started together, named in the ready line.
+//! SMTP listeners: starts those that the configuration turns on, and shows their addresses in the ready line.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl SmtpAddresses {
         })
     }
 
-    /// Settings of mail clients for `dev --json`; `host` is the name or address by which they reach it.
+    /// Settings of mail clients for `dev --json`; `host` is the name or address by which they reach the service.
     pub(crate) fn client_settings(&self, host: &str) -> Value {
         let port = |address: Option<SocketAddr>| address.map(|address| address.port());
         let mut settings = json!({

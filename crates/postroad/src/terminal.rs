@@ -1,8 +1,8 @@
 //! Output of the command line: answers on standard output, warnings and errors on standard error.
 //!
-//! Much of it comes from outside (names in reports, other servers' replies, addresses), so characters that control a
-//! terminal or reorder its text are printed as `\u001b` instead of being sent to it. JSON uses the same form, so both
-//! kinds of output go through one function.
+//! Much of it comes from outside (names in reports, other servers' replies, addresses). Characters that control a
+//! terminal or reorder its text are therefore printed as escapes such as `\u001b`. JSON has the same escapes, so text and
+//! JSON go through one function.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Arguments of `postroad audit`, which are also the command on the control socket.
+//! Arguments of `postroad audit`. The control socket carries the same types.
 
 use clap::{Args, Subcommand};
 use postroad_app::App;

@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Every argument of `command` and of those below it without a help text.
+    /// Collects the arguments and subcommands of `command`, at any depth, that have no help text.
     fn unexplained(command: &clap::Command, path: &str, found: &mut Vec<String>) {
         for argument in command.get_arguments() {
             if argument.get_help().is_none_or(|help| help.to_string().trim().is_empty()) {

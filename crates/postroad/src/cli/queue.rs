@@ -1,4 +1,4 @@
-//! Arguments of `postroad queue`, which are also the command on the control socket.
+//! Arguments of `postroad queue`. The control socket carries the same types.
 
 use std::time::Duration;
 

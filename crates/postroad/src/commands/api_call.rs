@@ -20,11 +20,11 @@ use crate::cli::ApiArgs;
 use crate::terminal::print;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8025";
-const TIME_MAX: Duration = Duration::from_mins(1);
+const EXCHANGE_TIMEOUT: Duration = Duration::from_mins(1);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
 
-/// URL and keys of a service; the ready line of `postroad dev` is one.
+/// URL and keys of a service, as `postroad dev --json` prints them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 struct Profile {
     url: Option<String>,
@@ -119,7 +119,7 @@ fn read_input() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// All keys of the profile: the service takes the one that the endpoint needs.
+/// Headers with all keys of the profile; the service uses the key that the endpoint needs.
 fn headers(profile: &Profile) -> anyhow::Result<HeaderMap> {
     ensure!(
         profile.has_key(),
@@ -146,7 +146,7 @@ fn http() -> anyhow::Result<GuardedHttp> {
     let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let settings = GuardedHttpSettings {
         allowed: everything.to_vec(),
-        exchange_timeout: TIME_MAX,
+        exchange_timeout: EXCHANGE_TIMEOUT,
         answer_bytes_max: ANSWER_BYTES_MAX,
         ..GuardedHttpSettings::default()
     };

@@ -1,5 +1,5 @@
-//! `postroad dev`: a running service within a minute. No configuration, with a key and a domain; on loopback unless
-//! `--listen` says otherwise.
+//! `postroad dev`: starts a service without configuration, with keys and a verified domain. It listens on loopback unless
+//! `--listen` names another address.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -110,7 +110,7 @@ fn moved_ports(config: &Config, service: &Service) -> Vec<(u16, u16)> {
     ports.filter(|(wanted, got)| *wanted != 0 && wanted != got).collect()
 }
 
-/// Creates a new key that replaces the key of the previous start on this folder, unless `api_key` fixes it.
+/// Creates new keys and revokes those of the previous start on this folder. `api_key` is used instead of a new API key.
 async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::Result<DevSetup> {
     if matches!(config.database, Database::Sqlite { .. }) {
         return Ok(app.dev_setup_with(DevSetupRequest { api_key, previous: None }).await?);
@@ -128,7 +128,7 @@ async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::
     Ok(setup)
 }
 
-/// Defaults and environment, overridden by the command line; reachable from other machines only with `--listen`.
+/// Configuration from defaults, environment and command line. Other machines can reach the service only with `--listen`.
 fn config(args: &DevArgs) -> anyhow::Result<Config> {
     let mut config = load_config(None, args.json)?;
     if let Some(data_dir) = &args.data_dir {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::terminal::{one_line, print};
 
-/// Largest message that the service accepts, plus what a bounce adds.
+/// Much larger than the bounces that the bounce listener accepts.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) fn run(file: &Path, json: bool) -> anyhow::Result<()> {

@@ -18,7 +18,7 @@ pub(crate) mod webhook_listen;
 use crate::config::Config;
 use crate::terminal;
 
-/// Variables of the process as text; others cannot be settings.
+/// Variables of the process that are UTF-8 text; others cannot be settings.
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

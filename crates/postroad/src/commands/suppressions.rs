@@ -46,17 +46,17 @@ async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
             Ok(item) => {
                 let bytes = serde_json::to_string(&item)?.len();
                 if bytes > PART_BYTES_MAX {
-                    import.failed(line.number, "it is too long");
+                    import.record_failure(line.number, "it is too long");
                     continue;
                 }
                 if part.items.len() == PART_LINES_MAX || part.bytes + bytes > PART_BYTES_MAX {
                     import.add(client, file, server, std::mem::take(&mut part)).await?;
                 }
                 part.bytes += bytes;
-                part.numbers.push(line.number);
+                part.line_numbers.push(line.number);
                 part.items.push(item);
             }
-            Err(message) => import.failed(line.number, &message),
+            Err(message) => import.record_failure(line.number, &message),
         }
     }
     // Also sent when it is empty: the answer shows whether the server exists.
@@ -73,13 +73,15 @@ async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
     }))
 }
 
+/// Lines of the file that are sent together.
 #[derive(Debug, Default)]
 struct Part {
     bytes: usize,
-    numbers: Vec<u64>,
+    line_numbers: Vec<u64>,
     items: Vec<SuppressionRequest>,
 }
 
+/// Progress of an import, and the lines that were refused.
 #[derive(Debug, Default)]
 struct Import {
     lines: usize,
@@ -89,7 +91,7 @@ struct Import {
 }
 
 impl Import {
-    fn failed(&mut self, line: u64, message: &str) {
+    fn record_failure(&mut self, line: u64, message: &str) {
         self.errors.push((line, message.to_owned()));
     }
 
@@ -100,15 +102,15 @@ impl Import {
         server: &str,
         part: Part,
     ) -> anyhow::Result<()> {
-        let Part { numbers, items, .. } = part;
+        let Part { line_numbers, items, .. } = part;
         let (file, server) = (file.to_owned(), server.to_owned());
         let answer = execute(client, SuppressionCommand::Import { file, server, items }).await?;
         let results = answer["results"].as_array().context("the running server is of another version")?;
-        for (number, result) in numbers.into_iter().zip(results) {
+        for (number, result) in line_numbers.into_iter().zip(results) {
             match result["status"].as_str() {
                 Some("added") => self.added += 1,
                 Some("exists") => self.exists += 1,
-                _ => self.failed(number, result["message"].as_str().unwrap_or("it was refused")),
+                _ => self.record_failure(number, result["message"].as_str().unwrap_or("it was refused")),
             }
         }
         Ok(())

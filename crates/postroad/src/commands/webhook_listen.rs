@@ -25,7 +25,7 @@ use crate::terminal::{self, print, remark};
 const WAIT_SECS: u64 = 20;
 /// Pause after an error; a server may be restarting.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Minimum pause after an answer without events, whatever the server does.
+/// Minimum time between the starts of two polls if the first returns no events.
 const EMPTY_PAUSE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 

@@ -15,7 +15,7 @@ pub(super) fn check_together(config: &Config, layers: &mut Layers) {
         ("limits.request_bytes", config.limits.request_bytes_max),
         ("limits.batch_bytes", config.limits.batch_bytes_max),
     ];
-    // One complaint is enough.
+    // One problem is enough, even if both are larger.
     if let Some((key, _)) = largest.into_iter().find(|(_, bytes)| config.in_flight_bytes_max < *bytes) {
         let problem =
             format!("is less than `{key}`, so that the largest request could never be read; raise it");

@@ -174,7 +174,7 @@ impl Config {
         // After a parse error the checks would complain about values that nobody wrote.
         if layers.problems.is_empty() {
             check::check_together(&config, &mut layers);
-            // Without a file it may be `postroad dev`, which makes its own certificate.
+            // Without a file, the command may be `postroad dev`, which makes its own certificate.
             if file.is_some() || is_for_serving {
                 smtp::check(&config, &mut layers);
             }

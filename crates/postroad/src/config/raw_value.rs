@@ -172,6 +172,7 @@ impl RawValue {
             .ok_or_else(|| format!("`{text}` is not a rate; write it like 100/s, 100/m or 100/h"))
     }
 
+    /// Addresses of name servers; the port is 53 if left out.
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         let read = |text: &String| {
             let with_port =

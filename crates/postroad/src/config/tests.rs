@@ -122,7 +122,7 @@ fn postgres_url_is_printed_without_passwords() {
 }
 
 #[test]
-fn unknown_keys_name_the_nearest_one() {
+fn unknown_keys_are_reported_with_the_nearest_key() {
     let file =
         "listen = \"\"\nxyzzy = 1\n[http]\nlistn = \"\"\n[store]\nlevel = 1\n[htp]\nallow_plain = true\n";
     assert_eq!(

@@ -27,7 +27,7 @@ impl Config {
         let allowed = self.tracking.allow.clone();
         // No idle connections: a certificate is seen when a connection begins.
         let settings = GuardedHttpSettings { allowed, idle_max: 0, ..GuardedHttpSettings::default() };
-        // Without a cache, like the records themselves: a corrected host must be seen at once.
+        // DNS answers are not cached, as in checks of DNS records: a corrected host must be seen at once.
         let dns = DnsSettings { nameservers: self.dns.nameservers.clone(), ..DnsSettings::default() };
         let dns = Dns::for_checks(&dns).context("`dns.nameservers`")?;
         Ok(GuardedHttp::new(dns, tls.verified(), settings))

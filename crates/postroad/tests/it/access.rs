@@ -1,4 +1,4 @@
-//! Keys: suspended, revoked, expired, wrong scope, wrong address; and nowhere in clear text.
+//! API keys: suspended servers, revoked and expired keys, scopes, networks. No key is stored or logged in clear text.
 
 use std::time::Duration;
 

@@ -102,7 +102,7 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
             (&json!("dev"), &json!("month"))
         );
     }
-    // The server's key cannot release them before the limit is raised.
+    // The server's key cannot release held messages before the limit is raised.
     let release = json!({"ids": [id(2)]});
     let refused = world.call("/api/v1/messages/release", &release).await;
     assert_eq!(refused["data"]["results"][0]["error"]["code"], "AccountLimitReached", "{refused}");
@@ -187,7 +187,7 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
     assert_eq!(
         (&own["send_rate"], &own["hourly_limit"]),
         (&json!("100/m"), &Value::Null),
-        "the account's are in force"
+        "the account's rate applies"
     );
     assert_eq!(own["retention"]["messages_days"], 30);
     let id = &one.servers[0];
@@ -212,7 +212,7 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
     done(&world, server, "server/update", &lower).await;
     let none = json!({"hourly_limit": "none", "send_rate": "none"});
     let back = done(&world, server, "server/update", &none).await;
-    assert_eq!(back["send_rate"], "100/m", "without its own it has the account's");
+    assert_eq!(back["send_rate"], "100/m", "without a rate of its own, the server has the account's");
     // The ceiling that the account sets is the highest value that the server's key may set.
     let given = json!({"id": id, "ceilings": {"hourly_limit": 500, "mode": "development"}});
     let given = done(&world, account, "servers/update", &given).await;

@@ -27,7 +27,7 @@ async fn new_key(world: &World, by: Key<'_>, body: Value) -> Value {
     done(world, by, "account_keys/create", &body).await
 }
 
-fn secret(made: &Value) -> &str {
+fn api_key_of(made: &Value) -> &str {
     made["api_key"].as_str().expect("a key")
 }
 
@@ -53,7 +53,7 @@ async fn mail_of_the_service_itself_is_read_by_nobody(world: World) {
     let own = servers.iter().find(|server| server["id"] != one.servers[0]).unwrap();
     let new = json!({"server": own["id"], "name": "x"});
     let made = done(&world, operator(&world), "credentials/create", &new).await;
-    let key = (SERVER, secret(&made));
+    let key = (SERVER, api_key_of(&made));
     // On PostgreSQL, events are listed when all transactions that began before theirs have ended.
     let id = eventually(async || {
         let events = done(&world, key, "events/list", &json!({"types": ["message.accepted"]})).await;
@@ -85,7 +85,7 @@ async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World)
     assert_eq!(refused["data"]["code"], "HourlyLimitReached", "{refused}");
     let message = "The server's limit of 1 messages an hour is reached: release it in the next hour";
     assert_eq!(refused["data"]["message"], message);
-    // Held messages have counted too, three so far: only one of two fits.
+    // Held messages count too: with three so far, a limit of 4 allows the release of only one of the two.
     let other = world.accepted_id(&good()).await;
     world.admin(&["server", "set-hourly-limit", "dev", "4"]);
     assert_eq!(release(held).await["status"], "success");
@@ -142,9 +142,9 @@ async fn nobody_gives_a_role_above_their_own(world: World) {
     let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
     let limited = new_key(&world, account, json!({"name": "people", "scopes": ["users"]})).await;
-    let limited = (ACCOUNT, secret(&limited));
+    let limited = (ACCOUNT, api_key_of(&limited));
     let made = world.admin(&["operator-key", "create", "--scope", "users"]);
-    let narrow = (OPERATOR, secret(&made));
+    let narrow = (OPERATOR, api_key_of(&made));
     let invite = |role: &str, operator: bool| {
         let email = format!("{role}-{operator}@customer.example");
         json!({"account": one.id, "email": email, "role": role, "operator": operator})
@@ -231,7 +231,7 @@ async fn an_account_makes_its_own_development_server_live(world: World) {
     let id = done(&world, account, "servers/create", &trial).await["id"].clone();
     let made = done(&world, account, "credentials/create", &json!({"server": id, "name": "x"})).await;
     let live = json!({"mode": "live"});
-    assert_eq!(code(&world, (SERVER, secret(&made)), "server/update", &live).await, "CeilingExceeded");
+    assert_eq!(code(&world, (SERVER, api_key_of(&made)), "server/update", &live).await, "CeilingExceeded");
     let live = json!({"id": id, "ceilings": {"mode": "live"}});
     assert_eq!(done(&world, account, "servers/update", &live).await["mode"], "live");
     // A development server that the operator created stays one.
@@ -260,7 +260,7 @@ async fn a_key_creates_no_key_with_more_networks_or_a_later_expiry(world: World)
     let end = "2099-01-01T00:00:00Z";
     let bound = json!({"name": "bound", "allow": ["127.0.0.0/8"], "expires_at": end});
     let bound = new_key(&world, account, bound).await;
-    let by = (ACCOUNT, secret(&bound));
+    let by = (ACCOUNT, api_key_of(&bound));
     let heir = new_key(&world, by, json!({"name": "heir"})).await;
     assert_eq!((&heir["allow"], &heir["expires_at"]), (&bound["allow"], &bound["expires_at"]));
     let narrower = json!({"name": "x", "allow": ["127.0.0.1/32"], "expires_at": "2098-01-01T00:00:00Z"});

@@ -72,7 +72,7 @@ pub(crate) async fn create_customer(world: &World, name: &str) -> Customer {
     Customer { id, key, account_key_id: made["id"].clone(), servers, credentials, server_keys }
 }
 
-/// Everything that a customer's own key shows, and the keys of its servers.
+/// Everything that a customer's account key shows about the account, its servers and its keys.
 pub(crate) async fn state(world: &World, customer: &Customer) -> Value {
     let by = (ACCOUNT, customer.key.as_str());
     let mut shown = Vec::new();
@@ -193,11 +193,11 @@ async fn every_change_leaves_one_audit_entry_and_refusals_leave_none(world: Worl
     for (name, body) in &changes {
         done(&world, by, name, body).await;
     }
-    // The server's own key, and the operator at the command line.
+    // Changes by the server's own key, and by the operator at the command line.
     let own = (SERVER, one.server_keys[1].as_str());
     done(&world, own, "server/update", &json!({"mode": "development"})).await;
     world.admin(&["server", "set-hourly-limit", "renamed/news", "500"]);
-    // Refusals, and changes that change nothing.
+    // Refusals, and changes that change nothing, leave no entry.
     for (name, body, expected) in [
         ("servers/update", json!({"id": server, "name": "news"}), "ServerExists"),
         ("servers/update", json!({"id": server, "if_version": 1, "name": "late"}), "VersionConflict"),
@@ -264,7 +264,7 @@ async fn changes_of_a_servers_own_objects_leave_one_audit_entry_each(world: Worl
         json!({"items": [{"address": "a@example.com"}, {"address": "b@example.com"}, {"address": "no"}]});
     call(&world, own, "suppressions/add", &addresses).await;
     done(&world, own, "suppressions/remove", &json!({"address": "a@example.com"})).await;
-    // Refusals, and changes that change nothing.
+    // Refusals, and changes that change nothing, leave no entry.
     for (name, body) in [
         ("webhooks/create", json!({"url": "not a url"})),
         ("webhooks/delete", json!({ "id": id })),
@@ -306,7 +306,7 @@ async fn changes_of_a_servers_own_objects_leave_one_audit_entry_each(world: Worl
     let text = log.to_string();
     assert!(!text.contains("whsec_") && !text.contains("b@example.com"), "{text}");
 
-    // The same as JSON lines, oldest first, whole or filtered.
+    // The export has the same entries as JSON lines, oldest first. It can be filtered.
     let (success, out, err) = world.audit_output(&["export", "--account", "one"]);
     assert!(success, "{err}");
     let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -464,7 +464,7 @@ async fn a_server_key_changes_only_the_version_it_has_seen(world: World) {
     let late = json!({"hourly_limit": 6, "if_version": version});
     assert_eq!(code(&world, own, "server/update", &late).await, "VersionConflict");
     assert_eq!(done(&world, own, "server/get", &json!({})).await, changed);
-    // The account sees the same number.
+    // The account sees the same version.
     let by = (ACCOUNT, one.key.as_str());
     let seen = done(&world, by, "servers/get", &json!({"id": one.servers[0]})).await;
     assert_eq!(seen["version"], changed["version"]);
@@ -508,7 +508,7 @@ async fn changes_of_messages_leave_one_audit_entry_each(world: World) {
     done(&world, own, "messages/erase", &json!({ "id": held[2] })).await;
     let cancelled = world.queue(&["cancel", &held[3].to_string()]);
     assert_eq!(cancelled[0]["done"], true, "{cancelled}");
-    // Refusals, and changes that change nothing.
+    // Refusals, and changes that change nothing, leave no entry.
     assert_eq!(code(&world, own, "messages/release", &json!({ "id": held[0] })).await, "MessageNotHeld");
     assert_eq!(code(&world, own, "send/cancel", &json!({ "id": scheduled[0] })).await, "MessageNotScheduled");
     done(&world, own, "send/cancel", &json!({"tag": "tagged"})).await;
@@ -818,7 +818,7 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
     let narrow = world.folder.path().join("narrow.json");
     let url = ready(&world, "url");
     std::fs::write(&narrow, json!({"url": url, "account_api_key": key}).to_string()).expect("a file");
-    let listed = |envs: &[(&str, &str)], args: &[&str]| {
+    let list_accounts = |envs: &[(&str, &str)], args: &[&str]| {
         let mut command = std::process::Command::new(program());
         command.env_remove("POSTROAD_PROFILE").args(["api", "accounts/list"]).args(args);
         for name in ["POSTROAD_URL", "POSTROAD_API_KEY", "POSTROAD_ACCOUNT_API_KEY"] {
@@ -832,12 +832,12 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
         let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
         answer["data"]["code"].as_str().unwrap_or("success").to_owned()
     };
-    assert_eq!(listed(&[], &["--profile", narrow.to_str().expect("text")]), "AccessDenied");
-    assert_eq!(listed(&[], &["--url", url]), "success");
+    assert_eq!(list_accounts(&[], &["--profile", narrow.to_str().expect("text")]), "AccessDenied");
+    assert_eq!(list_accounts(&[], &["--url", url]), "success");
     // A profile that is not needed is not read.
     let (gone, at) = (("POSTROAD_PROFILE", "/nonexistent.json"), ("POSTROAD_URL", url));
-    assert_eq!(listed(&[gone, at], &[]), "success");
-    assert_eq!(listed(&[gone], &["--url", url]), "success");
+    assert_eq!(list_accounts(&[gone, at], &[]), "success");
+    assert_eq!(list_accounts(&[gone], &["--url", url]), "success");
     let (success, help, _) = world.command_output("api", &["--help"]);
     assert!(
         success && help.contains("POSTROAD_PROFILE") && help.contains("POSTROAD_ACCOUNT_API_KEY"),

@@ -11,7 +11,7 @@ both_engines!(
     a_domain_names_its_records,
     mistakes_are_explained,
     server_and_account_names_are_unique_and_never_look_like_ids,
-    a_suspension_succeeds_although_another_server_is_named_like_the_id,
+    a_suspension_succeeds_although_another_server_is_named_like_its_id,
     rotating_shows_when_a_key_ends_before_its_grace_period,
     a_rate_and_a_limit_are_removed_by_the_word_none,
     without_a_running_server_the_command_opens_the_store,
@@ -41,7 +41,7 @@ async fn a_customer_is_set_up_and_sends(world: World) {
     assert_eq!(names, ["dev", "prod"]);
     let listed = world.admin(&["key", "list", "--server", "prod"]);
     assert_eq!(listed[0]["id"], key["id"]);
-    assert!(!listed.to_string().contains(api_key), "a listed key shows its text");
+    assert!(!listed.to_string().contains(api_key), "the list shows an API key");
 }
 
 async fn a_domain_names_its_records(world: World) {
@@ -110,7 +110,7 @@ async fn server_and_account_names_are_unique_and_never_look_like_ids(world: Worl
     assert_eq!(
         world.admin(&["server", "create", "prod", "--account", "dev"])["name"],
         "prod",
-        "of another account"
+        "a server of another account can have the same name"
     );
     let answer = world.call("/api/v1/server/update", &json!({"name": "42"})).await;
     assert_eq!(answer["data"]["errors"][0]["pointer"], "/name", "{answer}");
@@ -119,7 +119,7 @@ async fn server_and_account_names_are_unique_and_never_look_like_ids(world: Worl
     assert_eq!(world.admin(&["server", "suspend", "acme/prod", "--reason", "x"])["suspended"], true);
 }
 
-async fn a_suspension_succeeds_although_another_server_is_named_like_the_id(world: World) {
+async fn a_suspension_succeeds_although_another_server_is_named_like_its_id(world: World) {
     let mut world = world;
     let prod = world.admin(&["server", "create", "prod", "--account", "dev"])["id"].clone();
     // Older versions accepted numbers as names: another server is named like the id of this one.
@@ -268,7 +268,7 @@ mod nodes {
         let turns = (0..60).map(|turn| if turn % 2 == 0 { &one } else { &other });
         let answers = join_all(turns.map(|node| node.call(SEND, &body))).await;
         let first = answers.iter().filter(|answer| answer["flags"] == json!({})).count();
-        assert_eq!(first, 1, "exactly one node was the first");
+        assert_eq!(first, 1, "exactly one call stored the send");
         assert!(answers.iter().all(|answer| answer["data"] == answers[0]["data"]), "{answers:?}");
         let id = &answers[0]["data"]["messages"]["someone@example.com"]["id"];
         for node in [&one, &other] {

@@ -9,7 +9,7 @@ use crate::foreign_keys::{ABSENT, prepare_mail};
 use crate::signing_in::{Visitor, join};
 use crate::world::{World, both_engines};
 
-/// Calls of each kind.
+/// Number of calls of each kind.
 const ROUNDS: usize = 121;
 
 /// Key and body of a call.

@@ -22,7 +22,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Peak memory of the service.
 fn peak_mb(world: &World) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux reports the peak");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
@@ -30,7 +30,7 @@ fn address(world: &World) -> SocketAddr {
     world.daemon.ready()["url"].as_str().unwrap().trim_start_matches("http://").parse().unwrap()
 }
 
-/// Sends 800 kB of half links to recipients that open and click.
+/// Sends 800 kB of `http`, each a possible start of a link, to recipients that open and click.
 async fn half_links(world: &World) {
     for recipient in ["open@sim.postroad.test", "click@sim.postroad.test"] {
         let body = good_but(json!({"to": [recipient], "plain_body": "http".repeat(200_000)}));

@@ -41,7 +41,7 @@ async fn race(engine: Engine, request: impl Fn(&Value) -> Value) {
     let ids: Vec<i64> = accepted["results"].as_array().unwrap().iter().map(id_of).collect();
     let request = request(&accepted["batch_id"]);
 
-    // From just before they are due until nothing is left to cancel.
+    // Cancel from just before the messages are due until nothing is left to cancel.
     tokio::time::sleep(due.since(SystemClock.now()).saturating_sub(Duration::from_millis(40))).await;
     let mut cancelled = 0;
     loop {

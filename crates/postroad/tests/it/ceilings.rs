@@ -26,7 +26,7 @@ async fn assert_exceeds(world: &World, change: Value, expected: &[(&str, &str)])
         .map(|error| (error["pointer"].as_str().unwrap(), error["message"].as_str().unwrap()))
         .collect();
     assert_eq!(found, expected);
-    assert_eq!(answer["data"]["message"], expected[0].1, "the first is the message");
+    assert_eq!(answer["data"]["message"], expected[0].1, "the message is that of the first error");
     assert_eq!(server(world).await, before);
 }
 
@@ -104,7 +104,11 @@ async fn a_server_that_the_operator_put_into_development_cannot_go_live_by_itsel
     world.until_status(held, "Held").await;
     world.admin(&["server", "set-mode", "dev", "live"]);
     assert_eq!(update(&world, json!({"mode": "development"})).await["mode"], "development");
-    assert_eq!(update(&world, json!({"mode": "live"})).await["mode"], "live", "its own choice can be undone");
+    assert_eq!(
+        update(&world, json!({"mode": "live"})).await["mode"],
+        "live",
+        "the server can undo its own choice"
+    );
     let made = world.admin(&["server", "create", "trial", "--account", "dev", "--mode", "development"]);
     assert_eq!(made["ceilings"]["mode"], "development");
 }

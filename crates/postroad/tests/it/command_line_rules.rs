@@ -13,7 +13,7 @@ both_engines!(
     a_long_audit_log_is_checked_in_parts
 );
 
-fn refused(world: &World, args: &[&str], part: &str) {
+fn assert_refused(world: &World, args: &[&str], part: &str) {
     let (success, out, error) = world.admin_output(args);
     assert!(!success && error.contains(part), "{args:?}: {out} {error}");
 }
@@ -45,7 +45,7 @@ async fn the_command_line_changes_no_deleted_objects(world: World) {
         &["domain", "delete", "shop.example"],
     ];
     for args in changes {
-        refused(&world, args, "there is no");
+        assert_refused(&world, args, "there is no");
     }
     world.admin(&["account", "delete", "one"]);
     let changes: [&[&str]; 8] = [
@@ -59,9 +59,9 @@ async fn the_command_line_changes_no_deleted_objects(world: World) {
         &["user", "create", "a@one.example", "--account", "one"],
     ];
     for args in changes {
-        refused(&world, args, "there is no");
+        assert_refused(&world, args, "there is no");
     }
-    // Nothing was written.
+    // Refused commands left no audit entry.
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
     let log = done(&world, operator, "account/audit", &json!({"account": one.id, "limit": 2})).await;
     let last: Vec<&Value> =
@@ -77,20 +77,24 @@ async fn the_command_line_changes_no_deleted_objects(world: World) {
 async fn the_command_line_takes_no_blank_reason_and_no_value_beyond_its_range(world: World) {
     for args in [["server", "suspend", "dev", "--reason", " "], ["account", "suspend", "dev", "--reason", ""]]
     {
-        refused(&world, &args, "1 to 500 characters");
+        assert_refused(&world, &args, "1 to 500 characters");
     }
-    refused(&world, &["server", "set-retention", "dev", "--bodies", "31"], "from 0 to 30");
-    refused(&world, &["server", "create", "12", "--account", "dev"], "should not be a number");
-    refused(&world, &["server", "create", "dev", "--account", "dev"], "the server `dev/dev` exists already");
-    refused(&world, &["account", "create", "Postroad"], "the service's own");
-    refused(&world, &["key", "create", "--server", "dev", "--name", " "], "1 to 100 characters");
+    assert_refused(&world, &["server", "set-retention", "dev", "--bodies", "31"], "from 0 to 30");
+    assert_refused(&world, &["server", "create", "12", "--account", "dev"], "should not be a number");
+    assert_refused(
+        &world,
+        &["server", "create", "dev", "--account", "dev"],
+        "the server `dev/dev` exists already",
+    );
+    assert_refused(&world, &["account", "create", "Postroad"], "the service's own");
+    assert_refused(&world, &["key", "create", "--server", "dev", "--name", " "], "1 to 100 characters");
     let past = ["key", "create", "--server", "dev", "--expires-at", "2020-01-01T00:00:00Z"];
-    refused(&world, &past, "is in the past");
+    assert_refused(&world, &past, "is in the past");
     let id = world.new_key(&[]).0.to_string();
-    refused(&world, &["key", "rotate", &id, "--grace", "31d"], "at most 30 days");
+    assert_refused(&world, &["key", "rotate", &id, "--grace", "31d"], "at most 30 days");
     world.admin(&["key", "create", "--server", "dev", "--login", "shop@example.com"]);
     let taken = ["key", "create", "--server", "dev", "--login", "Shop@example.com"];
-    refused(&world, &taken, "a key with the login shop@example.com exists already");
+    assert_refused(&world, &taken, "a key with the login shop@example.com exists already");
 }
 
 async fn the_command_line_shows_one_server_and_one_pool(world: World) {
@@ -101,7 +105,7 @@ async fn the_command_line_shows_one_server_and_one_pool(world: World) {
         let listed = world.admin(&[noun, "list"]);
         assert!(shown["name"] == name && shown["created_at"].is_string(), "{shown}");
         assert!(listed.as_array().unwrap().contains(&shown), "{listed}: {shown}");
-        refused(&world, &[noun, "show", "nobody"], "there is no");
+        assert_refused(&world, &[noun, "show", "nobody"], "there is no");
     }
     let pool = world.admin(&["pool", "show", "main"]);
     assert!(pool["addresses"][0]["created_at"].is_string(), "{pool}");
@@ -124,7 +128,7 @@ async fn the_command_line_warns_when_a_ceiling_is_near(world: World) {
             assert_eq!(text.contains('2') && text.contains("the maximum"), !warning.is_null(), "{warnings}");
         }
     }
-    refused(&world, &["server", "create", "s3", "--account", "one"], "at most 2 servers");
+    assert_refused(&world, &["server", "create", "s3", "--account", "one"], "at most 2 servers");
 }
 
 async fn a_long_audit_log_is_checked_in_parts(world: World) {

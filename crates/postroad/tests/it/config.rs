@@ -30,7 +30,7 @@ fn the_default_configuration_is_good_and_explained() {
 }
 
 #[test]
-fn unknown_keys_name_the_nearest_known_one() {
+fn unknown_keys_are_reported_with_the_nearest_known_one() {
     let (good, said) = check("hostnam = \"a.example\"\n[http]\nlistn = \"127.0.0.1:1\"\n", &[]);
     assert!(!good);
     assert!(said.contains("`hostnam`") && said.contains("`hostname`"), "{said}");
@@ -38,7 +38,7 @@ fn unknown_keys_name_the_nearest_known_one() {
 }
 
 #[test]
-fn wrong_values_say_what_is_right() {
+fn wrong_values_are_reported_with_a_fix() {
     let (good, said) = check("[http]\nlisten = \"everywhere\"\n[limits]\nattachments = \"many\"\n", &[]);
     assert!(!good);
     assert!(said.contains("http.listen") && said.contains("limits.attachments"), "{said}");

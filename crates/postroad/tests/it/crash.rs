@@ -34,7 +34,7 @@ async fn every_acknowledged_message_survives_kill_9(world: World) {
             }
         });
     }
-    // The moment is counted in answers, not in time, so that a slow machine is hit in the middle too.
+    // The moment is counted in answers, not in time, so that a slow machine is in the middle of its work too.
     let moment = rand::rng().random_range(300..1_500);
     while acknowledged.lock().unwrap().len() < moment && !callers.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -89,7 +89,7 @@ async fn a_list_that_is_too_long_for_a_command_says_so() {
         allow: Vec::new(),
         expires_at: None,
     };
-    // The account has one already.
+    // The account has one key already.
     let adding = stream::iter(1..LISTED_MAX).map(|number| store.create_account_key(new(number)));
     let mut adding = adding.buffer_unordered(100);
     while let Some(added) = adding.next().await {

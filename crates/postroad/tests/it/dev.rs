@@ -84,7 +84,7 @@ async fn the_page_of_dev_shows_the_inbox_and_names_the_api(world: World) {
                 .is_some_and(|policy| policy.contains("default-src 'none'"))
         );
     }
-    // A foreign page cannot read it through its own host name that leads here (DNS rebinding).
+    // A foreign page whose host name leads here (DNS rebinding) cannot read the inbox.
     let foreign = world.request("GET", "/dev/", &[("Host", "evil.example")], "").await;
     assert_eq!(foreign.status, 403);
 }

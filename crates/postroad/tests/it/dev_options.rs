@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::delivery::inbox::wait_for;
 use crate::world::{DEV, Engine, SEND, World, both_engines, good, good_but, program};
 
-const ANY_FROM: &str =
+const UNVERIFIED_MAIL: &str =
     "From: Anybody <any@unverified.example>\r\nTo: ann@example.net\r\nSubject: Plain\r\n\r\nHello.\r\n";
 
 fn plain_address(ready: &Value) -> SocketAddr {
@@ -53,7 +53,7 @@ async fn mail_without_login_from_any_sender_is_delivered(world: World) {
     let offered = client.say("EHLO again.example").await;
     assert!(!offered.contains("AUTH") && !offered.contains("STARTTLS"), "{offered}");
     let reply =
-        client.deliver("x@elsewhere.example", &["ann@example.net", "bob@example.org"], ANY_FROM).await;
+        client.deliver("x@elsewhere.example", &["ann@example.net", "bob@example.org"], UNVERIFIED_MAIL).await;
     let token = reply.strip_prefix("250 2.0.0 OK queued as ").expect("it is queued").to_owned();
     for recipient in ["ann@example.net", "bob@example.org"] {
         let caught = wait_for(&world, recipient).await;
@@ -79,7 +79,7 @@ async fn a_message_without_a_sender_is_refused_on_the_open_port_too() {
         client.deliver("x@elsewhere.example", &["ann@example.net"], "Subject: Nobody\r\n\r\nx\r\n").await;
     assert!(reply.starts_with("550 5.7.1 "), "{reply}");
     world.admin(&["server", "suspend", "dev", "--reason", "test"]);
-    let reply = client.deliver("x@elsewhere.example", &["ann@example.net"], ANY_FROM).await;
+    let reply = client.deliver("x@elsewhere.example", &["ann@example.net"], UNVERIFIED_MAIL).await;
     assert!(reply.starts_with("554 5.7.1 "), "{reply}");
 }
 

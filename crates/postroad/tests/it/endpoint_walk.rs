@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, create_customer, done, ready};
 use crate::world::{World, both_engines, checked_envelope};
 
-/// More than any 64 bits hold.
+/// A number beyond 64 bits.
 const HUGE: &str = "99999999999999999999";
 
 /// An endpoint: name, fields, an example of its request, and the names of the keys that it takes.
@@ -45,7 +45,7 @@ async fn ask(world: &World, key: (&str, &str), name: &str, body: String) -> Valu
 
 both_engines!(
     numbers_out_of_range_are_refused_with_the_name_of_their_field,
-    each_scope_calls_what_the_table_says
+    each_scope_may_call_what_the_permission_table_says
 );
 
 async fn numbers_out_of_range_are_refused_with_the_name_of_their_field(world: World) {
@@ -153,7 +153,7 @@ async fn callers(world: &World, one: &Customer) -> Vec<Caller> {
     callers
 }
 
-async fn each_scope_calls_what_the_table_says(world: World) {
+async fn each_scope_may_call_what_the_permission_table_says(world: World) {
     let one = create_customer(&world, "one").await;
     let endpoints = endpoints(&world).await;
     let mut calls = 0;
@@ -161,7 +161,7 @@ async fn each_scope_calls_what_the_table_says(world: World) {
         for endpoint in &endpoints {
             let operation = Operation::ALL.iter().find(|operation| operation.name() == endpoint.name);
             let operation = *operation.unwrap_or_else(|| panic!("{} is in the table", endpoint.name));
-            // Endpoints for server keys only answer that their key is missing, not that access is denied.
+            // Endpoints that take only server keys answer that the key is missing, not that access is denied.
             if takes != "server_api_key"
                 && endpoint.takes.len() == 1
                 && endpoint.takes.contains("server_api_key")

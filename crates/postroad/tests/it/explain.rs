@@ -50,7 +50,7 @@ fn scripts_get_json() {
 }
 
 #[test]
-fn the_same_reply_is_explained_by_the_command_that_it_answers() {
+fn the_explanation_depends_on_the_phase() {
     let explain = |phase: &str| {
         let output = explain(&["550 User unknown", "--phase", phase, "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

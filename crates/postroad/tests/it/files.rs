@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::world::{DEV, SEND, good_but, program};
 
-/// Everything below the folder, and itself.
+/// Collects the folder and everything below it.
 fn all_below(folder: &Path, found: &mut Vec<PathBuf>) {
     found.push(folder.to_owned());
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, create_customer, done, ready, state};
 use crate::world::{World, both_engines, good_but};
 
-/// Calls at the same time.
+/// Number of calls at the same time.
 const AT_ONCE: usize = 8;
 /// Nothing has this id.
 pub(crate) const ABSENT: i64 = 999_999;

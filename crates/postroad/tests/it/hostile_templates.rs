@@ -10,6 +10,7 @@ use crate::templates::{by_template, done, refused};
 use crate::world::{SEND, World, both_engines};
 
 const RENDER: &str = "/api/v1/templates/render";
+/// Maximum time of a call with a hostile template, or beside one.
 const LONGEST: Duration = Duration::from_secs(1);
 
 both_engines!(

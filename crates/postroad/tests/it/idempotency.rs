@@ -35,7 +35,7 @@ async fn two_hundred_concurrent_requests_make_one_send(world: World) {
     let body = good_but(json!({"to": ["a@example.com", "b@example.com"]}));
     let answers = join_all((0..200).map(|_| world.call_with(SEND, &headers, &body))).await;
     let first = answers.iter().filter(|answer| answer["flags"] == json!({})).count();
-    assert_eq!(first, 1, "exactly one was the first");
+    assert_eq!(first, 1, "exactly one request stored the send");
     for answer in &answers {
         assert_eq!(answer["status"], "success", "{answer}");
         assert_eq!(answer["data"], answers[0]["data"]);

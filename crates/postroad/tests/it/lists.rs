@@ -11,7 +11,7 @@ use crate::signing_in::{PASSWORD, Visitor, join};
 use crate::world::{World, both_engines};
 
 both_engines!(
-    every_list_goes_on_where_its_page_ended,
+    the_pages_of_every_list_together_have_each_item_once,
     lists_are_filtered_by_state_and_time,
     credentials_of_deleted_servers_are_not_listed,
     credentials_are_listed_by_name,
@@ -42,7 +42,7 @@ async fn one_by_one(world: &World, by: Key<'_>, name: &str, body: &Value) -> Vec
     }
 }
 
-async fn every_list_goes_on_where_its_page_ended(world: World) {
+async fn the_pages_of_every_list_together_have_each_item_once(world: World) {
     let (one, operator) =
         (create_customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
     create_customer(&world, "other").await;

@@ -32,7 +32,7 @@ both_engines!(
     a_message_never_attempted_has_no_deliveries,
     scheduled_and_held_messages_say_so,
     wrong_and_unknown_ids_are_refused,
-    a_foreign_id_answers_as_an_unknown_one
+    a_foreign_id_gets_the_answer_of_an_unknown_one
 );
 
 async fn exactly_the_requested_expansions_are_returned(world: World) {
@@ -231,7 +231,7 @@ async fn wrong_and_unknown_ids_are_refused(world: World) {
     }
 }
 
-async fn a_foreign_id_answers_as_an_unknown_one(world: World) {
+async fn a_foreign_id_gets_the_answer_of_an_unknown_one(world: World) {
     let id = world.accepted_id(&good()).await;
     world.admin(&["account", "create", "other"]);
     world.admin(&["server", "create", "other", "--account", "other"]);

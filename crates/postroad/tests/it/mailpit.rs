@@ -1,4 +1,4 @@
-//! Mailpit's API in `postroad dev`: by its own calls, and by the client `mailpit-api` from npm.
+//! Mailpit's API in `postroad dev`: direct calls, and the client `mailpit-api` from npm.
 
 use std::path::Path;
 use std::process::Command;
@@ -156,7 +156,7 @@ async fn messages_have_mailpits_shape() {
     {
         assert_eq!(call(&world, "GET", path, "").await.status, 404, "{path}");
     }
-    // Beside our own endpoints, which keep their paths and their envelopes.
+    // Our own endpoints keep their paths and envelopes beside it.
     let own = call(&world, "GET", "/api/v1/message/latest/nothing", "").await;
     assert_eq!((own.status, &own.json()["data"]["code"]), (404, &json!("UnknownEndpoint")));
     let own = world.call("/api/v1/messages/search", &json!({})).await;

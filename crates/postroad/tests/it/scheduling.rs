@@ -237,7 +237,7 @@ async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
     .await;
     done(&world, "/api/v1/messages/release", &json!({"id": id})).await;
     world.until_status(id, "Sent").await;
-    // Released before its time, it is not held again.
+    // A message that is released before its time is not held again.
     let later = schedule_message(&world, json!({"to": ["bob@example.net"]})).await;
     world.until_status(later, "Held").await;
     done(&world, "/api/v1/messages/release", &json!({"id": later})).await;
@@ -317,7 +317,7 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     batch["defaults"]["send_at"] = json!(due.to_rfc3339());
     let sent = done(&world, BATCH, &batch).await;
     let ids: Vec<i64> = sent["results"].as_array().unwrap().iter().map(id_of).collect();
-    // From just before they are due until they are gone.
+    // Cancel from just before the messages are due until they are gone.
     let mut cancelling = tokio::task::JoinSet::new();
     for (at, id) in ids.iter().copied().enumerate() {
         let (client, key) = (Client::new(&url), world.key.clone());

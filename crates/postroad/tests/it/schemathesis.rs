@@ -38,7 +38,8 @@ fn document() -> Value {
     document
 }
 
-/// Fails with the report if there is a finding. Returns the number of operations that were tested.
+/// Runs schemathesis with one key; fails with its report if there is a finding. Returns the number of operations that were
+/// tested.
 fn run(world: &World, document: &Path, run: &Run<'_>) -> usize {
     let python = std::env::var_os(PYTHON_VARIABLE)
         .unwrap_or_else(|| panic!("{PYTHON_VARIABLE} is not set: run the tests with `cargo xtask test`"));

@@ -124,7 +124,7 @@ async fn a_domain_is_reported_when_it_becomes_verified(world: World) {
         (events[0].0, &events[0].1["domain"]["name"]),
         (EventKind::DomainVerified, &json!("shop.example"))
     );
-    // The command also works while the service is stopped; then nobody gets the event.
+    // The command also works while the service is stopped; the next start then reports the event.
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev", "--no"]);
     assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], false);
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);

@@ -74,7 +74,7 @@ fn between(text: &str, start: &str, end: &str) -> String {
     rest.split(end).next().unwrap().to_owned()
 }
 
-/// Invites a person to the account of `dev`; returns the browser in which that person has joined, at the first address.
+/// Invites a person to the account of `dev`; returns the browser, at `HERE`, in which that person has joined.
 pub(crate) async fn join(world: &World, email: &str) -> Visitor {
     let account = done(world, (ACCOUNT, ready(world, "account_api_key")), "account/get", &json!({})).await;
     let wanted = json!({"account": account["id"], "email": email, "role": "owner", "mail": false});

@@ -20,7 +20,7 @@ async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
     let before = memory_kib(&world, "VmRSS");
     let auth = auth_plain(&world.key, world.daemon.ready()["api_secret"].as_str().unwrap());
     let address = starttls_address(&world);
-    // In the middle of a message, each with 16 kB of it sent.
+    // Begins a message and sends 16 kB of it.
     let begin = async |at: usize| {
         let mut client = SmtpClient::connect_starttls(address).await;
         for line in [&auth, &format!("MAIL FROM:<{FROM}>"), &format!("RCPT TO:<r{at}@example.com>")] {

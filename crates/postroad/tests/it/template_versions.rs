@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::templates::{by_template, done, refused};
 use crate::world::{SEND, World, both_engines};
 
-/// Versions that are kept beside the published one and the one before it.
+/// Number of versions that are kept beside the published one and the one before it.
 const KEPT: i64 = 30;
 
 both_engines!(
@@ -177,7 +177,7 @@ async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
     assert_publishing_fails(&other).await;
 }
 
-/// The node has the template in its cache for two seconds, and its layout for less.
+/// The layout leaves the other node's cache a second before the template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_remembers_a_template_without_its_layout_reads_both_again() {
     let database = Database::create();

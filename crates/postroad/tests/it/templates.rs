@@ -53,7 +53,7 @@ both_engines!(
     mistakes_in_styles_are_reported_with_line_and_column,
     validate_reports_all_mistakes_together,
     validate_tries_the_sample_in_every_language,
-    a_mail_by_template_has_its_texts_and_names_it,
+    a_mail_by_template_has_its_texts_and_is_counted_for_it,
     an_idempotency_key_repeats_only_the_same_template_call,
     templates_of_another_server_are_as_if_they_did_not_exist,
     every_mail_is_wholly_of_one_version_while_versions_change,
@@ -267,14 +267,14 @@ async fn validate_reports_all_mistakes_together(world: World) {
                 "the sample model has no variable `total`",
             ]
         ),
-        "the plain text is made of the HTML, which has them"
+        "not repeated for the plain text, which is generated from the HTML"
     );
     let mut sampled = texts;
     sampled["sample_model"] = json!({"name": "Ann", "user": {"first": "A", "last": "B"}, "total": 1});
     assert_eq!(done(&world, "validate", sampled).await["valid"], true);
 }
 
-async fn a_mail_by_template_has_its_texts_and_names_it(world: World) {
+async fn a_mail_by_template_has_its_texts_and_is_counted_for_it(world: World) {
     done(&world, "create", welcome()).await;
     let call = by_template(
         json!({"alias": "welcome", "model": {"name": "Ann <b>", "total": 9.5}, "locale": "de-AT"}),

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::world::{World, both_engines, program};
 
-/// Clears the screen (7-bit and 8-bit), rings, erases, and writes from right to left.
+/// Clears the screen, changes the colour (8-bit), rings, deletes, and writes from right to left.
 pub(crate) const ESCAPES: &str = "\u{1b}[2J\u{9b}31m\u{7}\u{7f}\u{202e}";
 
 fn run(args: &[&str]) -> Output {

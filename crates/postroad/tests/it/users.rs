@@ -1,4 +1,4 @@
-//! People who sign in to the portal, by HTTP and at the command line.
+//! Managing the people who sign in to the portal, by the HTTP API and at the command line.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -28,8 +28,8 @@ fn code(answer: &Value) -> &str {
 
 both_engines!(
     people_are_invited_by_mail_changed_and_removed,
-    inviting_again_with_the_same_key_sends_no_second_mail,
-    concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_works,
+    inviting_again_with_the_same_idempotency_key_sends_no_second_mail,
+    concurrent_invitations_with_one_idempotency_key_send_one_mail_with_a_link_that_works,
     invitations_report_how_many_are_left,
     an_invitation_does_not_reveal_people_of_another_account,
     people_are_listed_by_address_and_role,
@@ -37,13 +37,13 @@ both_engines!(
     the_command_line_invites_people
 );
 
-async fn mails_to(world: &World, to: &str) -> usize {
+async fn count_mails_to(world: &World, to: &str) -> usize {
     let caught = world.client.get("/dev/messages?limit=500").await.unwrap().json();
     let is_to = |mail: &&Value| mail["rcpt_to"][0] == to;
     caught["messages"].as_array().unwrap().iter().filter(is_to).count()
 }
 
-async fn inviting_again_with_the_same_key_sends_no_second_mail(world: World) {
+async fn inviting_again_with_the_same_idempotency_key_sends_no_second_mail(world: World) {
     let request = json!({"email": "bob@customer.example", "idempotency_key": "k1"});
     let first = call(&world, ACCOUNT, "users/invite", &request).await;
     let again = call(&world, ACCOUNT, "users/invite", &request).await;
@@ -60,7 +60,7 @@ async fn inviting_again_with_the_same_key_sends_no_second_mail(world: World) {
     call(&world, ACCOUNT, "users/invite", &other).await;
     world.client.get("/dev/messages/wait?to=carl@customer.example&timeout=30").await.unwrap();
     world.client.get("/dev/messages/wait?to=bob@customer.example&timeout=30").await.unwrap();
-    assert_eq!(mails_to(&world, "bob@customer.example").await, 1);
+    assert_eq!(count_mails_to(&world, "bob@customer.example").await, 1);
     // The operator's answer has the link, once.
     let account = call(&world, ACCOUNT, "account/get", &json!({})).await["data"]["id"].clone();
     let request =
@@ -76,7 +76,7 @@ async fn inviting_again_with_the_same_key_sends_no_second_mail(world: World) {
     assert_eq!(code(&call(&world, OPERATOR, "users/invite", &request).await), "InvitationNotFound");
 }
 
-async fn concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_works(world: World) {
+async fn concurrent_invitations_with_one_idempotency_key_send_one_mail_with_a_link_that_works(world: World) {
     let request = json!({"email": "eve@customer.example", "idempotency_key": "at once"});
     let answers =
         futures_util::future::join_all((0..8).map(|_| call(&world, ACCOUNT, "users/invite", &request))).await;
@@ -91,7 +91,7 @@ async fn concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_work
     call(&world, ACCOUNT, "users/invite", &json!({"email": "carl@customer.example"})).await;
     world.client.get("/dev/messages/wait?to=carl@customer.example&timeout=30").await.unwrap();
     let caught = world.client.get("/dev/messages/wait?to=eve@customer.example&timeout=30").await.unwrap();
-    assert_eq!(mails_to(&world, "eve@customer.example").await, 1);
+    assert_eq!(count_mails_to(&world, "eve@customer.example").await, 1);
     let raw = world.client.get(&format!("/dev/messages/{}/raw", caught.json()["id"])).await.unwrap();
     let raw = raw.text().replace("=\r\n", "").replace("=3D", "=");
     let (_, link) = raw.split_once("/invitation?token=").expect("a link");

@@ -118,7 +118,7 @@ impl World {
         Self::start_in(folder, url.as_deref(), database, envs)
     }
 
-    /// Like `start_with`, but the first start itself.
+    /// Like `start_with`, but on an empty data folder and database.
     pub(crate) fn start_first(engine: Engine, envs: &[(&str, &str)]) -> Self {
         let database = (engine == Engine::Postgres).then(Database::create);
         let url = database.as_ref().map(|database| database.url().to_owned());

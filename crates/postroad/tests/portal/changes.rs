@@ -22,7 +22,7 @@ async fn a_scheduled_message_gets_another_time() {
     browser.click("#message > details summary").await;
     browser.until_text("In your time zone").await;
     browser.screenshot(&pictures().join("message-reschedule.png")).await;
-    // Far away, then in an hour: the field is in the browser's time zone.
+    // First a time too far away, then one in an hour. The field is in the browser's time zone.
     let set = |hours: i64| {
         format!(
             "const at = new Date(Date.now() + {hours} * 3600000); at.setMinutes(at.getMinutes() - at.getTimezoneOffset()); \
@@ -186,7 +186,7 @@ async fn events_of_a_time_are_posted_again_and_a_person_is_erased() {
     browser.click("main > details button").await;
     browser.until_text("The events of that time are posted again").await;
     receiver.wait_for("/hook", 2);
-    // A replay that stopped before its end says how far it came, and goes on.
+    // A replay that stopped before its end says how far it came, and can be continued.
     let page = browser.url().await;
     let (page, _) = page.split_once('?').unwrap();
     let micros = |hours: u64| SystemClock.now().minus(Duration::from_hours(hours)).as_micros();

@@ -165,7 +165,7 @@ async fn ceilings_of_a_server_are_set_by_its_account_and_the_operator() {
     let page = site.get(&settings, &admin).await.text();
     assert!(page.contains("At most: ") && page.contains("500 messages an hour"), "{page}");
     assert!(page.contains("messages kept 30 days") && page.contains("send rate 10/s"), "{page}");
-    // Each side sees and changes its own.
+    // The account and the operator each see and change their own ceilings.
     let own_limit = |page: &str| {
         let (_, form) = page.split_once("/ceilings\"").unwrap();
         form.split("name=\"hourly_limit\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
@@ -174,7 +174,7 @@ async fn ceilings_of_a_server_are_set_by_its_account_and_the_operator() {
     assert_eq!(own_limit(&site.get(&settings, &operator).await.text()), "1000");
     let wrong = set(&admin, "hourly_limit=many").await;
     assert!(wrong.status == 422 && wrong.text().contains("should be a number"), "{}", wrong.text());
-    // The settings stay within them.
+    // The settings stay within the ceilings.
     let key = site.ready("api_key");
     let change = json!({ "hourly_limit": 800 });
     let refused = site.client.post_json("/api/v1/server/update", Some(&key), &change).await.unwrap().json();

@@ -63,7 +63,7 @@ async fn days_are_those_of_the_readers_time_zone() {
     browser.until_text("time zone America/New_York").await;
     browser.open(&site.path(&format!("/servers/{server}/events?since=2026-01-01"))).await;
     browser.until_text("whole days, America/New_York").await;
-    // At the other end of the world it is another day: at any time of the day one of two zones is not on the day of UTC.
+    // At any time, at least one of the two last zones is on another day than UTC.
     let cookie = site.cookie().await;
     let today = SystemClock.now().to_rfc3339()[..10].to_owned();
     let shows = async |zone: &str| {

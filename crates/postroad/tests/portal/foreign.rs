@@ -1,4 +1,4 @@
-//! A person of a second account on every page with ids of the first: the answer is the one for missing objects.
+//! Calls every route as a person of a second account, with ids of the first: the answers are those for missing objects.
 
 use std::collections::HashMap;
 

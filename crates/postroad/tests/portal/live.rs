@@ -87,7 +87,7 @@ async fn verification_of_a_domain_appears_by_itself_after_a_record_was_copied() 
         if checked["verified"] == true { Ok(()) } else { Err(checked) }
     })
     .await;
-    // Nobody clicks, and the account has no event stream.
+    // Nobody clicks, and pages of the account have no event stream.
     let begun = Instant::now();
     while !browser.has("section .badge.good").await {
         assert!(begun.elapsed() < Duration::from_secs(25), "{}", browser.page_text().await);

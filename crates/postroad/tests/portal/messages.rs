@@ -155,7 +155,7 @@ async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
         let reply = site.get(&format!("/servers/{server}/messages?q={q}"), &cookie).await;
         (reply.status, reply.text().matches("data-label=\"Subject\"").count())
     };
-    // After a search key they are conditions like any other.
+    // After a search key, an id, token or Message-ID is a condition like any other.
     for name in [format!("token%3A{token}"), format!("message_id%3A{message_id}"), format!("id%3A{id}")] {
         assert_eq!(rows(&name).await, (200, 1), "{name}");
         assert_eq!(rows(&format!("{name}+status%3Aheld")).await, (200, 0), "{name}");

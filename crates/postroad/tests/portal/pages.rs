@@ -11,8 +11,8 @@ use crate::roles::{self, call};
 use crate::routes::{Kind, ROUTES, without_names};
 use crate::site::{DevelopmentServer, Site};
 
-/// An example of a page: name of its pictures, route, query, and a text of its content. Names in braces are replaced by what
-/// `fill` made.
+/// An example of a page: name of its pictures, route, query, and a text of its content. Names in braces are replaced by the
+/// values of `fill`.
 pub(crate) type Example = (&'static str, &'static str, &'static str, &'static str);
 
 /// Pages of a person who is signed in.

@@ -39,7 +39,7 @@ async fn a_refused_form_comes_back_on_its_page_with_what_was_typed() {
     let edit = keys.split(&format!("action=\"{server}/keys/")).nth(1).unwrap();
     let key_id = edit.split(['"', '/']).next().unwrap();
     let message = format!("{server}/messages/{held}");
-    // Page, path of the form, fields, what the page says, and what it has of the form.
+    // Page, action of its form, fields, text of the problem, and a part of the form that is shown again.
     let forms: Vec<(String, String, String, &str, &str)> = vec![
         (
             message.clone(),
@@ -148,7 +148,8 @@ async fn a_refused_form_comes_back_on_its_page_with_what_was_typed() {
         ),
     ];
     for (page, path, fields, says, shows) in &forms {
-        // The page is found without a Referer too, because it is above the form.
+        // Without a Referer the answer has at least the menu. The page with the form is found only if its path is a
+        // parent of the action.
         let bare = site.submit(path, &cookie, fields).await;
         assert!(bare.text().contains("class=\"side\""), "{path}: {}", bare.text());
         let reply = submit_from(&site, page, path, &cookie, fields).await;
@@ -158,11 +159,11 @@ async fn a_refused_form_comes_back_on_its_page_with_what_was_typed() {
         assert_eq!(text.matches("role=\"alert\"").count(), 1, "{path}: {text}");
         assert!(text.contains(shows), "{path}: {shows}: {text}");
     }
-    // Of several forms with one address, the one that was sent is filled.
+    // If several forms of a page have the same action, only the submitted one is refilled.
     let text =
         submit_from(&site, "/account/pools", "/account/pools/address", &cookie, &forms[13].2).await.text();
     assert_eq!(text.matches("value=\"typed.example\"").count(), 1, "{text}");
-    // Links of the page lead to it, not to the address of the form.
+    // Links on the refilled page are based on the page's path, not on the form's action.
     let text = submit_from(&site, &message, &format!("{message}/act"), &cookie, "act=release").await.text();
     assert!(text.contains(&format!("href=\"{message}?view=events\"")), "{text}");
     // The message names its suppression.
@@ -172,7 +173,7 @@ async fn a_refused_form_comes_back_on_its_page_with_what_was_typed() {
 }
 
 #[tokio::test]
-async fn a_problem_has_the_menu_and_a_link_back_to_our_own_page_alone() {
+async fn a_problem_has_the_menu_and_links_back_only_to_our_own_pages() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let server = site.server_path(&cookie).await;

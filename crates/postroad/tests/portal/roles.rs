@@ -218,7 +218,7 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
     ])
 }
 
-/// The same, and a development server with a message that it holds.
+/// Like `fill`, with a development server that holds a message.
 pub(crate) async fn fill_with_development(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     let mut names = fill(site, operator).await;
     let development = DevelopmentServer::create(site).await;
@@ -279,7 +279,7 @@ async fn admins_have_no_buttons_for_people_with_more_rights() {
         let on_page = buttons(&format!("/account/people/{person}"), cookie, person).await;
         assert_eq!(on_page > 0, expected > 0, "{person}: {on_page}");
     }
-    // Nor the role of an owner to give away.
+    // An admin cannot give away the role of an owner either.
     let invite = async |cookie: &str| site.get("/account/people", cookie).await.text();
     let invite = (invite(&admin).await, invite(&owners_cookie).await);
     let offers_owner = |page: &str| page.split("Invite somebody").nth(1).unwrap().contains("<option>owner");

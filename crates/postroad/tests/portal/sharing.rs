@@ -98,7 +98,7 @@ async fn inspector_shows_what_webhooks_post() {
     assert!(text.contains("webhook-signature") && text.contains("Look at me"), "{text}");
     browser.screenshot(&pictures().join("inspector.png")).await;
     assert_eq!(browser.console().await, [""; 0]);
-    // It answers with the status that the query asks for. Unknown addresses and huge bodies are not found.
+    // The inspector answers with the status that the query asks for. Unknown addresses and huge bodies are not found.
     let path = address.strip_prefix(&site.url).unwrap();
     let reply = site.post(&format!("{path}?status=503"), &[], "a=1").await;
     assert_eq!(reply.status, 503);

@@ -49,7 +49,8 @@ impl Site {
         Self::of(start_daemon(&folder, &envs), folder, database)
     }
 
-    /// Another node on the same PostgreSQL database, with the same sealing key. It must be dropped first.
+    /// Starts another node on this site's database, with the same sealing key. Drop it before this site, which owns the
+    /// database.
     pub(crate) fn start_beside(&self) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let database = self.database.as_ref().expect("it runs on PostgreSQL");
@@ -239,7 +240,7 @@ impl Serving {
         format!("{}{path}", self.url)
     }
 
-    /// Port of the HTTPS listener, which the configuration has to name.
+    /// Port of the HTTPS listener; the configuration must have one.
     pub(crate) fn https_port(&self) -> u16 {
         self.daemon.ready()["https"].as_str().unwrap().rsplit_once(':').unwrap().1.parse().unwrap()
     }

@@ -119,7 +119,7 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
     })
     .await;
     tour.open("reports-with-data", &site.path(&reports), "Failed both").await;
-    // A gate, and the problem that it is.
+    // A gate, and the problem that it causes on the overview.
     let gate =
         site.submit(&format!("{server}/queue/suspend"), &cookie, "reason=the+shop+is+being+moved").await;
     assert_eq!(gate.status, 303, "{}", gate.text());

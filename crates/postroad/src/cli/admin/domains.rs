@@ -192,7 +192,7 @@ impl From<KeyArgs> for DkimKeyRequest {
     }
 }
 
-/// Content of a file with a private key; read by the caller, who may not be the user that the server runs as.
+/// Content of a file with a private key. The command reads the file: the server may run as a user that cannot.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct PemText(String);
 

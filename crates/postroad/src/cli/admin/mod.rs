@@ -1,5 +1,5 @@
-//! Arguments of `postroad admin`, a file for each noun. They are also the command on the control socket; `execute`
-//! calls the method of `App` for it.
+//! Arguments of `postroad admin`, a file for each noun. The control socket carries the same types; `execute` calls the
+//! method of `App`.
 
 mod account_keys;
 mod accounts;

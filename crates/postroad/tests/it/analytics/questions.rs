@@ -1,4 +1,4 @@
-//! Ranges, time zones, steps, and invalid parameters.
+//! Ranges, time zones, steps and invalid parameters of analytics calls.
 
 use serde_json::{Value, json};
 

@@ -74,8 +74,8 @@ async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engi
     assert!(kept["data"]["raw_message"].is_string(), "{kept:#}");
 }
 
-/// The installation's own retention. PostgreSQL removes whole weeks then, which no test waits for; the store's own tests
-/// move its clock.
+/// Retention of the installation. With it, PostgreSQL removes whole weeks, which no test can wait for; tests of the store
+/// move the clock instead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_bodies_are_removed_and_scheduled_messages_stay() {
     let envs = [("POSTROAD_RETENTION_BODIES", "1s"), OFTEN];
@@ -96,7 +96,7 @@ async fn old_bodies_are_removed_and_scheduled_messages_stay() {
 
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     let scheduled = world.accepted_id(&good_but(json!({ "send_at": tomorrow }))).await;
-    // Nothing shows that something was not removed, so several sweeps have to pass.
+    // Several sweeps have to pass: nothing else shows that a body is kept.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(world.expanded(scheduled).await["raw_message"].is_string());
 }

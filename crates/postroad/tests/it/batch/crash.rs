@@ -1,4 +1,5 @@
-//! kill -9 in the middle of batches: each is stored whole or not at all, and its key gives the same answer.
+//! kill -9 in the middle of batches: each is stored whole or not at all, and its idempotency key gives
+//! the same answer.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ both_engines!(
 );
 
 async fn templates_of_a_batch_share_a_budget_of_work(world: World) {
-    // 1 MB, compared thirty times: within the bounds of one mail.
+    // The template compares 1 MB thirty times, which is within the bounds of one mail.
     let html = format!(
         "{{% set x = '0123456789abcdef' %}}{}{}<p>{{{{ name }}}}</p>",
         "{% set x = x ~ x %}".repeat(16),
@@ -64,7 +64,7 @@ async fn a_batch_has_500_messages_at_most(world: World) {
     );
     batch["mode"] = json!("independent");
     let made = done(&world, &batch).await;
-    assert_eq!(made["accepted"], 100, "twice the same mailbox is one recipient: {made}");
+    assert_eq!(made["accepted"], 100, "the same mailbox in `to` and `cc` is one recipient: {made}");
     for results in [&answer["data"]["results"], &made["results"]] {
         assert_eq!(results.as_array().unwrap().len(), 103);
         for at in [100, 101] {
@@ -113,7 +113,7 @@ async fn large_messages_of_a_batch_are_stored_whole(world: World) {
 }
 
 async fn small_requests_with_large_results_are_refused(world: World) {
-    // A small request whose messages would be a gigabyte.
+    // A small request whose messages would be two gigabytes.
     let batch = json!({
         "mode": "atomic",
         "defaults": {"from": "shop@example.test", "subject": "x", "html_body": "x".repeat(4 * MIB)},

@@ -7,6 +7,7 @@ use super::{BATCH, batch_to, defaults, done, id_of};
 use crate::delivery::inbox::wait_for;
 use crate::world::{World, both_engines};
 
+/// Positions of the bad messages, and the codes of their errors.
 const BAD: [(usize, &str); 7] = [
     (0, "NoRecipients"),
     (71, "NoContent"),
@@ -66,9 +67,9 @@ fn assert_errors(results: &[Value]) {
 both_engines!(
     the_good_ones_of_500_messages_are_accepted,
     an_atomic_batch_with_a_bad_message_accepts_none,
-    unknown_fields_are_reported_once_with_their_number,
-    a_batch_is_repeated_by_its_key_byte_for_byte,
-    a_messages_own_fields_win,
+    unknown_fields_are_reported_once_with_a_count_of_messages,
+    a_batch_repeated_with_its_idempotency_key_gets_the_same_bytes,
+    a_messages_own_fields_override_the_defaults,
     invalid_batches_are_reported_with_a_pointer
 );
 
@@ -123,7 +124,7 @@ async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
     assert_eq!(count_caught(&world).await, 494);
 }
 
-async fn unknown_fields_are_reported_once_with_their_number(world: World) {
+async fn unknown_fields_are_reported_once_with_a_count_of_messages(world: World) {
     let mut batch = batch_to((0..60).map(|number| format!("r{number}@example.net")));
     for at in 0..60 {
         batch["messages"][at][format!("odd{}", at % 30)] = json!(1);
@@ -137,7 +138,7 @@ async fn unknown_fields_are_reported_once_with_their_number(world: World) {
     assert_eq!(warnings[20], "22 more warnings are not listed");
 }
 
-async fn a_batch_is_repeated_by_its_key_byte_for_byte(world: World) {
+async fn a_batch_repeated_with_its_idempotency_key_gets_the_same_bytes(world: World) {
     let mut batch = batch_to((0..20).map(|number| format!("r{number}@example.net")));
     batch["messages"][3] = json!({"to": ["nobody"], "odd": 1});
     let text_of = async |batch: &Value| {
@@ -153,7 +154,7 @@ async fn a_batch_is_repeated_by_its_key_byte_for_byte(world: World) {
     assert!(first.contains(warned), "{first}");
     let replayed = warned.replace("{\"warnings", "{\"idempotent_replay\":true,\"warnings");
     assert_eq!(text_of(&batch).await, first.replace(warned, &replayed));
-    // Twenty requests at once, with the key in the field.
+    // Twenty requests at once, with the key in the body.
     batch["idempotency_key"] = json!("at once");
     let answers = futures_util::future::join_all((0..20).map(|_| world.call(BATCH, &batch))).await;
     assert_eq!(answers.iter().filter(|answer| answer["flags"]["idempotent_replay"].is_null()).count(), 1);
@@ -163,7 +164,7 @@ async fn a_batch_is_repeated_by_its_key_byte_for_byte(world: World) {
     assert_eq!(other["data"]["code"], "IdempotencyConflict", "{other}");
 }
 
-async fn a_messages_own_fields_win(world: World) {
+async fn a_messages_own_fields_override_the_defaults(world: World) {
     let batch = json!({
         "defaults": {
             "from": "shop@example.test", "subject": "For all", "plain_body": "For all", "tag": "all",

@@ -9,12 +9,12 @@ use super::{BATCH, batch_to, defaults, done, id_of};
 use crate::world::{World, both_engines};
 
 both_engines!(
-    suppressed_scheduled_and_templated_messages_are_as_single_ones,
+    suppressed_scheduled_and_templated_messages_are_treated_as_single_sends,
     the_hourly_limit_counts_the_messages_of_a_batch,
     a_batch_in_test_mode_is_recorded_and_not_delivered
 );
 
-async fn suppressed_scheduled_and_templated_messages_are_as_single_ones(world: World) {
+async fn suppressed_scheduled_and_templated_messages_are_treated_as_single_sends(world: World) {
     let template = json!({
         "alias": "hello", "name": "Hello", "publish": true, "subject": "Hello {{ name }}", "html_body": "<p>{{ name }}</p>",
     });

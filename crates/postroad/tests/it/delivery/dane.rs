@@ -96,7 +96,7 @@ async fn all_selectors_and_matching_types_of_both_usages_are_understood() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_named_authority_vouches_for_its_own_certificates_of_the_host_only() {
+async fn an_authority_in_a_tlsa_record_vouches_only_for_its_certificates_for_the_host() {
     let outside = validating_outside();
     let kind = (2, 1, 1);
     let stranger = TestCertificate::for_names(&["elsewhere.example"]).with_authority_in_chain();

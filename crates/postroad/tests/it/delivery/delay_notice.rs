@@ -10,7 +10,7 @@ use super::outcomes::numbered_kinds;
 use super::outside::{Outside, to};
 use crate::world::{Engine, World, both_engines};
 
-/// A second instead of five minutes.
+/// Delay notices after a second instead of five minutes.
 const NOTICE_AFTER: (&str, &str) = ("POSTROAD_DELIVERY_DELAY_NOTICE_AFTER", "1s");
 
 both_engines!(
@@ -19,7 +19,7 @@ both_engines!(
     a_wait_for_a_send_rate_is_reported_and_never_fails
 );
 
-/// Waits for the first delivery of a message: a wait that is no attempt. Returns its cause.
+/// Waits for the first delivery record of a message, which reports a wait and not an attempt. Returns the cause.
 async fn until_reported(world: &World, id: i64) -> String {
     let deliveries = world.until_deliveries(id, 1).await;
     let report = &deliveries[0];

@@ -73,7 +73,7 @@ async fn only_receivers_that_report_to_signers_get_the_installations_signature(e
     assert!(server.starts_with('s') && account.starts_with('a'), "{ids:?}");
     assert!((5..=15).contains(&installation.len()), "{ids:?}");
     assert_eq!(header(&usual[0], "Feedback-ID"), ids);
-    // The signatures break if somebody adds a second Feedback-ID, or changes it.
+    // The signatures break if somebody adds a second Feedback-ID, or changes a header for feedback.
     let second = format!("Feedback-ID: x:y:z:other\r\n{reported}");
     assert_eq!(signatures(&world, &second).1, [false, false]);
     let other = reported.replace("fbl@postroad.localhost", "fbl@else.example");

@@ -22,12 +22,12 @@ async fn until_reason(world: &World, id: i64, wanted: &str) -> Value {
 }
 
 both_engines!(
-    every_scope_keeps_mail_back_and_lets_it_go,
+    mail_waits_while_a_scope_of_any_kind_is_suspended,
     a_suspension_outlives_the_process_and_ends_by_itself,
     a_cancelled_message_is_never_sent
 );
 
-async fn every_scope_keeps_mail_back_and_lets_it_go(engine: Engine) {
+async fn mail_waits_while_a_scope_of_any_kind_is_suspended(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("gated.example", Script::new());
     let world = outside.start(engine, &[]);

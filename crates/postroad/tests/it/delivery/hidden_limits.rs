@@ -153,7 +153,7 @@ fn receivers() -> Vec<Receiver> {
     ]
 }
 
-/// Message ids by recipient.
+/// Sends a message to each of `count` recipients; returns the ids by recipient.
 async fn send_all(world: &World, domain: &str, count: usize) -> HashMap<String, i64> {
     let addresses: Vec<String> = (0..count).map(|number| format!("user-{number}@{domain}")).collect();
     let mut ids = HashMap::new();

@@ -101,7 +101,7 @@ async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
     world.apply_changes();
     send_many(&world, &world.key, "big.example", 8).await;
     big.wait_until(|record| record.messages.len() == 8).await;
-    // The store has the counts of today.
+    // After the restart, the counts of today are read from the store.
     drop(world.stopped_store().await);
     world.restart();
     send_many(&world, &world.key, "shop.example", 3).await;

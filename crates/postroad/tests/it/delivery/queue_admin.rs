@@ -49,7 +49,7 @@ async fn a_recipients_address_cannot_reach_a_log_line() {
 both_engines!(
     a_remote_reply_cannot_send_escapes_to_the_terminal,
     queue_show_says_why_a_message_waits,
-    a_send_may_name_its_servers_pool_and_the_shared_one_only
+    a_send_may_name_only_its_servers_pool_or_the_shared_one
 );
 
 async fn a_remote_reply_cannot_send_escapes_to_the_terminal(engine: Engine) {
@@ -99,7 +99,7 @@ async fn queue_show_says_why_a_message_waits(engine: Engine) {
     assert!(why.contains("suppress") && why.contains(&format!("queue retry {held}")), "{why}");
 }
 
-async fn a_send_may_name_its_servers_pool_and_the_shared_one_only(engine: Engine) {
+async fn a_send_may_name_only_its_servers_pool_or_the_shared_one(engine: Engine) {
     let outside = Outside::new();
     let _peer = outside.site("one.example", Script::new());
     let world = outside.start(engine, &[]);

@@ -1,4 +1,4 @@
-//! Refusals that do not concern the message, and peers with few extensions.
+//! Refusals that do not concern the message, and peers with few or many extensions.
 
 use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage, Transfer};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A receiver's limits that were found out outlive the process, and hold on other nodes of the installation.
+//! Limits of a receiver that a node found out are still known after its restart, and on other nodes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::world::{Engine, World, both_engines, good_but};
 
 const MESSAGES: usize = 40;
 
-/// Starts a site that takes two connections, and refuses a third with the reason.
+/// Starts a site that takes two connections, and refuses a third with `too many connections`.
 fn start_narrow_site(outside: &Outside) -> SmtpPeer {
     let limits = HiddenLimits {
         connections_max: Some(2),

@@ -66,7 +66,7 @@ async fn a_simulated_bounce_suppresses_nobody() {
     }
 }
 
-/// Texts of half links were once searched in quadratic time, on the threads that serve everybody.
+/// Texts such as `httphttp…` were once searched for links in quadratic time, on the threads that serve everybody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_texts_of_half_links_to_the_simulator_delay_nobody() {
     let mut world = World::start(Engine::Sqlite);

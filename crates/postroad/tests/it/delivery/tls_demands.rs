@@ -105,7 +105,7 @@ async fn an_mta_sts_policy_survives_a_restart() {
     let mut world = outside.start(Engine::Sqlite, &envs);
     let id = world.accepted_id(&good_but(json!({"to": ["ann@plain.example"]}))).await;
     let before = world.until_deliveries(id, 1).await.len();
-    // Somebody breaks the domain's DNS and its web server, and waits for a restart.
+    // An attacker breaks the domain's DNS and its web server, and waits for a restart.
     outside.dns.remove("_mta-sts.plain.example").remove("mta-sts.plain.example");
     drop(policies);
     world.crash_and_restart();

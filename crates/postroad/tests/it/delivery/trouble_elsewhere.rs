@@ -35,7 +35,7 @@ impl Trouble {
 }
 
 const SLOW_ANSWER: Duration = Duration::from_secs(3);
-/// Number of messages to known domains, and of messages to new ones.
+/// Number of messages to known domains; as many go to new domains.
 const HEALTHY: usize = 200;
 const KNOWN_DOMAINS: usize = 20;
 /// Memory that the service may use in addition during the trouble. Enough for a debug build too, which needs more than a
@@ -48,13 +48,13 @@ fn p99_max() -> [Duration; 2] {
     if is_optimised_build() { [1, 2].map(Duration::from_secs) } else { [Duration::from_secs(6); 2] }
 }
 
-/// Everything has to arrive, however busy the machine is.
+/// Time in which all healthy mail has to arrive, however busy the machine is.
 const ARRIVAL_MAX: Duration = Duration::from_mins(1);
 
 /// The engines are tested one after the other: each has the machine's time to itself.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// One message to each of `domains`, 50 in a request, from two servers in turn.
+/// Sends one message to each of `domains`, 50 in a request, from two servers in turn.
 async fn flood(world: &World, third_key: &str, domains: &[String]) {
     let requests = domains.chunks(50).enumerate().map(async |(number, domains)| {
         let addresses: Vec<String> = domains.iter().map(|domain| format!("ann@{domain}")).collect();

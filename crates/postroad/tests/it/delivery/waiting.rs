@@ -18,10 +18,10 @@ fn in_millis(millis: u64) -> String {
 both_engines!(
     nothing_is_sent_after_it_expires,
     a_message_that_expires_while_it_waits_is_not_attempted,
-    expiry_is_recorded_in_time_whatever_blocks,
+    expiry_is_recorded_in_time_whatever_a_message_waits_for,
     expiry_is_recorded_while_the_server_is_suspended_or_slow,
     a_message_expires_while_its_receiver_takes_its_time,
-    a_scheduled_message_reads_pending_when_it_is_due,
+    a_scheduled_message_becomes_pending_when_it_is_due,
     mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart,
     undeliverable_messages_are_given_up,
     retries_of_a_released_message_count_from_its_release,
@@ -55,7 +55,7 @@ async fn nothing_is_sent_after_it_expires(engine: Engine) {
 
 async fn a_message_that_expires_while_it_waits_is_not_attempted(engine: Engine) {
     let outside = Outside::new();
-    // The only connection is busy with somebody else's message for longer than the second one lives.
+    // The only connection is busy with the first message until after the second one expires.
     let slow = Answer::reply("250 2.0.0 finally").after(Duration::from_millis(1_500));
     let peer = outside.site("slow.example", Script::new().first(1, Stage::Message, slow));
     let envs = [("POSTROAD_DELIVERY_CONNECTIONS", "1")];
@@ -74,7 +74,7 @@ async fn a_message_that_expires_while_it_waits_is_not_attempted(engine: Engine) 
     assert_eq!(numbered_kinds(&events), [(1, "message.accepted"), (2, "message.failed")]);
 }
 
-async fn expiry_is_recorded_in_time_whatever_blocks(engine: Engine) {
+async fn expiry_is_recorded_in_time_whatever_a_message_waits_for(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("gated.example", Script::new());
     let elsewhere = outside.site("elsewhere.example", Script::new());
@@ -121,7 +121,7 @@ async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine
         json!({"to": ["cat@shop.example"], "send_at": in_millis(2_000), "expires_at": in_millis(3_000)});
     let suspended = world.accepted_id(&good_but(times)).await;
     world.admin(&["server", "suspend", "dev", "--reason", "so that it waits"]);
-    // The API refuses calls of a suspended server.
+    // The API refuses calls of a suspended server, so the queue command is asked.
     eventually(async || {
         let waiting = world.queue(&["list"]);
         if waiting == json!([]) { Ok(()) } else { Err(waiting) }
@@ -156,13 +156,13 @@ async fn a_message_expires_while_its_receiver_takes_its_time(engine: Engine) {
         assert_ne!(
             deliveries[0]["mx"],
             Value::Null,
-            "the conversation shows how far it came: {deliveries:#?}"
+            "the record names the host that was asked: {deliveries:#?}"
         );
         assert!(peer.messages().is_empty());
     }
 }
 
-async fn a_scheduled_message_reads_pending_when_it_is_due(engine: Engine) {
+async fn a_scheduled_message_becomes_pending_when_it_is_due(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("later.example", Script::new());
     let world = outside.start(engine, &[]);
@@ -243,7 +243,7 @@ async fn retries_of_a_released_message_count_from_its_release(engine: Engine) {
     let (_, holding) = world.new_key(&["--hold"]);
     let held = world.call_as(&holding, SEND, &to("ann@later.example")).await;
     let id = held["data"]["messages"]["ann@later.example"]["id"].as_i64().unwrap_or_else(|| panic!("{held}"));
-    // Held for longer than messages are tried.
+    // The message is held for longer than messages are retried.
     tokio::time::sleep(Duration::from_millis(3_100)).await;
     world.call("/api/v1/messages/release", &json!({"id": id})).await;
     let deliveries = world.until_status(id, "Sent").await;

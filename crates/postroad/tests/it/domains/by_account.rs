@@ -1,4 +1,4 @@
-//! Domains by keys of an account and of the operator.
+//! Domains managed with keys of an account and of the operator.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn names(world: &World, key: Key<'_>, body: &Value) -> Vec<String> {
 
 both_engines!(
     an_account_manages_its_domains_and_those_of_its_servers,
-    the_operator_names_whose_domain_it_is,
+    the_operator_names_the_account_of_a_domain,
     foreign_keys_see_and_change_no_domain
 );
 
@@ -79,7 +79,7 @@ async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine)
     assert_eq!(of_domains.len(), 5, "{of_domains:?}");
 }
 
-async fn the_operator_names_whose_domain_it_is(engine: Engine) {
+async fn the_operator_names_the_account_of_a_domain(engine: Engine) {
     let (world, _dns) = start(engine);
     let acme = create_customer(&world, "acme").await;
     let operator = (OPERATOR, ready(&world, "operator_api_key"));
@@ -118,7 +118,7 @@ async fn foreign_keys_see_and_change_no_domain(engine: Engine) {
             for action in ["create", "get", "verify", "rotate_dkim", "delete", "zone", "reports"] {
                 let what = format!("domains/{action}");
                 assert_eq!(code(&world, key, &what, &body).await, expected, "{key:?} {what} {body}");
-                // As if it did not exist.
+                // The answer is as if the object did not exist.
                 let mut unknown = body.clone();
                 for field in ["account", "server"] {
                     if unknown.get(field).is_some() {

@@ -86,7 +86,7 @@ async fn a_check_reports_when_the_next_one_runs(engine: Engine) {
         assert!((1..=10).contains(&header("reset")), "{}", header("reset"));
     }
     let reply = world.post("/api/v1/domains/verify", &json!({"name": "two.example"})).await;
-    assert_eq!(reply.header("ratelimit-limit"), None, "nothing is counted for what is not there");
+    assert_eq!(reply.header("ratelimit-limit"), None, "a call for an unknown domain does not count");
 }
 
 fn silence(dns: &DnsServer) {

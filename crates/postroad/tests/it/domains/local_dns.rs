@@ -1,4 +1,4 @@
-//! The DNS server of `postroad dev`: a domain's whole way on one machine.
+//! The DNS server of `postroad dev`: a domain is verified, sends and fails on one machine.
 
 use bytes::Bytes;
 use serde_json::json;

@@ -7,7 +7,7 @@ use crate::world::{Engine, both_engines, good_but};
 
 both_engines!(
     an_accounts_domain_is_used_by_its_servers_and_seen_by_nobody_else,
-    lists_come_in_pages_and_scopes_are_kept
+    domains_are_listed_in_pages_and_scopes_are_enforced
 );
 
 async fn an_accounts_domain_is_used_by_its_servers_and_seen_by_nobody_else(engine: Engine) {
@@ -51,7 +51,7 @@ async fn an_accounts_domain_is_used_by_its_servers_and_seen_by_nobody_else(engin
     assert_eq!(listed["data"]["items"], json!([]));
 }
 
-async fn lists_come_in_pages_and_scopes_are_kept(engine: Engine) {
+async fn domains_are_listed_in_pages_and_scopes_are_enforced(engine: Engine) {
     let (world, _dns) = start(engine);
     for number in 0..3 {
         world.domains("create", &json!({"name": format!("d{number}.example")})).await;

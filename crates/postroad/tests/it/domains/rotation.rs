@@ -76,7 +76,10 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
     let selectors = selectors(&rotated);
     let signed_by = |message: &[u8]| {
         let text = String::from_utf8_lossy(message);
-        selectors.iter().position(|selector| text.contains(&format!("s={selector};"))).expect("ours signs")
+        selectors
+            .iter()
+            .position(|selector| text.contains(&format!("s={selector};")))
+            .expect("one of its keys signs")
     };
     let by_new = messages.iter().filter(|message| signed_by(message) == 1).count();
     assert!(by_new > 0 && by_new < messages.len(), "{by_new} of {}", messages.len());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{publish, start, status};
 use crate::world::{Engine, World, both_engines};
 
-/// `postroad dev` sends from this machine.
+/// SPF terms of the service's addresses; `postroad dev` sends from this machine.
 const OURS: &str = "ip4:127.0.0.1 ip6:::1";
 
 /// A domain that was just created, and the DNS in which it lives.

@@ -91,7 +91,7 @@ async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment
     let failing = world.until_domain("shop.example", |domain| domain["failing_since"].is_string()).await;
     assert_eq!((&failing["verified"], status(&failing, "dkim")), (&json!(true), "missing"));
     let (message, _) = world.sent_from("hello@shop.example", "bob@example.net").await;
-    assert_eq!(verdicts(&message, &verified), [true], "the record may be back when it is read");
+    assert_eq!(verdicts(&message, &verified), [true], "the record may be back when the mail is read");
     let events = world.call("/api/v1/events/list", &json!({"types": ["domain.failing"]})).await;
     let event = &events["data"]["items"][0]["data"];
     assert_eq!(

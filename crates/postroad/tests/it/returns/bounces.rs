@@ -12,7 +12,7 @@ const OK: &str = "250 2.0.0 OK";
 
 both_engines!(
     a_bounce_is_recorded_within_a_second,
-    a_bounce_turns_its_message_bounced_and_says_why,
+    a_bounce_changes_the_status_and_shows_the_reason,
     a_full_mailbox_bounces_and_suppresses_nobody,
     delays_and_automatic_replies_change_nothing,
     the_first_of_two_bounces_counts
@@ -33,7 +33,7 @@ async fn a_bounce_is_recorded_within_a_second(world: World) {
     assert!(times.iter().min().unwrap() < &Duration::from_secs(1), "{times:?}");
 }
 
-async fn a_bounce_turns_its_message_bounced_and_says_why(world: World) {
+async fn a_bounce_changes_the_status_and_shows_the_reason(world: World) {
     let mut world = world;
     let sent = send_and_catch(&world, "jo@example.com").await;
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");

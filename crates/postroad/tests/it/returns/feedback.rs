@@ -69,13 +69,13 @@ fn with_wrong_message_id(raw: &str) -> String {
 }
 
 both_engines!(
-    each_receivers_form_suppresses_its_own_recipient_only,
-    a_message_id_of_ours_suppresses_the_one_recipient_it_was_for,
+    a_report_in_each_receivers_form_suppresses_only_its_recipient,
+    a_message_id_made_here_suppresses_its_only_recipient,
     forged_complaints_suppress_nobody,
     other_mail_is_refused_at_an_address_for_complaints
 );
 
-async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
+async fn a_report_in_each_receivers_form_suppresses_only_its_recipient(world: World) {
     let mut messages = Vec::new();
     for name in ["yahoo", "microsoft", "comcast", "path", "alias"] {
         messages.push(received(&world, &format!("{name}@example.com")).await);
@@ -85,12 +85,12 @@ async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
     let recipient = |at: usize| messages[at].sent.recipient.clone();
     let path = &messages[3].sent.return_path;
     // A receiver that drops headers it does not know, but adds the envelope sender as Return-Path.
-    let noted = format!("Return-Path: <{path}>\r\n{}", without_header(&raw(3), "X-Postroad-Id"));
+    let with_return_path = format!("Return-Path: <{path}>\r\n{}", without_header(&raw(3), "X-Postroad-Id"));
     for (at, to, text) in [
         (0, format!("fbl@{host}"), yahoo(&raw(0), &messages[0].sent.return_path, &recipient(0))),
         (1, format!("fbl@rp.{host}"), microsoft(&raw(1), &recipient(1))),
         (2, format!("FBL@{host}"), comcast(&raw(2), &recipient(2))),
-        (3, "fbl@rp.customer.example".to_owned(), headers_of(&noted)),
+        (3, "fbl@rp.customer.example".to_owned(), headers_of(&with_return_path)),
     ] {
         assert_eq!(report(&world, &to, &text).await, TAKEN, "{to}\n{text}");
         assert_eq!(next_status(&world, &recipient(at)).await, "Held", "{text}");
@@ -100,7 +100,7 @@ async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
 }
 
 // Some receivers keep only the headers that every message has.
-async fn a_message_id_of_ours_suppresses_the_one_recipient_it_was_for(world: World) {
+async fn a_message_id_made_here_suppresses_its_only_recipient(world: World) {
     let host = host(&received(&world, "first@example.com").await).to_owned();
     let fbl = format!("fbl@{host}");
     let bare = async |recipient: &str| without_header(&caught_raw(&world, recipient).await, "X-Postroad-Id");

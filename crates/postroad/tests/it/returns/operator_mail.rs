@@ -49,7 +49,7 @@ async fn letters_to_the_postmaster_reach_the_operator_once(engine: Engine) {
     assert!(raw.contains("Delivered-To: postmaster@postroad.localhost\r\n"), "{raw}");
     assert!(raw.contains(LETTER), "{raw}");
 
-    // A mailbox that sends it back ends the loop.
+    // If the mailbox sends the letter back, it is refused, which ends the loop.
     let reply = write(&world, "Postmaster@postroad.localhost", &raw).await;
     assert_eq!(reply, "554 5.4.6 The message is in a mail loop");
     // Other addresses are still refused.

@@ -15,7 +15,7 @@ fn bounce(sent: &Sent) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bounce_meets_a_full_disk_and_comes_again() {
+async fn a_bounce_refused_on_a_full_disk_is_accepted_later() {
     let world = World::start(Engine::Sqlite);
     let sent = send_and_catch(&world, "jo@example.com").await;
     limit_file_size(world.daemon.pid(), "4096");
@@ -30,7 +30,7 @@ async fn a_bounce_meets_a_full_disk_and_comes_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bounce_meets_a_dead_database_and_comes_again() {
+async fn a_bounce_refused_without_a_database_is_accepted_later() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let world = World::start_on(Some(proxy.url()), Some(database), &[]);

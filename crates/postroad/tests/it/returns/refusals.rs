@@ -67,7 +67,7 @@ async fn nothing_is_relayed(world: World) {
     let refused = mail_back(&world, &foreign, &text).await;
     assert!(refused.starts_with("550 "), "{refused}");
     assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
-    // One good recipient does not carry another in.
+    // A good recipient does not make another one acceptable.
     assert!(client.say("MAIL FROM:<>").await.starts_with("250 "));
     assert!(client.say(&format!("RCPT TO:<{}>", sent.return_path)).await.starts_with("250 "));
     assert_eq!(client.say("RCPT TO:<victim@example.net>").await, REFUSED);

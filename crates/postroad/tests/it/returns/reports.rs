@@ -67,7 +67,7 @@ async fn address(world: &World, local_part: &str) -> String {
 
 both_engines!(
     a_verified_domains_reports_are_summed_up_for_its_server,
-    a_domain_below_the_policy_gets_its_own_part,
+    reports_about_a_subdomain_are_counted_for_the_subdomain,
     reports_are_summed_up_by_domain,
     a_report_cannot_send_escapes_to_the_terminal,
     bombs_and_strangers_are_refused
@@ -118,7 +118,7 @@ async fn a_verified_domains_reports_are_summed_up_for_its_server(world: World) {
 }
 
 // Receivers judge by the policy of the organisational domain and name the domain that the mail came from.
-async fn a_domain_below_the_policy_gets_its_own_part(world: World) {
+async fn reports_about_a_subdomain_are_counted_for_the_subdomain(world: World) {
     let to = address(&world, "dmarc-reports").await;
     world.domains("create", &json!({"name": "news.shop.example"})).await;
     world.admin(&["domain", "set-verified", "news.shop.example", "--server", "dev"]);
@@ -249,6 +249,6 @@ async fn packed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
 /// Peak memory of the service.
 fn peak_memory_kb(world: &World) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux reports the peak");
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }

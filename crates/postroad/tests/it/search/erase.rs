@@ -46,7 +46,7 @@ pub(super) fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// A tag as customers write it.
+/// A tag that names a person, as customers write them.
 fn personal_tag() -> String {
     format!("user:{ADDRESS}")
 }
@@ -61,7 +61,7 @@ async fn until_tag_is_counted(world: &World, sent: u64) {
 
 both_engines!(
     a_person_is_erased_and_nobody_else,
-    recipients_share_a_text_until_the_last_is_done,
+    a_text_is_kept_while_another_recipient_needs_it,
     a_query_without_conditions_erases_nothing
 );
 
@@ -152,7 +152,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
         world.call("/api/v1/messages/message", &json!({"id": erased[5], "_expansions": ["status"]})).await;
     assert_eq!(cancelled["data"]["status"]["status"], "HoldCancelled", "{cancelled}");
 
-    // Still suppressed, by a hash.
+    // The address is still suppressed, by a hash.
     let again = id_of(&send(&world, json!({"to": [ADDRESS]})).await, ADDRESS);
     let state =
         world.call("/api/v1/messages/message", &json!({"id": again, "_expansions": ["status"]})).await;
@@ -173,7 +173,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     let other_request = json!({"to": [ADDRESS], "idempotency_key": format!("order-0:{ADDRESS}")});
     let conflict = world.call(SEND, &good_but(other_request)).await;
     assert_eq!(conflict["data"]["code"], "IdempotencyConflict", "{conflict}");
-    // Its counters stay, under a name that does not reveal the tag.
+    // The counters of the tag stay, under a name that does not reveal it.
     assert_eq!(gone["data"]["details"]["tag"], Value::Null, "{gone}");
     let series = call_analytics(&world, TIMESERIES, &json!({"dimensions": ["tag"]})).await["series"].clone();
     let is_renamed = |one: &&Value| one["tag"].as_str().is_some_and(|tag| tag.starts_with("erased:"));
@@ -186,7 +186,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     assert_eq!(removed["status"], "success", "{removed}");
 }
 
-async fn recipients_share_a_text_until_the_last_is_done(world: World) {
+async fn a_text_is_kept_while_another_recipient_needs_it(world: World) {
     let later = crate::scheduling::in_millis(7_200_000);
     let sent = send(&world, json!({"to": [ADDRESS, "bob@customer.example"], "send_at": later})).await;
     let (jane, bob) = (id_of(&sent, ADDRESS), id_of(&sent, "bob@customer.example"));

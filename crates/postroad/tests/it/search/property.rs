@@ -93,7 +93,7 @@ fn random_message(random: &mut StdRng, batch: usize, status: &'static str) -> (K
     (known, message)
 }
 
-/// Sends one batch after the other. Returns all messages, newest first, and a time between each two batches.
+/// Sends one batch after the other. Returns all messages, newest first, and a time after each batch.
 async fn send_all(world: &World, random: &mut StdRng) -> (Vec<Known>, Vec<String>) {
     let (_, holding) = world.new_key(&["--hold"]);
     let (mut all, mut times) = (Vec::new(), Vec::new());
@@ -128,7 +128,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Some letters in a row of one of the texts.
+/// A random part of one of the texts.
 fn random_text(random: &mut StdRng) -> String {
     let source =
         [pick(random, &WORDS), pick(random, &PEOPLE), pick(random, &RECEIVERS), pick(random, &SENDERS)];

@@ -60,7 +60,7 @@ both_engines!(
     a_waiting_message_says_why_it_waits,
     the_causes_of_waits_that_are_over_stay_in_the_timeline,
     trace_finds_messages_by_id_token_and_message_id,
-    a_foreign_timeline_is_an_unknown_one
+    a_foreign_timeline_gets_the_answer_of_an_unknown_one
 );
 
 async fn a_timeline_shows_dns_conversations_and_waits(engine: Engine) {
@@ -181,7 +181,7 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
         "{out}"
     );
     assert!(out.contains("    C: MAIL FROM:<") && !out.contains('\u{1b}'), "{out}");
-    // A Message-ID of the sender's own does not say which server has it: that of another account is found too.
+    // A Message-ID that the sender chose does not name its server. One of another account is found too.
     world.admin(&["account", "create", "second"]);
     world.admin(&["server", "create", "second", "--account", "second"]);
     world.admin(&["domain", "create", "second.example", "--server", "second"]);
@@ -200,7 +200,7 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
     assert!(!is_ok && errors.contains("no message has the id, token or Message-ID \"nobody\""), "{errors}");
 }
 
-async fn a_foreign_timeline_is_an_unknown_one(engine: Engine) {
+async fn a_foreign_timeline_gets_the_answer_of_an_unknown_one(engine: Engine) {
     let world = World::start(engine);
     let id = world.accepted_id(&good()).await;
     world.admin(&["account", "create", "other"]);

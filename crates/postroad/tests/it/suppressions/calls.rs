@@ -16,7 +16,7 @@ both_engines!(
     a_thousand_at_once_are_taken_and_one_more_is_not,
     lists_are_newest_first_and_filtered,
     mistakes_are_reported_by_field_and_change_nothing,
-    a_key_sees_its_server_only_and_reading_keys_change_nothing
+    a_key_sees_only_its_server_and_reading_keys_change_nothing
 );
 
 async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
@@ -188,7 +188,7 @@ async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
     assert_eq!(listed(&world).await, ["b@example.com"]);
 }
 
-async fn a_key_sees_its_server_only_and_reading_keys_change_nothing(world: World) {
+async fn a_key_sees_only_its_server_and_reading_keys_change_nothing(world: World) {
     add(&world, "mine@example.com").await;
     world.admin(&["server", "create", "other", "--account", "dev"]);
     let other = world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned();

@@ -10,7 +10,7 @@ const COLUMNS: &str = "address,reason,details,origin_message_id,created_at,expir
 
 both_engines!(
     a_list_with_a_header_is_taken_line_by_line,
-    ten_thousand_bare_addresses_are_taken_and_go_out_by_pages,
+    ten_thousand_bare_addresses_are_imported_and_exported_in_pages,
     exported_lists_are_imported_unchanged,
     invalid_lists_are_refused
 );
@@ -46,7 +46,7 @@ async fn a_list_with_a_header_is_taken_line_by_line(world: World) {
     assert_eq!(all, ["ann@example.com", "bob@xn--bcher-kva.example"]);
 }
 
-async fn ten_thousand_bare_addresses_are_taken_and_go_out_by_pages(world: World) {
+async fn ten_thousand_bare_addresses_are_imported_and_exported_in_pages(world: World) {
     let lines: Vec<String> = (0..10_000).map(|n| format!("user{n:05}@example.com")).collect();
     let data = done(&world, IMPORT, &json!({"csv": lines.join("\n")})).await;
     assert_eq!(data, json!({"lines": 10_000, "added": 10_000, "exists": 0, "failed": 0, "errors": []}));

@@ -14,7 +14,7 @@ async fn send(world: &World, address: &str) -> i64 {
 }
 
 both_engines!(
-    any_spelling_of_a_suppressed_address_is_held_until_it_is_removed,
+    mail_to_any_spelling_is_held_until_the_suppression_is_removed,
     a_hold_is_reported_with_the_reason_of_the_suppression,
     an_expired_suppression_holds_nothing,
     retry_does_not_release_messages_to_suppressed_addresses,
@@ -22,7 +22,7 @@ both_engines!(
     test_mode_and_simulated_recipients_are_not_looked_up
 );
 
-async fn any_spelling_of_a_suppressed_address_is_held_until_it_is_removed(world: World) {
+async fn mail_to_any_spelling_is_held_until_the_suppression_is_removed(world: World) {
     done(
         &world,
         ADD,
@@ -93,7 +93,7 @@ async fn retry_does_not_release_messages_to_suppressed_addresses(world: World) {
 async fn an_address_suppressed_after_the_accept_gets_no_mail(world: World) {
     world.queue(&["suspend", "domain:example.com", "--reason", "so that it waits"]);
     let ids = [send(&world, "ann@example.com").await, send(&world, "bob@example.com").await];
-    // Within the seconds in which a fresh message is not read from the store again.
+    // Suppress it within the seconds in which a fresh message is not read from the store again.
     add(&world, "Ann@example.com").await;
     world.queue(&["resume", "domain:example.com"]);
     let deliveries = world.until_status(ids[0], "Held").await;

@@ -18,7 +18,7 @@ use crate::world::{Engine, both_engines, envelope, good_but, program};
 
 const HTML: &str = "<p>Your order: <a href='https://example.com/order?n=7'>here</a></p>";
 
-/// The service with HTTPS, and a domain `shop.example` whose links customers open at `port`.
+/// The service with HTTPS. Links of the domain `shop.example` are opened at `port`.
 struct Served {
     daemon: Daemon,
     client: Client,
@@ -41,7 +41,7 @@ impl Served {
         let dns = DnsServer::start();
         dns.a("mail.example.net", [192, 0, 2, 1]).a("track.mail.example.net", Ipv4Addr::LOCALHOST);
         dns.ns("shop.example", "ns.shop.example");
-        // The port is needed before the service has one: connections are passed on to it.
+        // The configuration needs the port before the service listens, so connections are passed on to the service.
         let outside = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = outside.local_addr().unwrap().port();
         let path = |name: &str| folder.path().join(name).display().to_string();
@@ -158,7 +158,7 @@ async fn pass_on(listener: TcpListener, to: SocketAddr) {
 both_engines!(
     links_lead_to_the_customers_host_once_it_is_verified,
     links_stay_on_our_host_while_the_customers_has_no_certificate,
-    a_host_for_links_whose_certificate_ends_soon_is_a_problem_of_the_home_page
+    the_home_page_warns_of_a_host_for_links_whose_certificate_expires_soon
 );
 
 async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
@@ -229,7 +229,7 @@ async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: E
     assert!(page.contains("Links in mail from shop.example do not lead to its own host"), "{page}");
 }
 
-async fn a_host_for_links_whose_certificate_ends_soon_is_a_problem_of_the_home_page(engine: Engine) {
+async fn the_home_page_warns_of_a_host_for_links_whose_certificate_expires_soon(engine: Engine) {
     let soon = SystemClock.now().plus(Duration::from_hours(5 * 24));
     let certificate = TestCertificate::good_until(&["localhost", "track.shop.example"], soon);
     let served = Served::start_with(engine, certificate).await;

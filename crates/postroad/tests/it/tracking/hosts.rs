@@ -43,7 +43,7 @@ async fn tracking_hosts_serve_tracking_and_the_api_does_not() {
     }
     assert_eq!(status(address, "mail.example.net", "/api/v1/openapi.json").await, 200);
     assert_eq!(status(address, "mail.example.net", "/health").await, 200);
-    assert_eq!(status(address, "track.example.org", "/health").await, 200, "nobody's yet");
+    assert_eq!(status(address, "track.example.org", "/health").await, 200, "no domain has this host yet");
     let policy = "/.well-known/mta-sts.txt";
     assert_eq!(status(address, "mail.example.net", policy).await, 404);
     let request =

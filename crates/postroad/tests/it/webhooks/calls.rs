@@ -8,8 +8,8 @@ use crate::world::{Engine, World, both_engines, good};
 both_engines!(
     a_webhook_lives_from_create_to_delete,
     impossible_values_are_refused_by_their_field,
-    another_servers_webhook_is_an_unknown_one,
-    a_sample_is_posted_at_once_and_an_event_again
+    another_servers_webhook_is_reported_as_unknown,
+    a_sample_is_posted_at_once_and_an_event_is_replayed
 );
 
 async fn a_webhook_lives_from_create_to_delete(world: World) {
@@ -62,7 +62,7 @@ async fn impossible_values_are_refused_by_their_field(world: World) {
     }
 }
 
-async fn another_servers_webhook_is_an_unknown_one(world: World) {
+async fn another_servers_webhook_is_reported_as_unknown(world: World) {
     let made = world.new_webhook("https://example.com/hook", json!("all")).await;
     world.admin(&["server", "create", "other", "--account", "dev"]);
     let other = world.admin(&["key", "create", "--server", "other"]);
@@ -75,7 +75,7 @@ async fn another_servers_webhook_is_an_unknown_one(world: World) {
     assert_eq!(answer["data"]["code"], "AccessDenied");
 }
 
-async fn a_sample_is_posted_at_once_and_an_event_again(world: World) {
+async fn a_sample_is_posted_at_once_and_an_event_is_replayed(world: World) {
     let catcher = WebhookCatcher::start();
     let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
     let attempt = world.webhooks("test", &json!({ "id": webhook["id"], "type": "message.bounced" })).await;

@@ -27,7 +27,7 @@ async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engi
         assert_eq!(answer["status"], "success", "{answer}");
     }
     let accepted_in = begun.elapsed();
-    // Accepted and sent, each with its number.
+    // Each message has two events, accepted and delivered, with the numbers 1 and 2.
     let patience = Duration::from_mins(4);
     let posts = catcher.wait_for_within("/in", 2 * MESSAGES, patience);
     eprintln!(

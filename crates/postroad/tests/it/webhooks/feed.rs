@@ -87,7 +87,7 @@ async fn another_servers_feed_shows_nothing_and_few_polls_wait_for_it(world: Wor
     for body in [json!({}), json!({ "message_id": id })] {
         assert_eq!(world.call_as(other, EVENTS, &body).await["data"]["items"], json!([]), "{body}");
     }
-    // Eight may wait as long as they want, one more is answered after a second.
+    // Eight polls may wait as long as they want; one more is answered after a second.
     let request = json!({ "wait_s": 4 });
     let begun = Instant::now();
     let polls = futures_util::future::join_all((0..9).map(|_| async {

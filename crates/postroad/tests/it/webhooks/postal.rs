@@ -42,5 +42,5 @@ async fn payloads_of_bounces_limits_and_tests_are_complete(world: World) {
     assert_eq!(exceeded["server"]["id"], limit["data"]["id"]);
 
     let marked = posts.iter().map(Received::json).filter(|body| body["payload"]["test"] == true).count();
-    assert_eq!(marked, 1, "the sample");
+    assert_eq!(marked, 1, "only the sample is marked as a test");
 }

@@ -75,7 +75,7 @@ async fn gone_disables_the_webhook_and_the_others_are_notified(engine: Engine) {
     let now = world.until_webhook(&gone, |now| now["enabled"] == false).await;
     assert!(now["disabled_reason"].as_str().unwrap().contains("410"), "{now}");
     world.accepted(&good()).await;
-    // Enabled again it gets the events from now on.
+    // When it is enabled again, it gets the events from then on.
     world.webhooks("update", &json!({ "id": gone["id"], "enabled": true })).await;
     catcher.answer("/gone", CatcherAnswer::Status(200));
     let third = world.accepted_id(&good()).await;
