@@ -1,6 +1,6 @@
 //! SMTP servers on loopback for mail that must not leave the machine: the inbox and the simulator.
 //!
-//! A failed connection ends alone. A failed accept is logged, and the loop continues after a pause.
+//! An error in a session ends only its connection. A failed accept is logged and repeated after a pause.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -196,7 +196,7 @@ impl Conversation {
     fn take_message(&mut self) -> Reply {
         let Some((envelope, bytes)) = self.message.take() else { return StandardReply::MailFirst.into() };
         let helo = self.session.helo().unwrap_or_default().to_owned();
-        // Drops unused capacity: it may be kept for long.
+        // Drops unused capacity: the message may be kept for long.
         let bytes = Bytes::from(bytes.into_boxed_slice());
         self.policy.take(Received { helo, envelope, bytes })
     }

@@ -1,5 +1,6 @@
-//! Connect: finds a host of the route that responds, by preference, and opens the session until it accepts messages.
-//! Uses TLS as the route requires; if TLS is not required, a failed handshake is followed by an attempt without it.
+//! Connect: tries the route's hosts in order of preference until a session with one of them accepts messages. Uses TLS
+//! as the host and the route require. If neither requires it, a failed handshake is followed by a connection without
+//! TLS.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -300,7 +301,8 @@ impl Connector {
         }
     }
 
-    /// The TLS requirements of this host: by its TLSA records if it has any, else by the route.
+    /// The TLS requirements of this host: of its usable TLSA records, else of the route. If the host has only unusable
+    /// records and the route requires nothing, TLS with any certificate is required.
     fn terms(&self, route: &Route, host: &RouteHost) -> TlsTerms {
         let terms = |mode, tls, policy| TlsTerms { mode, tls, policy };
         match (&host.dane, &route.security) {
@@ -416,7 +418,7 @@ impl Connector {
                 }
                 Ok(connection)
             }
-            Err(closed) => Err(refusal(&mut connection, &closed, route, host)),
+            Err(closed) => Err(opening_failure(&mut connection, &closed, route, host)),
         }
     }
 }
@@ -484,7 +486,12 @@ fn demand_of(route: &Route, host: &RouteHost) -> Option<String> {
     }
 }
 
-fn refusal(connection: &mut Connection, closed: &Closed, route: &Route, host: &RouteHost) -> TryFailure {
+fn opening_failure(
+    connection: &mut Connection,
+    closed: &Closed,
+    route: &Route,
+    host: &RouteHost,
+) -> TryFailure {
     let (mut problem, class) = explain(closed, connection.tls_problem());
     if let Some(why) = connection.why_given_up_early() {
         problem = format!("{problem}; {why}");

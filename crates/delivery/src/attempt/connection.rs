@@ -1,5 +1,5 @@
 //! A connection to one host: drives the SMTP session over the socket, one message at a time, and reports the outcome
-//! of each. It has a journal mark written right before the last bytes of a message are sent (`FlightMarks`).
+//! of each. Right before the last bytes of a message are sent, `FlightMarks` writes a mark to the flight journal.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ const WRITE_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
 /// A connection that waits longer for the final reply no longer counts as in use.
 const FINAL_REPLY_USUAL: Duration = Duration::from_secs(3);
-/// Total time for reading replies after a host has stopped reading.
+/// Total time for reading the host's replies after a write to it has failed.
 const LAST_REPLIES_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The remote host and the parameters of the connection.

@@ -15,7 +15,7 @@ use crate::schedule::{Job, Reaction, RefusalReply, Schedule};
 pub(crate) enum WaitsAgain {
     /// The task continues, with another connection.
     TaskContinues,
-    /// The receiver refused it as one connection too many.
+    /// The task ends: the receiver refused the connection as one too many.
     TaskEnds,
 }
 

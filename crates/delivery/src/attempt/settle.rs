@@ -42,7 +42,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, drawn from its reply.
     pub(crate) conclusion: Option<String>,
-    /// DNS names of the DKIM keys that signed it.
+    /// DNS names of the DKIM keys that signed the message.
     pub(crate) dkim: Option<Arc<str>>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Settlement {
 }
 
 impl Settlement {
-    /// The outcome is on stable storage. `is_settled`: the message was still this node's.
+    /// Updates the schedule after the outcome was stored. `is_settled`: the message was still this node's.
     pub(crate) fn conclude(self, schedule: &mut Schedule, is_settled: bool, now: Timestamp) {
         if let Some(source) = &self.source {
             schedule.settled(source, self.outcome.delivery.status == Status::Sent);
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_keeps_its_address_after_greylisting_and_unknown_delays_only() {
+    fn a_retry_keeps_its_address_only_after_greylisting_and_unexplained_delays() {
         assert!(keeps_source(450, Some(Signal::Greylisted)));
         assert!(keeps_source(451, None));
         assert!(!keeps_source(552, None));

@@ -37,7 +37,7 @@ impl EngineShared {
         settle(attempt, ending, policy, now, now.plus(HORIZON), &mut rand::rng())
     }
 
-    /// Settles messages that reached no host.
+    /// Returns the settlement of a message that reached no host.
     pub(super) fn settle_unsent(
         self: &Arc<Self>,
         domain: Option<DomainName>,

@@ -127,9 +127,9 @@ impl RateEstimate {
         self.accepted_since_refusal = 0;
     }
 
-    /// Receivers often count messages over a minute. Whether this refusal may still be due to messages accepted before the
-    /// previous one, so that the estimate stays. Assumed for the first refusal soon after another, and for any refusal
-    /// within a minute after an estimate that was far below the tried rate; only if the rate was measured.
+    /// Whether this refusal may still be due to messages accepted before the previous one, because receivers often
+    /// count over a minute. Then the estimate stays. Assumed for the first refusal soon after another, and for any
+    /// refusal within a minute after an estimate that was far below the tried rate; only if the rate was measured.
     fn is_minute_full(&self, since_refusal: Duration, now: Timestamp) -> bool {
         let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
             return false;
@@ -159,7 +159,7 @@ impl RateEstimate {
             let is_steady = active_for >= Duration::from_secs(50);
             let all_since_refusal = accepted >= in_last_minute;
             let reached = match (is_steady, all_since_refusal) {
-                // Mail flowed for almost the whole last minute: its number is the rate.
+                // Mail flowed for almost the whole last minute: the minute's count is the rate.
                 (true, _) => in_last_minute,
                 // It flowed for a part of the minute, only since the refusal: the higher count is the rate.
                 (false, true) => measured.max(in_last_minute),

@@ -34,7 +34,7 @@ pub(super) struct Attempt {
     /// The share of connections in which the attempt counts.
     counted: Option<Counted>,
     dialled_at: Option<Timestamp>,
-    /// When the attempt becomes overdue.
+    /// When the attempt becomes overdue, and so counts as silent.
     overdue_at: Option<Timestamp>,
     /// Whether the connection accepts messages; its site has not replied to one yet.
     is_connected: bool,
@@ -234,8 +234,7 @@ impl Schedule {
         self.connection_shares.uncount(before);
         self.connection_shares.count(Some(Counted::Silent));
         self.note_silence(path_id, now);
-        // Not if the connection accepts messages: then timeouts are shorter while connections are scarce, and a connection
-        // that waits for the final reply is parked (`parking.rs`).
+        // A connection that accepts messages is not aborted here: it gives room up in other ways (see the header).
         if !is_connected && (has_another || self.connection_shares.has_too_many_silent()) {
             self.actions.push(Action::AbortAttempt { attempt: id });
         }

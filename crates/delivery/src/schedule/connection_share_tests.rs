@@ -1,4 +1,4 @@
-//! Tests of connection shares, with hosts that are just records: some answer at once, some never.
+//! Tests of connection shares, with simulated hosts: some answer at once, some never.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -192,7 +192,8 @@ fn sites_that_do_not_answer_hold_a_fifth_of_the_connections() {
         }
     }
     assert_eq!(world.dialling.len(), 70, "new sites get seven tenths of the connections");
-    // A site that answered lately has its connection at once, and a new one as soon as those before it had their time.
+    // A site that answered lately gets its connection at once. A new site gets one when the attempts before it are
+    // overdue.
     world.add(1, "known.example");
     assert_eq!(world.send_one(), 1);
     world.pass(Duration::from_secs(10));

@@ -38,7 +38,7 @@ pub(crate) struct Entry {
 pub(crate) struct Greylisted {
     /// When it was refused first.
     pub(crate) first: Timestamp,
-    /// When its retry was planned; `None` if anything else has delayed it since.
+    /// Time for which its retry was planned; `None` if anything else has delayed it since.
     pub(crate) retry_at: Option<Timestamp>,
 }
 
@@ -75,7 +75,7 @@ impl Entry {
 pub(crate) struct LaneKey {
     pub(crate) pool: PoolId,
     pub(crate) domain: DomainName,
-    /// Whether the message requires TLS with a valid certificate.
+    /// Whether the messages require TLS with a valid certificate.
     pub(crate) require_tls: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Limit on the messages in memory. One server may have as many messages as there is room left for all others; a
 //! tenth of the limit is kept free for servers that have few. Other messages wait in the store and are claimed,
-//! oldest first, as soon as there is room. Until all of them are claimed, new messages of such a server stay in the
-//! store too, so that they do not overtake.
+//! oldest first, as soon as there is room. Until a server's waiting messages are all claimed, its new messages stay in
+//! the store too, so that they do not overtake.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -241,7 +241,8 @@ impl Schedule {
         }
     }
 
-    /// The next entry in turn that need not be sent from another path's address. Moves entries that must to their path.
+    /// The next entry in turn that need not be sent from another path's address. Entries that must be are moved to that
+    /// path.
     fn pop_waiting(&mut self, path_id: usize, now: Timestamp) -> Option<(usize, Entry)> {
         let queue_id = self.paths[path_id].queue;
         let mut has_moved = false;

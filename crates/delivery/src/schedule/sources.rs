@@ -131,9 +131,9 @@ impl Sources {
         }
     }
 
-    /// The pool of a message: its own, the server's, the shared one, or the default. The shared one is used instead while
-    /// no address of that pool may send, or if `before`, the address of the last attempt, belongs to it because the
-    /// message overflowed from a pool that is warming up.
+    /// The pool of a message: its own, the server's, the shared one, or the default. The shared pool is used instead
+    /// while no address of the chosen pool may send. It is also used if `before`, the address of the last attempt,
+    /// belongs to it because the message overflowed from a pool that is warming up.
     pub(super) fn choose(
         &self,
         of_message: Option<PoolId>,

@@ -1,4 +1,4 @@
-//! Tests of the schedule under a simulated clock, with connection tasks that are just records.
+//! Tests of the schedule under a simulated clock, with simulated connection tasks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -559,7 +559,7 @@ fn only_servers_that_changed_are_applied() {
 }
 
 #[test]
-fn rates_are_shared_with_new_nodes_also_of_servers_that_did_not_change() {
+fn rates_of_unchanged_servers_are_shared_with_new_nodes_too() {
     let mut world = World::new();
     let of_account = ServerDelivery { account_rate: SendRate::parse("10/s"), ..server(2, None) };
     world.configure(|setup| setup.servers = vec![server(1, SendRate::parse("10/s")), of_account]);
@@ -890,7 +890,7 @@ fn a_providers_rate_is_known_to_the_next_process() {
     let paths: Vec<usize> = world.schedule.paths.iter().map(|(id, _)| id).collect();
     assert_eq!(paths.len(), 3);
     let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
-    // Minutes of mail, so that the rate is measured.
+    // More than a minute of mail, so that the rate is measured.
     for second in 0..90 {
         world.now = world.now.plus(Duration::from_secs(1));
         world.schedule.accepted(paths[second % 3], &lane, ServerId(1), world.now);
@@ -970,7 +970,7 @@ fn addresses_share_the_mail_by_their_weights() {
     assert!((730..=770).contains(&of_first), "{of_first}");
 }
 
-/// Messages by source, with sources in the order of their ids.
+/// Number of messages sent from each source, in the order of the sources' ids.
 fn by_source(world: &World, sources: i64) -> Vec<usize> {
     (1..=sources).map(|id| world.sent.iter().filter(|sent| sent.source == id).count()).collect()
 }

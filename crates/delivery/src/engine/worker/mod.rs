@@ -267,7 +267,7 @@ impl Worker {
     }
 
     /// `send_at`, if it is in the future because the clock went back after the message became due. An operator may have
-    /// released it earlier than `send_at`; so only entries that are due in the future count.
+    /// released the message before `send_at`, so only entries that are due in the future count.
     fn postponed_to(&self, job: &Job, work: &Work) -> Option<Timestamp> {
         let now = self.shared.clock.now();
         work.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)

@@ -79,7 +79,8 @@ impl Worker {
         let longest = shared.settings.busy_greeting_timeout;
         let may_abort = !job.is_site_silent && !job.entry.was_aborted;
         let busy_reply = if may_abort { BUSY_REPLY.min(longest) } else { longest };
-        // Messages to a site that answers are aborted only if the node has no connection left, not for silent sites.
+        // A message to a site that answers is aborted only if the node has no connection left, not if only new or
+        // silent sites wait.
         let abort_shortage = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
         let sent = open.connection.send(message, &mut flight, busy_reply, abort_shortage, time_left).await;
         let connection = &mut open.connection;
