@@ -91,7 +91,7 @@ pub struct TlsPolicy {
     pub kind: String,
     pub successes: u64,
     pub failures: u64,
-    /// Result types with their sessions, the most frequent first.
+    /// Result types with their numbers of sessions, the most frequent first.
     pub failure_types: Vec<(String, u64)>,
 }
 

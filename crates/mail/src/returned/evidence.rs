@@ -176,7 +176,8 @@ fn weigh(
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
-    // If Exim itself reports an unroutable address, the domain has no route. A remote host means the user.
+    // If Exim itself reports an unroutable address, the domain has no route. If a remote host does, the user is
+    // unknown.
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
