@@ -15,10 +15,10 @@ use postroad_smtp::{ClientConfig, ClientSession, Closed, Credentials, EndCause, 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use super::connect_progress::ConnectProgress;
 use super::connection::{Connection, Patience, Peer, Signals};
 use super::ending::explain;
 use super::host_order::{self, HostOrder};
-use super::reached::Reached;
 use super::stream::DialError;
 use super::{dial, stream};
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
@@ -87,7 +87,7 @@ impl Connector {
         route: &Route,
         source: &Source,
         server: ServerId,
-        reached: &watch::Sender<Reached>,
+        reached: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
         let mut keep = |new: ConnectFailure| {
@@ -119,10 +119,13 @@ impl Connector {
                     break 'hosts;
                 }
                 tried += 1;
-                let mut hanging =
-                    Hanging { connector: self, order: &order, at: Some((host, index, addresses.len())) };
+                let mut abort_recorder = AbortRecorder {
+                    connector: self,
+                    order: &order,
+                    at: Some((host, index, addresses.len())),
+                };
                 let connected = self.connect_to(route, host, addresses[index], source, reached).await;
-                hanging.at = None;
+                abort_recorder.at = None;
                 match connected {
                     Ok(connection) => {
                         self.host_order.reached(&order, host, index);
@@ -275,7 +278,7 @@ impl Connector {
         host: &RouteHost,
         address: SocketAddr,
         source: &Source,
-        reached: &watch::Sender<Reached>,
+        reached: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, ConnectFailure> {
         let terms = self.terms(route, host);
         let mode = terms.mode;
@@ -332,7 +335,7 @@ impl Connector {
         address: SocketAddr,
         source: &Source,
         terms: TlsTerms,
-        reached: &watch::Sender<Reached>,
+        reached: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, TryFailure> {
         let mode = terms.mode;
         let name = self.shown_name(host);
@@ -362,7 +365,7 @@ impl Connector {
         let from = source.address;
         let mut stop = self.stop.clone();
         let begun = Instant::now();
-        reached.send_if_modified(|reached| reached.raise(Reached::Dialling));
+        reached.send_if_modified(|reached| reached.raise(ConnectProgress::Dialling));
         let connecting = timeout(self.connect_timeout, stream::connect(address, from));
         let socket = tokio::select! {
             connected = connecting => match connected {
@@ -444,14 +447,14 @@ fn dns_answer(route: &Route, host: &RouteHost, address: Option<IpAddr>) -> Optio
 }
 
 /// When dropped, records the address at which an attempt was aborted.
-struct Hanging<'a, 'r> {
+struct AbortRecorder<'a, 'r> {
     connector: &'a Connector,
     order: &'a host_order::AttemptOrder<'r>,
     /// Host, address index and number of the host's addresses; `None` once the address has answered or failed.
     at: Option<(&'r RouteHost, usize, usize)>,
 }
 
-impl Drop for Hanging<'_, '_> {
+impl Drop for AbortRecorder<'_, '_> {
     fn drop(&mut self) {
         if let Some((host, index, addresses)) = self.at {
             self.connector.host_order.aborted(self.order, host, index, addresses);

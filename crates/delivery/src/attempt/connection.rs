@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::reached::Reached;
+use super::connect_progress::ConnectProgress;
 use super::stream::{Stream, tls_handshake};
 use crate::schedule::Shortage;
 
@@ -90,7 +90,7 @@ pub(crate) struct Connection {
 
 /// A session before its first message.
 struct Opening {
-    reached: watch::Sender<Reached>,
+    reached: watch::Sender<ConnectProgress>,
     /// Deadline while connections are scarce.
     busy_deadline: Instant,
 }
@@ -183,7 +183,7 @@ impl Connection {
     pub(crate) async fn open(
         &mut self,
         tls: TlsMode,
-        reached: &watch::Sender<Reached>,
+        reached: &watch::Sender<ConnectProgress>,
     ) -> Result<(), Closed> {
         let busy_deadline = Instant::now() + self.patience.busy_greeting;
         self.opening = Some(Opening { reached: reached.clone(), busy_deadline });
@@ -456,7 +456,7 @@ impl Connection {
                 Ok(Ok(0)) => self.session.connection_ended(EndCause::EndOfStream),
                 Ok(Ok(count)) => {
                     if let Some(opening) = &self.opening {
-                        opening.reached.send_if_modified(|reached| reached.raise(Reached::Greeting));
+                        opening.reached.send_if_modified(|reached| reached.raise(ConnectProgress::Greeting));
                     }
                     self.session.feed(&self.input[..count]);
                 }

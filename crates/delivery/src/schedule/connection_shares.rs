@@ -71,7 +71,7 @@ impl Lines {
 
 /// The share in which an attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum AttemptShare {
     New,
     Silent,
 }
@@ -143,18 +143,18 @@ impl ConnectionShares {
         self.silent > self.silent_max
     }
 
-    pub(super) fn count(&mut self, counted: Option<Counted>) {
+    pub(super) fn count(&mut self, counted: Option<AttemptShare>) {
         match counted {
-            Some(Counted::New) => self.new += 1,
-            Some(Counted::Silent) => self.silent += 1,
+            Some(AttemptShare::New) => self.new += 1,
+            Some(AttemptShare::Silent) => self.silent += 1,
             None => {}
         }
     }
 
-    pub(super) fn uncount(&mut self, counted: Option<Counted>) {
+    pub(super) fn uncount(&mut self, counted: Option<AttemptShare>) {
         match counted {
-            Some(Counted::New) => self.new -= 1,
-            Some(Counted::Silent) => self.silent -= 1,
+            Some(AttemptShare::New) => self.new -= 1,
+            Some(AttemptShare::Silent) => self.silent -= 1,
             None => {}
         }
     }
@@ -269,8 +269,8 @@ impl Schedule {
         let health = self.health_without(path_id, 1, now);
         let counted = match health {
             Health::Answering => None,
-            Health::New => Some(Counted::New),
-            Health::Silent => Some(Counted::Silent),
+            Health::New => Some(AttemptShare::New),
+            Health::Silent => Some(AttemptShare::Silent),
         };
         let path = &mut self.paths[path_id];
         if counted.is_some() {
