@@ -32,7 +32,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) trait Policy: Send + Sync + 'static {
     fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> RcptReply;
     /// Takes a complete message and returns the reply to it.
-    fn take(&self, received: Received) -> Reply;
+    fn take(&self, received: IncomingMessage) -> Reply;
 }
 
 /// Reply to RCPT.
@@ -42,7 +42,7 @@ pub(crate) enum RcptReply {
     Silence,
 }
 
-pub(crate) struct Received {
+pub(crate) struct IncomingMessage {
     pub(crate) helo: String,
     pub(crate) envelope: Envelope,
     /// The message without DATA's dot-stuffing.
@@ -198,7 +198,7 @@ impl Conversation {
         let helo = self.session.helo().unwrap_or_default().to_owned();
         // Drops unused capacity: the message may be kept for long.
         let bytes = Bytes::from(bytes.into_boxed_slice());
-        self.policy.take(Received { helo, envelope, bytes })
+        self.policy.take(IncomingMessage { helo, envelope, bytes })
     }
 }
 

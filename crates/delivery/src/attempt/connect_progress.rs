@@ -1,6 +1,6 @@
 //! Progress of an attempt to connect. The schedule uses it to share connections between sites.
 
-/// Progress of an attempt.
+/// How far an attempt to connect has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum ConnectProgress {
     #[default]

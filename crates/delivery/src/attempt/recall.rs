@@ -1,4 +1,4 @@
-//! Greylisting of a message that was tried before this process claimed it: found in its deliveries.
+//! Finds the greylisting of a message that was tried before this process claimed it, in its delivery records.
 
 use postroad_mail::Signal;
 use postroad_model::{Status, Timestamp};

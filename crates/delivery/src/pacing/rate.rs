@@ -6,9 +6,9 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 
 use super::curve::{Curve, Knowledge};
+use super::last_minute::LastMinute;
 use super::probe::Probe;
 use super::reason::Reason;
-use super::recent::Recent;
 
 /// Shares of the reached rate to continue with: after one refusal, after another soon after it, and after the receiver
 /// accepted nothing for more than `LONG_PAUSE`.
@@ -49,7 +49,7 @@ pub struct RateEstimate {
     next_at: Option<Timestamp>,
     /// Time of the last message.
     taken_at: Option<Timestamp>,
-    recent: Recent,
+    last_minute: LastMinute,
     refused_at: Option<Timestamp>,
     /// Time of the last refusal that made a new curve.
     estimated_at: Option<Timestamp>,
@@ -141,7 +141,7 @@ impl RateEstimate {
 
     /// The rate that was reached until now, and the confidence in it.
     fn reached_rate(&mut self, now: Timestamp) -> (f64, Knowledge) {
-        let in_last_minute = f64::from(self.recent.sum(now));
+        let in_last_minute = f64::from(self.last_minute.sum(now));
         let active_for = self.active_since.map_or(Duration::ZERO, |since| now.since(since));
         let rate = self.per_minute(now);
         let (Some(rate), Some(curve)) = (rate, self.curve) else {
@@ -180,7 +180,7 @@ impl RateEstimate {
             self.active_since = Some(now);
         }
         self.accepted_at = Some(now);
-        self.recent.add(now);
+        self.last_minute.add(now);
         self.accepted_since_refusal = self.accepted_since_refusal.saturating_add(1);
         self.passed(now);
     }
@@ -244,7 +244,7 @@ impl RateEstimate {
 
     pub fn shift_back(&mut self, by: Duration) {
         self.pause.shift_back(by);
-        self.recent.shift_back(by);
+        self.last_minute.shift_back(by);
         let moments = [
             &mut self.paused_since,
             &mut self.next_at,

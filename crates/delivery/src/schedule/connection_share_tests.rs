@@ -238,7 +238,7 @@ fn thousands_of_attempts_leave_no_wake_ups_behind() {
 }
 
 #[test]
-fn when_a_site_answers_all_queues_that_share_its_connections_go_on() {
+fn queues_that_share_a_sites_connections_go_on_when_it_answers() {
     let mut world = World::new(100);
     world.add(1, "silent.example");
     world.add(1, "tls.silent.example");

@@ -11,7 +11,7 @@ use super::block::Why;
 use super::bucket::Bucket;
 
 #[derive(Debug, Default)]
-pub(super) struct GateBoard {
+pub(super) struct GateTable {
     gates: HashMap<GateScope, Vec<ClosedGate>>,
 }
 
@@ -22,7 +22,7 @@ struct ClosedGate {
     pace: Option<Bucket>,
 }
 
-impl GateBoard {
+impl GateTable {
     /// Applies the gates from the store.
     pub(super) fn replace(&mut self, gates: &[Gate]) {
         let same = |old: &Gate, new: &Gate| {

@@ -10,7 +10,7 @@ use slab::Slab;
 use super::account_pace::AccountPaces;
 use super::block::{Block, Why};
 use super::entry::{Entry, LaneKey};
-use super::gates::GateBoard;
+use super::gates::GateTable;
 use super::lane::Lane;
 use super::server_gate::ServerGate;
 use super::site_queue::Admission;
@@ -89,7 +89,7 @@ impl Schedule {
                 match self.path_block(path_id, now) {
                     Some(block) => {
                         next_free = [next_free, block.until].into_iter().flatten().min();
-                        blocked.get_or_insert(SeenBlock::until(block.why, block.until, now));
+                        blocked.get_or_insert(SeenBlock::with_end(block.why, block.until, now));
                     }
                     None if self.is_ahead(path_id, now) => {}
                     None if self.can_take_more(path_id, now) => {
@@ -164,7 +164,7 @@ impl Schedule {
                 self.wake_queue_at(until, queue);
             }
             let queue = self.paths[path_id].queue;
-            self.queues[queue].last_block = Some(SeenBlock::until(block.why, block.until, now));
+            self.queues[queue].last_block = Some(SeenBlock::with_end(block.why, block.until, now));
             if self.return_kept_if_unhealthy(path_id, now) {
                 self.pump(self.paths[path_id].queue, now);
             }
@@ -333,7 +333,7 @@ struct SendAdmission<'a> {
     servers: &'a mut HashMap<ServerId, ServerGate>,
     accounts: &'a mut AccountPaces,
     lanes: &'a mut Slab<Lane>,
-    gates: &'a GateBoard,
+    gates: &'a GateTable,
     wakes: Vec<(Timestamp, Wake)>,
     queue: usize,
     is_exempt: bool,

@@ -542,7 +542,7 @@ fn a_suspended_server_waits_and_comes_back() {
 }
 
 #[test]
-fn only_servers_that_changed_are_applied() {
+fn servers_that_a_setup_leaves_out_keep_their_settings() {
     let mut world = World::new();
     let suspended = |id| ServerDelivery { suspended_reason: Some("unpaid".into()), ..server(id, None) };
     world.configure(|setup| setup.servers = vec![suspended(1), suspended(2), server(3, None)]);

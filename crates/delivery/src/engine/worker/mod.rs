@@ -238,8 +238,8 @@ impl Worker {
         Some((job, work))
     }
 
-    /// Greylisting of earlier attempts, read from the delivery records. If they cannot be read, this retry teaches
-    /// nothing.
+    /// Greylisting of earlier attempts, read from the delivery records. If they cannot be read, nothing is learned from
+    /// the wait of this retry.
     async fn recall_greylisting(&self, entry: &Entry) -> Option<Greylisted> {
         let shared = &self.shared;
         let (server, id) = entry.key();
