@@ -51,11 +51,11 @@ pub(crate) struct ConnectFailure {
     pub(crate) reply: Option<Reply>,
     /// Whether any remote host was tried.
     pub(crate) was_tried: bool,
-    /// The addresses of the hosts were not looked up, because too many look-ups are waiting. It does not count as a
+    /// The addresses of the hosts were not looked up, because too many look-ups are waiting. This does not count as a
     /// failure of the site.
     pub(crate) was_dns_busy: bool,
     pub(crate) transcript: String,
-    /// The service is stopping. It does not count as a failure of the site.
+    /// The service is stopping. This does not count as a failure of the site.
     pub(crate) was_stopped: bool,
 }
 

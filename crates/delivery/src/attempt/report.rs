@@ -48,7 +48,7 @@ pub(crate) fn report_ending(
     }
 }
 
-/// A connection that failed, as far as the schedule is concerned.
+/// Facts about a failed connection that matter to the schedule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FailedConnection<'a> {
     pub(crate) problem: &'a str,

@@ -155,7 +155,7 @@ impl EngineShared {
                         entry.work = Some(self.preparer.take_loaded(*message));
                     }
                 }
-                // A suppressed message cannot be delivered either way.
+                // A suppressed message is recorded too: it could not be delivered even if a host were reached.
                 Ok(Begun::Suppressed(message, _)) => entry.work = Some(self.preparer.take_loaded(*message)),
                 Ok(Begun::Gone) => return,
                 Err(error) => {

@@ -402,8 +402,8 @@ fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
     for n in 0..30 {
         world.add(1, &format!("hangs-{n}.example"));
     }
-    // Each is aborted in the middle of its message, as its host says nothing. Messages to sites known as silent keep
-    // waiting.
+    // Each connection is aborted in the middle of its message, because the host says nothing. Messages to sites known
+    // as silent keep waiting.
     while let Some(at) = world.busy.iter().position(|(_, job)| !job.is_site_silent) {
         let begun = world.now;
         world.pass(Duration::from_millis(100));

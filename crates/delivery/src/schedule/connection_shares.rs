@@ -38,7 +38,7 @@ pub(super) enum Health {
 /// Lines in which a site queue waits for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Waits for a free connection of the node, or within the provider's limit.
+    /// Waits until the node's limit or the provider's has room for a connection.
     General,
     /// The share of new sites.
     New,

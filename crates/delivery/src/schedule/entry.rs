@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) greylisted: Option<Greylisted>,
     /// Whether it was tried before this process claimed it: then its greylisting is in its deliveries.
     pub(crate) was_tried_elsewhere: bool,
-    /// Next time its wait is reported; `None` before the first report.
+    /// When its wait is reported next; `None` before the first report.
     pub(crate) announce_at: Option<Timestamp>,
     /// Whether it was aborted, because its host took long while connections were scarce. Its host then gets more time.
     pub(crate) was_aborted: bool,

@@ -18,7 +18,7 @@ use super::waited::SeenBlock;
 use super::{Action, CountedSource, Health, Schedule, Source, Wake};
 use crate::route::Route;
 
-/// A connection that would be idle for longer is closed.
+/// If a path is blocked for longer, its connections are closed instead of waiting.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Why a connection asks for work.

@@ -14,8 +14,8 @@ use crate::route::Route;
 
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
-/// Evidence that stops a whole site: refusals by `SITE_DOMAINS` domains of mail of `SITE_SERVERS` servers, or by
-/// `SITE_DOMAINS_OF_ONE_SERVER` domains of one server's mail, if no other server has mail for the site.
+/// Evidence that stops a whole site: `SITE_DOMAINS` domains refused mail of `SITE_SERVERS` servers. Or
+/// `SITE_DOMAINS_OF_ONE_SERVER` domains refused one server's mail, and no other server has mail for the site.
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;

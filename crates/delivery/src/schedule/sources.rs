@@ -201,7 +201,7 @@ impl Sources {
         *count(&mut self.being_sent, source) += 1;
     }
 
-    /// The outcome of a message is stored. It counts only if it was sent.
+    /// The outcome of a message is stored. The message counts only if it was sent.
     pub(super) fn settled(&mut self, source: &CountedSource, sent: bool) {
         *count(&mut self.being_sent, source) -= 1;
         if sent {

@@ -1076,7 +1076,7 @@ fn a_retry_keeps_its_source_address_while_it_is_healthy() {
     let mut world = pool_of_four();
     world.greylists = true;
     (0..100).for_each(|id| world.add(1 + id % 3, id, "one.example"));
-    // Others go on in between, and move the turns of the addresses.
+    // Other messages are sent in between, which moves the turns of the addresses.
     world.run(Duration::from_secs(50));
     (100..130).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_mins(5));
