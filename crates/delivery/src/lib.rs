@@ -1,5 +1,4 @@
-//! The delivery engine: delivers every queued message to its destination's mail server, or reports to the sender why it
-//! could not.
+//! The delivery engine: delivers every queued message to its destination's mail server, or records why it could not.
 //!
 //! It does not know which entry point a message came from. The last hop may also be in this process: the dev inbox
 //! and the simulator speak SMTP on loopback like any other host.

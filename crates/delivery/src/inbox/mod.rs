@@ -76,7 +76,7 @@ impl Inbox {
         messages.kept.get(index).cloned()
     }
 
-    /// Changes to the id of each new message.
+    /// Receives the id of each new message.
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.shared.newest.subscribe()
     }

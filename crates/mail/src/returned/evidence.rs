@@ -41,7 +41,7 @@ pub(super) struct Evidence<'a> {
 /// Facts about a refusal in addition to its text.
 #[derive(Clone, Copy)]
 struct Facts {
-    /// Whether it was retried until the retry time was over.
+    /// Whether the message was retried until the retry time was over.
     is_expired: bool,
     /// The best available enhanced code, possibly from the Status field.
     enhanced: Option<EnhancedCode>,
@@ -108,8 +108,8 @@ impl Evidence<'_> {
         self.is_alone || self.section.trim().is_empty()
     }
 
-    /// Whether it was given up after the retry time, whatever the last attempt met. Here the reporting host's own words
-    /// count too.
+    /// Whether the message was given up after the retry time, whatever the last attempt met. Here the reporting host's
+    /// own words count too.
     fn is_expired(&self) -> bool {
         let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
         let notice = if self.is_general() { self.notice } else { "" };
