@@ -1,7 +1,6 @@
-//! The delivery engine: delivers every queued message to its destination's mail server, or reports to the sender why it
-//! could not.
+//! The delivery engine: delivers every queued message to its destination's mail server, or records why it could not.
 //!
-//! It handles messages and does not know who requested them. The last hop may also be in this process: the dev inbox
+//! It does not know which entry point a message came from. The last hop may also be in this process: the dev inbox
 //! and the simulator speak SMTP on loopback like any other host.
 
 mod attempt;

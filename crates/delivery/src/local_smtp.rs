@@ -1,6 +1,6 @@
 //! SMTP servers on loopback for mail that must not leave the machine: the inbox and the simulator.
 //!
-//! A failed connection ends alone. A failed accept is logged, and the loop continues after a pause.
+//! An error in a session ends only its connection. A failed accept is logged and repeated after a pause.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -32,7 +32,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) trait Policy: Send + Sync + 'static {
     fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> RcptReply;
     /// Takes a complete message and returns the reply to it.
-    fn take(&self, received: Received) -> Reply;
+    fn take(&self, received: IncomingMessage) -> Reply;
 }
 
 /// Reply to RCPT.
@@ -42,7 +42,7 @@ pub(crate) enum RcptReply {
     Silence,
 }
 
-pub(crate) struct Received {
+pub(crate) struct IncomingMessage {
     pub(crate) helo: String,
     pub(crate) envelope: Envelope,
     /// The message without DATA's dot-stuffing.
@@ -196,9 +196,9 @@ impl Conversation {
     fn take_message(&mut self) -> Reply {
         let Some((envelope, bytes)) = self.message.take() else { return StandardReply::MailFirst.into() };
         let helo = self.session.helo().unwrap_or_default().to_owned();
-        // Drops unused capacity: it may be kept for long.
+        // Drops unused capacity: the message may be kept for long.
         let bytes = Bytes::from(bytes.into_boxed_slice());
-        self.policy.take(Received { helo, envelope, bytes })
+        self.policy.take(IncomingMessage { helo, envelope, bytes })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::providers::Provider;
 pub(crate) struct Route {
     /// Identifies the set of hosts; limits apply per site.
     pub(crate) site: Arc<str>,
-    /// Identifies the set of hosts and the required security: domains with the same one share its connections.
+    /// Identifies the set of hosts and the required security: domains with equal values share connections.
     pub(crate) secured_site: Arc<str>,
     pub(crate) provider: Arc<str>,
     /// The provider's limits.

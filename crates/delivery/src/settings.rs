@@ -55,7 +55,7 @@ pub struct Settings {
     pub simulator: bool,
     /// Catch all mail in an inbox in this process instead of sending it out.
     pub catch_all: bool,
-    /// Messages being sent may finish for this long when the service stops.
+    /// Messages whose last bytes were sent may finish for this long when the service stops.
     pub drain_timeout: Duration,
     /// Certificate authorities to trust for verified TLS in addition to the public ones (PEM).
     pub ca_file: Option<PathBuf>,

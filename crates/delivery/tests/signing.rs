@@ -1,4 +1,4 @@
-//! The signing pool: same signatures as the signer's, any number at a time, never on the caller's thread.
+//! The signing pool gives the same signatures as the signer, however many callers wait. Its threads end with it.
 
 #![cfg(test)]
 

@@ -18,7 +18,7 @@ const ATOM_MAX: usize = 900;
 pub(crate) struct HeaderLine<'a> {
     out: &'a mut Vec<u8>,
     column: usize,
-    /// Columns of the current line: fewer once it has an encoded word.
+    /// Column limit of the current line; lower once the line has an encoded word.
     limit: usize,
     /// Whether nothing follows the name yet; the space of `Name: ` is already written.
     fresh: bool,

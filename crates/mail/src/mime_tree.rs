@@ -1,7 +1,8 @@
 //! Finds the leaves of a message's MIME tree, in one pass per level.
 //!
-//! mail-parser's own tree is not used, because the cost must be linear in the size of a customer's message: it searches
-//! for a missing boundary to the end of the message once per part. It also returns texts where attachments need bytes.
+//! mail-parser's own tree is not used, because the cost must be linear in the size of a customer's message: mail-parser
+//! searches for a missing boundary to the end of the message once per part. It also returns texts where attachments
+//! need bytes.
 
 use std::borrow::Cow;
 use std::ops::Range;

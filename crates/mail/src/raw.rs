@@ -33,7 +33,7 @@ pub struct RawMessage {
     pub repeated: Option<&'static str>,
     /// The removed control headers: lower-case name and decoded value.
     pub controls: Vec<(String, String)>,
-    /// Number of bytes added at the top; only the sender's bytes follow.
+    /// Number of bytes added at the top, before the sender's headers.
     pub added_bytes: usize,
 }
 
@@ -188,9 +188,9 @@ fn prepare(
 /// Headers that occur at most once (RFC 5322 3.6). Receivers refuse repetitions, or show another one than we checked.
 const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
 const METADATA_PREFIX: &str = "X-Metadata-";
-/// Maximum number of `Received` headers of a message; more reveal a loop (RFC 5321 6.3).
+/// A message with this many `Received` headers is in a loop (RFC 5321 6.3).
 const HOPS_MAX: usize = 50;
-/// Maximum number of `Received` headers of this service, which adds one at each delivery.
+/// So is a message with this many `Received` headers of this service, which adds one at each delivery.
 const OWN_HOPS_MAX: usize = 5;
 /// Longest Message-ID; longer ones do not fit a line.
 const MESSAGE_ID_BYTES_MAX: usize = 900;

@@ -9,8 +9,8 @@ pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at:
     format!("Received: by {hostname} (Postroad) with {protocol} id {token};\r\n\t{}\r\n", at.to_rfc2822())
 }
 
-/// Name of the header with the local part of the copy's return path. Feedback loops enclose the message, but few of them its
-/// return path.
+/// Name of the header with the local part of the copy's return path. Feedback loops enclose the message, but few of
+/// them report its return path.
 ///
 /// Its MAC proves that the identifier was created here, so DKIM does not cover the header: it differs between the
 /// recipients of a send, who share one signature.

@@ -1,5 +1,6 @@
-//! Connect: finds a host of the route that responds, by preference, and opens the session until it accepts messages.
-//! Uses TLS as the route requires; if TLS is not required, a failed handshake is followed by an attempt without it.
+//! Connect: tries the route's hosts in order of preference until a session with one of them accepts messages. Uses TLS
+//! as the host and the route require. If neither requires it, a failed handshake is followed by a connection without
+//! TLS.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -14,10 +15,10 @@ use postroad_smtp::{ClientConfig, ClientSession, Closed, Credentials, EndCause, 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use super::connect_progress::ConnectProgress;
 use super::connection::{Connection, Patience, Peer, Signals};
 use super::ending::explain;
 use super::host_order::{self, HostOrder};
-use super::reached::Reached;
 use super::stream::DialError;
 use super::{dial, stream};
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
@@ -50,11 +51,11 @@ pub(crate) struct ConnectFailure {
     pub(crate) reply: Option<Reply>,
     /// Whether any remote host was tried.
     pub(crate) was_tried: bool,
-    /// The addresses of the hosts were not looked up, because too many look-ups are waiting. It does not count as a
+    /// The addresses of the hosts were not looked up, because too many look-ups are waiting. This does not count as a
     /// failure of the site.
     pub(crate) was_dns_busy: bool,
     pub(crate) transcript: String,
-    /// The service is stopping. It does not count as a failure of the site.
+    /// The service is stopping. This does not count as a failure of the site.
     pub(crate) was_stopped: bool,
 }
 
@@ -86,7 +87,7 @@ impl Connector {
         route: &Route,
         source: &Source,
         server: ServerId,
-        reached: &watch::Sender<Reached>,
+        reached: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
         let mut keep = |new: ConnectFailure| {
@@ -118,10 +119,13 @@ impl Connector {
                     break 'hosts;
                 }
                 tried += 1;
-                let mut hanging =
-                    Hanging { connector: self, order: &order, at: Some((host, index, addresses.len())) };
+                let mut abort_recorder = AbortRecorder {
+                    connector: self,
+                    order: &order,
+                    at: Some((host, index, addresses.len())),
+                };
                 let connected = self.connect_to(route, host, addresses[index], source, reached).await;
-                hanging.at = None;
+                abort_recorder.at = None;
                 match connected {
                     Ok(connection) => {
                         self.host_order.reached(&order, host, index);
@@ -274,7 +278,7 @@ impl Connector {
         host: &RouteHost,
         address: SocketAddr,
         source: &Source,
-        reached: &watch::Sender<Reached>,
+        reached: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, ConnectFailure> {
         let terms = self.terms(route, host);
         let mode = terms.mode;
@@ -300,7 +304,8 @@ impl Connector {
         }
     }
 
-    /// The TLS requirements of this host: by its TLSA records if it has any, else by the route.
+    /// The TLS requirements of this host: of its usable TLSA records, else of the route. If the host has only unusable
+    /// records and the route requires nothing, TLS with any certificate is required.
     fn terms(&self, route: &Route, host: &RouteHost) -> TlsTerms {
         let terms = |mode, tls, policy| TlsTerms { mode, tls, policy };
         match (&host.dane, &route.security) {
@@ -330,7 +335,7 @@ impl Connector {
         address: SocketAddr,
         source: &Source,
         terms: TlsTerms,
-        reached: &watch::Sender<Reached>,
+        reached: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, TryFailure> {
         let mode = terms.mode;
         let name = self.shown_name(host);
@@ -360,7 +365,7 @@ impl Connector {
         let from = source.address;
         let mut stop = self.stop.clone();
         let begun = Instant::now();
-        reached.send_if_modified(|reached| reached.raise(Reached::Dialling));
+        reached.send_if_modified(|reached| reached.raise(ConnectProgress::Dialling));
         let connecting = timeout(self.connect_timeout, stream::connect(address, from));
         let socket = tokio::select! {
             connected = connecting => match connected {
@@ -416,7 +421,7 @@ impl Connector {
                 }
                 Ok(connection)
             }
-            Err(closed) => Err(refusal(&mut connection, &closed, route, host)),
+            Err(closed) => Err(opening_failure(&mut connection, &closed, route, host)),
         }
     }
 }
@@ -442,14 +447,14 @@ fn dns_answer(route: &Route, host: &RouteHost, address: Option<IpAddr>) -> Optio
 }
 
 /// When dropped, records the address at which an attempt was aborted.
-struct Hanging<'a, 'r> {
+struct AbortRecorder<'a, 'r> {
     connector: &'a Connector,
     order: &'a host_order::AttemptOrder<'r>,
     /// Host, address index and number of the host's addresses; `None` once the address has answered or failed.
     at: Option<(&'r RouteHost, usize, usize)>,
 }
 
-impl Drop for Hanging<'_, '_> {
+impl Drop for AbortRecorder<'_, '_> {
     fn drop(&mut self) {
         if let Some((host, index, addresses)) = self.at {
             self.connector.host_order.aborted(self.order, host, index, addresses);
@@ -484,7 +489,12 @@ fn demand_of(route: &Route, host: &RouteHost) -> Option<String> {
     }
 }
 
-fn refusal(connection: &mut Connection, closed: &Closed, route: &Route, host: &RouteHost) -> TryFailure {
+fn opening_failure(
+    connection: &mut Connection,
+    closed: &Closed,
+    route: &Route,
+    host: &RouteHost,
+) -> TryFailure {
     let (mut problem, class) = explain(closed, connection.tls_problem());
     if let Some(why) = connection.why_given_up_early() {
         problem = format!("{problem}; {why}");

@@ -1,5 +1,5 @@
 //! A connection to one host: drives the SMTP session over the socket, one message at a time, and reports the outcome
-//! of each. It has a journal mark written right before the last bytes of a message are sent (`FlightMarks`).
+//! of each. Right before the last bytes of a message are sent, `FlightMarks` writes a mark to the flight journal.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -13,15 +13,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::reached::Reached;
+use super::connect_progress::ConnectProgress;
 use super::stream::{Stream, tls_handshake};
 use crate::schedule::Shortage;
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
-/// A connection that waits longer for the final reply no longer counts as in use.
+/// A connection that waits longer for the final reply is parked, so that others get its room.
 const FINAL_REPLY_USUAL: Duration = Duration::from_secs(3);
-/// Total time for reading replies after a host has stopped reading.
+/// Total time for reading the host's replies after a write to it has failed.
 const LAST_REPLIES_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The remote host and the parameters of the connection.
@@ -90,7 +90,7 @@ pub(crate) struct Connection {
 
 /// A session before its first message.
 struct Opening {
-    reached: watch::Sender<Reached>,
+    reached: watch::Sender<ConnectProgress>,
     /// Deadline while connections are scarce.
     busy_deadline: Instant,
 }
@@ -183,7 +183,7 @@ impl Connection {
     pub(crate) async fn open(
         &mut self,
         tls: TlsMode,
-        reached: &watch::Sender<Reached>,
+        reached: &watch::Sender<ConnectProgress>,
     ) -> Result<(), Closed> {
         let busy_deadline = Instant::now() + self.patience.busy_greeting;
         self.opening = Some(Opening { reached: reached.clone(), busy_deadline });
@@ -456,7 +456,7 @@ impl Connection {
                 Ok(Ok(0)) => self.session.connection_ended(EndCause::EndOfStream),
                 Ok(Ok(count)) => {
                     if let Some(opening) = &self.opening {
-                        opening.reached.send_if_modified(|reached| reached.raise(Reached::Greeting));
+                        opening.reached.send_if_modified(|reached| reached.raise(ConnectProgress::Greeting));
                     }
                     self.session.feed(&self.input[..count]);
                 }

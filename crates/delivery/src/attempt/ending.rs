@@ -28,7 +28,7 @@ pub(crate) enum Ending {
     Broken(String),
     /// An earlier process sent the last bytes of the message and was killed before the reply.
     NoReply,
-    /// A dead node had begun to send it; its journal is not available.
+    /// A dead node had begun to send the message; the node's journal is not available.
     Abandoned,
 }
 

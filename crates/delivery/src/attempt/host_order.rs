@@ -24,7 +24,7 @@ pub(crate) struct HostOrder {
 
 #[derive(Debug)]
 struct SiteTurn {
-    /// Counts connections.
+    /// Counts attempts; decides which of the hosts with equal preference comes first.
     turn: usize,
     resume: Option<Resume>,
 }
@@ -62,17 +62,17 @@ impl HostOrder {
         }
         // Nodes and restarts must not all begin with the same host.
         let new = || SiteTurn { turn: usize::from(rand::random::<u16>()), resume: None };
-        let own = sites.entry(Arc::clone(site)).or_insert_with(new);
-        own.resume.take_if(|resume| Instant::now() >= resume.until);
-        let turn = own.resume.as_ref().map_or(own.turn, |resume| resume.turn);
-        own.turn = own.turn.wrapping_add(1);
+        let site_turn = sites.entry(Arc::clone(site)).or_insert_with(new);
+        site_turn.resume.take_if(|resume| Instant::now() >= resume.until);
+        let turn = site_turn.resume.as_ref().map_or(site_turn.turn, |resume| resume.turn);
+        site_turn.turn = site_turn.turn.wrapping_add(1);
         let mut ordered: Vec<(&RouteHost, usize)> = hosts.iter().map(|host| (host, 0)).collect();
         ordered.sort_by_key(|(host, _)| host.preference);
         for equals in ordered.chunk_by_mut(|(one, _), (next, _)| one.preference == next.preference) {
             let len = equals.len();
             equals.rotate_left(turn % len);
         }
-        let resumed = own.resume.as_ref().and_then(|resume| {
+        let resumed = site_turn.resume.as_ref().and_then(|resume| {
             let index = ordered.iter().position(|(host, _)| host.name == resume.host)?;
             Some((index, resume.address))
         });
@@ -97,14 +97,14 @@ impl HostOrder {
         attempt: &AttemptOrder<'_>,
         host: &RouteHost,
         address: usize,
-        addresses: usize,
+        address_count: usize,
     ) {
         let hosts = &attempt.hosts;
         let Some(index) = hosts.iter().position(|(other, _)| other.name == host.name) else { return };
         let until = Instant::now() + RESUME_FOR;
         // A resumed attempt begins with a later address and ends with the first ones, which an earlier attempt tried.
         let was_tried_before = address < hosts[index].1;
-        if address + 1 < addresses && !was_tried_before {
+        if address + 1 < address_count && !was_tried_before {
             self.resume_at(attempt, host, address + 1, until);
             return;
         }
@@ -126,7 +126,8 @@ impl HostOrder {
 
     /// A host answered. While preferred hosts are skipped, the next attempt begins with this host.
     pub(crate) fn reached(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
-        let until = self.sites().get(attempt.site).and_then(|own| Some(own.resume.as_ref()?.until));
+        let until =
+            self.sites().get(attempt.site).and_then(|site_turn| Some(site_turn.resume.as_ref()?.until));
         // `until` is not extended: a host that is reached again and again would keep the preferred hosts from being
         // tried.
         if let Some(until) = until.filter(|_| attempt.is_resumed) {
@@ -136,14 +137,14 @@ impl HostOrder {
 
     /// All hosts were tried and none answered: the next attempt begins with the preferred ones.
     pub(crate) fn exhausted(&self, attempt: &AttemptOrder<'_>) {
-        if let Some(own) = self.sites().get_mut(attempt.site) {
-            own.resume = None;
+        if let Some(site_turn) = self.sites().get_mut(attempt.site) {
+            site_turn.resume = None;
         }
     }
 
     fn resume_at(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize, until: Instant) {
-        if let Some(own) = self.sites().get_mut(attempt.site) {
-            own.resume = Some(Resume { host: host.name.clone(), address, turn: attempt.turn, until });
+        if let Some(site_turn) = self.sites().get_mut(attempt.site) {
+            site_turn.resume = Some(Resume { host: host.name.clone(), address, turn: attempt.turn, until });
         }
     }
 

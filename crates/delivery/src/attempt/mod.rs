@@ -1,11 +1,11 @@
 //! One attempt in four steps: plan (`router`), connect, transact, settle; each with a typed result.
 
 pub(crate) mod connect;
+mod connect_progress;
 pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod ending;
 pub(crate) mod host_order;
-mod reached;
 pub(crate) mod recall;
 pub(crate) mod report;
 pub(crate) mod router;
@@ -13,7 +13,7 @@ pub(crate) mod settle;
 pub(crate) mod stream;
 
 pub(crate) use connect::{ConnectFailure, Connector};
+pub(crate) use connect_progress::ConnectProgress;
 pub(crate) use connection::{Connection, Peer};
 pub(crate) use ending::Ending;
-pub(crate) use reached::Reached;
 pub(crate) use router::{RouteFailure, Router};

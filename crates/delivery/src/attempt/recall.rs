@@ -1,4 +1,4 @@
-//! Greylisting of a message that was tried before this process claimed it: found in its deliveries.
+//! Finds the greylisting of a message that was tried before this process claimed it, in its delivery records.
 
 use postroad_mail::Signal;
 use postroad_model::{Status, Timestamp};
@@ -7,7 +7,7 @@ use postroad_store::{Delivery, NewDelivery};
 use super::settle::stored_signal;
 use crate::schedule::Greylisted;
 
-/// Maximum number of deliveries that are read. Greylisting ends after fewer.
+/// Maximum number of deliveries that are read. Greylisting is over after fewer attempts.
 pub(crate) const DELIVERIES_MAX: usize = 16;
 /// If a retry is late by more than this share of its planned wait, its wait says nothing about the receiver.
 const LATE_SHARE: f64 = 0.2;

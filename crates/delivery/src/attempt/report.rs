@@ -15,7 +15,7 @@ use crate::schedule::{Job, Reaction, RefusalReply, Schedule};
 pub(crate) enum WaitsAgain {
     /// The task continues, with another connection.
     TaskContinues,
-    /// The receiver refused it as one connection too many.
+    /// The task ends: the receiver refused the connection as one too many.
     TaskEnds,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn report_ending(
     }
 }
 
-/// A connection that failed, as far as the schedule is concerned.
+/// Facts about a failed connection that matter to the schedule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FailedConnection<'a> {
     pub(crate) problem: &'a str,

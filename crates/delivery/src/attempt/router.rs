@@ -109,7 +109,7 @@ impl Router {
         }
     }
 
-    /// A host in this process.
+    /// The route to a host in this process.
     fn in_process_route(&self, name: &str, kind: RouteKind, address: SocketAddr, now: Timestamp) -> Route {
         let rules = self.providers.in_process();
         Route {

@@ -42,7 +42,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, drawn from its reply.
     pub(crate) conclusion: Option<String>,
-    /// DNS names of the DKIM keys that signed it.
+    /// DNS names of the DKIM keys that signed the message.
     pub(crate) dkim: Option<Arc<str>>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Settlement {
 }
 
 impl Settlement {
-    /// The outcome is on stable storage. `is_settled`: the message was still this node's.
+    /// Updates the schedule after the outcome was stored. `is_settled`: the message was still this node's.
     pub(crate) fn conclude(self, schedule: &mut Schedule, is_settled: bool, now: Timestamp) {
         if let Some(source) = &self.source {
             schedule.settled(source, self.outcome.delivery.status == Status::Sent);
@@ -76,7 +76,7 @@ pub(crate) struct Retry {
 }
 
 /// Effect of an ending on the message.
-struct Judged {
+struct Judgement {
     /// `None` for a success.
     class: Option<BounceClass>,
     is_permanent: bool,
@@ -92,7 +92,7 @@ struct Judged {
     reply: Option<Reply>,
 }
 
-impl Judged {
+impl Judgement {
     fn temporary(class: BounceClass, details: String) -> Self {
         Self {
             class: Some(class),
@@ -147,26 +147,26 @@ pub(super) fn reply_phase(phase: Phase) -> ReplyPhase {
     }
 }
 
-fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
+fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judgement {
     let host = if peer.mx.is_empty() { "the remote server" } else { &peer.mx };
     match ending {
-        Ending::Accepted(reply) => Judged {
+        Ending::Accepted(reply) => Judgement {
             class: None,
             reply: Some(reply),
-            ..Judged::temporary(BounceClass::Other, format!("Accepted by {host}"))
+            ..Judgement::temporary(BounceClass::Other, format!("Accepted by {host}"))
         },
         Ending::Refused { reply, phase } => judge_refusal(reply, host, phase, is_simulated),
-        Ending::TooLarge { size, size_max } => Judged::permanent(
+        Ending::TooLarge { size, size_max } => Judgement::permanent(
             BounceClass::TooLarge,
             format!("The message has {size} bytes and {host} takes at most {size_max}"),
         ),
-        Ending::Utf8NotOffered => Judged::permanent(
+        Ending::Utf8NotOffered => Judgement::permanent(
             BounceClass::Protocol,
             format!("The message needs SMTPUTF8, which {host} does not offer"),
         ),
-        Ending::Interrupted { phase, problem, class, after_final } => Judged {
+        Ending::Interrupted { phase, problem, class, after_final } => Judgement {
             possible_duplicate: after_final,
-            ..Judged::temporary(
+            ..Judgement::temporary(
                 class,
                 format!("The conversation with {host} broke off at {phase}: {problem}"),
             )
@@ -174,37 +174,39 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
         Ending::Unreachable { problem, class, reply, was_tried } => {
             let said = reply.as_ref().and_then(mail_reply);
             let judged = said.map(|reply| classify_in(ReplyPhase::Greeting, &reply).class);
-            Judged {
+            Judgement {
                 counts: was_tried,
                 reply,
-                ..Judged::temporary(judged.unwrap_or(class), format!("No connection: {problem}"))
+                ..Judgement::temporary(judged.unwrap_or(class), format!("No connection: {problem}"))
             }
         }
         Ending::NoRoute { problem, class } => {
             let is_permanent = class != BounceClass::Dns;
-            Judged { is_permanent, counts: false, ..Judged::temporary(class, problem) }
+            Judgement { is_permanent, counts: false, ..Judgement::temporary(class, problem) }
         }
-        Ending::Waited { cause, class, .. } => Judged {
+        Ending::Waited { cause, class, .. } => Judgement {
             counts: false,
-            ..Judged::temporary(class, format!("It has not been offered yet: {cause}"))
+            ..Judgement::temporary(class, format!("It has not been offered yet: {cause}"))
         },
-        Ending::Expired => Judged {
+        Ending::Expired => Judgement {
             counts: false,
-            ..Judged::permanent(BounceClass::Other, "Its time to be sent (`expires_at`) passed".to_owned())
+            ..Judgement::permanent(BounceClass::Other, "Its time to be sent (`expires_at`) passed".to_owned())
         },
-        Ending::Broken(problem) => Judged { counts: false, ..Judged::permanent(BounceClass::Other, problem) },
-        Ending::NoReply => Judged {
+        Ending::Broken(problem) => {
+            Judgement { counts: false, ..Judgement::permanent(BounceClass::Other, problem) }
+        }
+        Ending::NoReply => Judgement {
             possible_duplicate: true,
-            ..Judged::temporary(
+            ..Judgement::temporary(
                 BounceClass::Other,
                 "The service was killed between the end of the message and the reply".to_owned(),
             )
         },
-        Ending::Abandoned => Judged {
+        Ending::Abandoned => Judgement {
             possible_duplicate: true,
             // It is unknown whether a host was reached.
             counts: false,
-            ..Judged::temporary(
+            ..Judgement::temporary(
                 BounceClass::Other,
                 "The node that was sending it is gone, and nobody knows whether it arrived".to_owned(),
             )
@@ -219,7 +221,7 @@ fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
 }
 
 /// The details, with the reason why TLS was not used though the host offers it, and the conclusion about the receiver.
-fn described(judged: &Judged, attempt: &Attempt<'_>) -> String {
+fn described(judged: &Judgement, attempt: &Attempt<'_>) -> String {
     let separator = if judged.class.is_none() { "" } else { ";" };
     let without_tls = attempt.peer.without_tls.as_ref();
     let without_tls = without_tls
@@ -230,7 +232,7 @@ fn described(judged: &Judged, attempt: &Attempt<'_>) -> String {
     format!("{}{without_tls}{conclusion}", judged.details)
 }
 
-fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
+fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judgement {
     let verdict = mail_reply(&reply).map(|reply| classify_in(reply_phase(phase), &reply));
     let class = verdict.as_ref().map_or(BounceClass::Other, |verdict| verdict.class);
     // The simulator's permanent refusals are final at once, except for full mailboxes.
@@ -238,7 +240,7 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
     let is_permanent =
         verdict.as_ref().map_or(reply.code >= 500, |verdict| verdict.permanent) || is_final_at_once;
     let how = if is_permanent { "refused it" } else { "does not take it now" };
-    Judged {
+    Judgement {
         class: Some(class),
         is_permanent,
         is_remote_decision: true,
@@ -578,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_keeps_its_address_after_greylisting_and_unknown_delays_only() {
+    fn a_retry_keeps_its_address_only_after_greylisting_and_unexplained_delays() {
         assert!(keeps_source(450, Some(Signal::Greylisted)));
         assert!(keeps_source(451, None));
         assert!(!keeps_source(552, None));

@@ -10,8 +10,8 @@ use super::EngineShared;
 use crate::schedule::Entry;
 
 const BATCH_MAX: usize = 256;
-/// Suppressions were checked when a fresh message was accepted. After this time they are checked again before it is
-/// sent.
+/// Suppressions were checked when a fresh message was accepted. After this time they are checked again before the
+/// message is sent.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

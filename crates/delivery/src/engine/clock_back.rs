@@ -1,5 +1,5 @@
 //! Corrections after the clock was ahead and came back, so that messages do not wait for the wrong time. Runs when the
-//! clock is seen to go back, and at start. Retries after a failure.
+//! clock is seen to go back, and at start if the clock is behind an earlier reading. Retries after a failure.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use parking_lot::MutexGuard;
 use tokio::sync::{Notify, watch};
 
 use super::EngineShared;
-use crate::attempt::{ConnectFailure, Connection, Reached};
+use crate::attempt::{ConnectFailure, ConnectProgress, Connection};
 use crate::schedule::Job;
 
 /// One attempt to connect. Dropping it reports to the schedule that the attempt is over.
@@ -23,7 +23,7 @@ pub(super) struct Connecting {
 }
 
 /// Result of an attempt to connect.
-pub(super) enum Connected {
+pub(super) enum ConnectResult {
     Open(Box<Connection>),
     Failed(Box<ConnectFailure>),
     /// Aborted for others, because its host had not answered in time.
@@ -50,9 +50,9 @@ impl Connecting {
         self.shared.with(|schedule, now| schedule.connected(self.path, self.id, is_first, now));
     }
 
-    pub(super) async fn connect(&self, job: &Job) -> Connected {
+    pub(super) async fn connect(&self, job: &Job) -> ConnectResult {
         let (shared, path, id) = (&self.shared, self.path, self.id);
-        let (reached, mut reaching) = watch::channel(Reached::default());
+        let (reached, mut reaching) = watch::channel(ConnectProgress::default());
         let server = job.entry.server_id;
         let mut connecting =
             std::pin::pin!(shared.connector.connect(&job.route, &job.source, server, &reached));
@@ -61,19 +61,19 @@ impl Connecting {
                 biased;
                 connected = &mut connecting => {
                     return match connected {
-                        Ok(open) => Connected::Open(Box::new(open)),
-                        Err(failure) => Connected::Failed(Box::new(failure)),
+                        Ok(open) => ConnectResult::Open(Box::new(open)),
+                        Err(failure) => ConnectResult::Failed(Box::new(failure)),
                     };
                 }
                 Ok(()) = reaching.changed() => {
                     let reached = *reaching.borrow_and_update();
                     shared.with(|schedule, now| match reached {
-                        Reached::Nothing => {}
-                        Reached::Dialling => schedule.note_dialling(path, id, now),
-                        Reached::Greeting => schedule.note_greeting(path, id, now),
+                        ConnectProgress::Nothing => {}
+                        ConnectProgress::Dialling => schedule.note_dialling(path, id, now),
+                        ConnectProgress::Greeting => schedule.note_greeting(path, id, now),
                     });
                 }
-                () = self.abort.notified() => return Connected::Aborted,
+                () = self.abort.notified() => return ConnectResult::Aborted,
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Records the expiry of messages within seconds, whatever delays them: gates, pauses, a pool without addresses, a site
-//! that is down, or a full schedule. A failed round is repeated a second later.
+//! Records the expiry of messages within seconds, whatever keeps the messages waiting: gates, pauses, a pool without
+//! addresses, a site that is down, or a full schedule. A failed round is repeated a second later.
 
 use std::sync::Arc;
 use std::time::Duration;

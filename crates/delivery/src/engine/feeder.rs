@@ -22,7 +22,7 @@ const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
 const CLAIM_AT_ONCE: usize = 1_000;
 /// One claim takes at most a quarter of the room that is left in the schedule.
 const CLAIMS_TO_FILL: usize = 4;
-/// While a lane has this many messages in memory, no more of it are claimed.
+/// While a lane has this many messages in memory, no more messages to its domain are claimed.
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// Changes of the setup that follow each other this quickly are read together.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
@@ -215,7 +215,7 @@ pub(crate) async fn apply_changes(shared: &Arc<EngineShared>) -> Result<(), Stor
     if is_in_effect() { Ok(()) } else { read_since(shared, &mut mark).await }
 }
 
-/// The caller holds the lock of the mark: of two concurrent reads, the older result could be applied last.
+/// The caller holds the lock of the mark. Otherwise, of two concurrent reads, the older result could be applied last.
 async fn read_since(shared: &Arc<EngineShared>, mark: &mut Option<SetupMark>) -> Result<(), StoreError> {
     let changes = *shared.store.changes().borrow();
     let setup = shared.store.delivery_setup(*mark).await?;

@@ -28,18 +28,18 @@ impl FreshSink for Intake {
     }
 
     fn has_room(&self, server: ServerId) -> bool {
-        self.0.open_intake.has_room(server)
+        self.0.intake_limits.has_room(server)
     }
 }
 
 /// Copy of the schedule's limits that is read without its lock.
 #[derive(Debug, Default)]
-pub(super) struct OpenIntake {
+pub(super) struct IntakeLimitsCopy {
     is_limited: AtomicBool,
     limits: RwLock<IntakeLimits>,
 }
 
-impl OpenIntake {
+impl IntakeLimitsCopy {
     fn has_room(&self, server: ServerId) -> bool {
         !self.is_limited.load(Ordering::Acquire) || self.limits.read().has_room(server)
     }

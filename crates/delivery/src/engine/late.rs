@@ -1,5 +1,5 @@
-//! Records messages as delayed if they have waited for long without being offered to a host. This is a separate task,
-//! so that a slow store delays only these records.
+//! Records messages that waited long without being offered to a host: as delayed, or as failed if they are too old.
+//! This is a separate task, so that a slow store delays only these records.
 
 use std::sync::Arc;
 use std::time::Duration;

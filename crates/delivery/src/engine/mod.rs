@@ -43,7 +43,7 @@ use crate::journal::Journal;
 use crate::prepare::Preparer;
 use crate::schedule::{Action, Entry, Next, PauseCause, Schedule, Shortage, WorkRequest};
 use crate::settings::Settings;
-use intake::OpenIntake;
+use intake::IntakeLimitsCopy;
 
 /// Pause before sending is tried again after the journal could not be written.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ pub(crate) struct EngineShared {
     pub(crate) journal: Arc<Journal>,
     provider_notes: ProviderNotes,
     schedule: Mutex<Schedule>,
-    open_intake: OpenIntake,
+    intake_limits: IntakeLimitsCopy,
     /// Messages that connections are sending, each with its site.
     being_sent: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// Wakes one of a path's idle connections.
@@ -128,7 +128,7 @@ impl EngineShared {
             journal: parts.journal,
             provider_notes: parts.provider_notes,
             schedule: Mutex::new(schedule),
-            open_intake: OpenIntake::default(),
+            intake_limits: IntakeLimitsCopy::default(),
             being_sent: Mutex::default(),
             wakers: Mutex::default(),
             attempts: Mutex::default(),
@@ -155,7 +155,7 @@ impl EngineShared {
             let result = work(&mut schedule, now);
             let shortage = schedule.shortage();
             if let Some(limits) = schedule.take_intake_limits() {
-                self.open_intake.replace(limits);
+                self.intake_limits.replace(limits);
             }
             (result, schedule.take_actions(), schedule.take_expired(), schedule.next_wakeup(), shortage)
         };
@@ -256,8 +256,8 @@ impl EngineShared {
         });
     }
 
-    /// Releases the claim later, so that the message is claimed again. For claims that the store may or may not have
-    /// marked as begun.
+    /// Releases the claim when the store can be reached again, whether or not the message was marked as begun. Then the
+    /// message is claimed again.
     pub(crate) fn release_later(&self, key: (ServerId, MessageId)) {
         self.postponed_releases.lock().push(key);
     }

@@ -1,5 +1,5 @@
-//! After a crash: settles the flights in the journal before anything is sent, and records messages that a dead node had
-//! begun as possible duplicates.
+//! After a crash: settles the flights in the journal before anything is sent. Records messages that a dead node had begun
+//! to send, as possible duplicates.
 
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ impl EngineShared {
         settle(attempt, ending, policy, now, now.plus(HORIZON), &mut rand::rng())
     }
 
-    /// Settles messages that reached no host.
+    /// Returns the settlement of a message that reached no host.
     pub(super) fn settle_unsent(
         self: &Arc<Self>,
         domain: Option<DomainName>,
@@ -155,7 +155,7 @@ impl EngineShared {
                         entry.work = Some(self.preparer.take_loaded(*message));
                     }
                 }
-                // A suppressed message cannot be delivered either way.
+                // A suppressed message is recorded too: it could not be delivered even if a host were reached.
                 Ok(Begun::Suppressed(message, _)) => entry.work = Some(self.preparer.take_loaded(*message)),
                 Ok(Begun::Gone) => return,
                 Err(error) => {

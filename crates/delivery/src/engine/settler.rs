@@ -150,8 +150,8 @@ async fn settle_again(
     Some(settled)
 }
 
-/// Claims the messages of a batch and stores their outcomes. Skips messages that no longer exist or are at another
-/// attempt.
+/// Claims the messages at the indexes `lost` of the batch and stores their outcomes. Skips messages that no longer
+/// exist or are at another attempt.
 async fn adopt_and_finish(
     shared: &Arc<EngineShared>,
     batch: &[Settlement],

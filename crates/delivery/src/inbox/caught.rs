@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use postroad_model::{EmailAddress, Timestamp};
 
-use crate::local_smtp::Received;
+use crate::local_smtp::IncomingMessage;
 
 /// One recipient's copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct CaughtMessage {
 
 /// An entry for each recipient, with ids from `first_id` on; they share the bytes.
 pub(super) fn entries(
-    received: &Received,
+    received: &IncomingMessage,
     head: &Head,
     received_at: Timestamp,
     first_id: u64,

@@ -17,7 +17,7 @@ pub use caught::CaughtMessage;
 pub use server::InboxServer;
 pub use wait::MessageMatcher;
 
-use crate::local_smtp::Received;
+use crate::local_smtp::IncomingMessage;
 
 /// Maximum number of concurrent searches in the texts of messages.
 const TEXT_SEARCHES_MAX: usize = 2;
@@ -76,7 +76,7 @@ impl Inbox {
         messages.kept.get(index).cloned()
     }
 
-    /// Changes to the id of each new message.
+    /// Receives the id of each new message.
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.shared.newest.subscribe()
     }
@@ -98,7 +98,7 @@ impl Inbox {
     }
 
     /// Adds one entry for each recipient.
-    fn catch(&self, received: &Received) {
+    fn catch(&self, received: &IncomingMessage) {
         let (head, received_at) = (caught::Head::of(&received.bytes), self.shared.clock.now());
         let mut messages = self.messages();
         for caught in caught::entries(received, &head, received_at, messages.last_id + 1) {
@@ -149,7 +149,7 @@ mod tests {
         Inbox::with_limits(Arc::new(ManualClock::default()), Limits { messages_max, bytes_max })
     }
 
-    fn received(recipients: &[&str], raw: &'static str) -> Received {
+    fn received(recipients: &[&str], raw: &'static str) -> IncomingMessage {
         let mail_from = MailFrom {
             path: ReversePath::Null,
             size: None,
@@ -164,7 +164,7 @@ mod tests {
             orcpt: None,
         };
         let envelope = Envelope { mail_from, rcpt_to: recipients.iter().map(rcpt).collect() };
-        Received { helo: "client".to_owned(), envelope, bytes: Bytes::from_static(raw.as_bytes()) }
+        IncomingMessage { helo: "client".to_owned(), envelope, bytes: Bytes::from_static(raw.as_bytes()) }
     }
 
     fn ids(inbox: &Inbox) -> Vec<u64> {

@@ -9,7 +9,7 @@ use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, StandardReply};
 
 use super::Inbox;
-use crate::local_smtp::{LocalSmtp, Policy, RcptReply, Received};
+use crate::local_smtp::{IncomingMessage, LocalSmtp, Policy, RcptReply};
 
 /// Catches mail until it is dropped.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Policy for CatchAll {
         RcptReply::Say(StandardReply::RecipientOk.into())
     }
 
-    fn take(&self, received: Received) -> Reply {
+    fn take(&self, received: IncomingMessage) -> Reply {
         self.0.catch(&received);
         Reply::new(250, vec!["2.0.0 OK caught in the inbox".to_owned()])
     }

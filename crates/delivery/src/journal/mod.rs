@@ -91,7 +91,7 @@ impl Journal {
         self.lock().mark(key, &Mark::Replied(reply.bounded()))
     }
 
-    /// The outcomes of these flights are stored; the journal may forget them.
+    /// Call this when the outcomes of these flights are stored: the journal forgets them.
     pub fn settled(&self, keys: impl IntoIterator<Item = FlightKey>) {
         self.lock().settle(keys);
     }

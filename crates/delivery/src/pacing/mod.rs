@@ -18,10 +18,10 @@ mod connections;
 mod curve;
 mod evidence;
 mod greylist;
+mod last_minute;
 mod probe;
 mod rate;
 mod reason;
-mod recent;
 mod standstill;
 #[cfg(test)]
 mod tests;

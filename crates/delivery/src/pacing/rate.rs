@@ -6,9 +6,9 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 
 use super::curve::{Curve, Knowledge};
+use super::last_minute::LastMinute;
 use super::probe::Probe;
 use super::reason::Reason;
-use super::recent::Recent;
 
 /// Shares of the reached rate to continue with: after one refusal, after another soon after it, and after the receiver
 /// accepted nothing for more than `LONG_PAUSE`.
@@ -49,7 +49,7 @@ pub struct RateEstimate {
     next_at: Option<Timestamp>,
     /// Time of the last message.
     taken_at: Option<Timestamp>,
-    recent: Recent,
+    last_minute: LastMinute,
     refused_at: Option<Timestamp>,
     /// Time of the last refusal that made a new curve.
     estimated_at: Option<Timestamp>,
@@ -127,9 +127,9 @@ impl RateEstimate {
         self.accepted_since_refusal = 0;
     }
 
-    /// Receivers often count messages over a minute. Whether this refusal may still be due to messages accepted before the
-    /// previous one, so that the estimate stays. Assumed for the first refusal soon after another, and for any refusal
-    /// within a minute after an estimate that was far below the tried rate; only if the rate was measured.
+    /// Whether this refusal may still be due to messages accepted before the previous one, because receivers often
+    /// count over a minute. Then the estimate stays. Assumed for the first refusal soon after another, and for any
+    /// refusal within a minute after an estimate that was far below the tried rate; only if the rate was measured.
     fn is_minute_full(&self, since_refusal: Duration, now: Timestamp) -> bool {
         let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
             return false;
@@ -141,7 +141,7 @@ impl RateEstimate {
 
     /// The rate that was reached until now, and the confidence in it.
     fn reached_rate(&mut self, now: Timestamp) -> (f64, Knowledge) {
-        let in_last_minute = f64::from(self.recent.sum(now));
+        let in_last_minute = f64::from(self.last_minute.sum(now));
         let active_for = self.active_since.map_or(Duration::ZERO, |since| now.since(since));
         let rate = self.per_minute(now);
         let (Some(rate), Some(curve)) = (rate, self.curve) else {
@@ -159,7 +159,7 @@ impl RateEstimate {
             let is_steady = active_for >= Duration::from_secs(50);
             let all_since_refusal = accepted >= in_last_minute;
             let reached = match (is_steady, all_since_refusal) {
-                // Mail flowed for almost the whole last minute: its number is the rate.
+                // Mail flowed for almost the whole last minute: the minute's count is the rate.
                 (true, _) => in_last_minute,
                 // It flowed for a part of the minute, only since the refusal: the higher count is the rate.
                 (false, true) => measured.max(in_last_minute),
@@ -180,7 +180,7 @@ impl RateEstimate {
             self.active_since = Some(now);
         }
         self.accepted_at = Some(now);
-        self.recent.add(now);
+        self.last_minute.add(now);
         self.accepted_since_refusal = self.accepted_since_refusal.saturating_add(1);
         self.passed(now);
     }
@@ -244,7 +244,7 @@ impl RateEstimate {
 
     pub fn shift_back(&mut self, by: Duration) {
         self.pause.shift_back(by);
-        self.recent.shift_back(by);
+        self.last_minute.shift_back(by);
         let moments = [
             &mut self.paused_since,
             &mut self.next_at,

@@ -68,7 +68,7 @@ pub(crate) struct PreparedSend {
 
 /// A message ready to be sent.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedMessage {
     pub(crate) message: OutgoingMessage,
     /// DNS names of the DKIM keys that signed it.
     pub(crate) dkim: Option<Arc<str>>,
@@ -186,7 +186,11 @@ impl Preparer {
     }
 
     /// The message as it is sent to this recipient.
-    pub(crate) async fn outgoing(&self, work: &Work, signing: Signing) -> Result<Prepared, PrepareError> {
+    pub(crate) async fn outgoing(
+        &self,
+        work: &Work,
+        signing: Signing,
+    ) -> Result<PreparedMessage, PrepareError> {
         let send = &work.send;
         let info = &send.info;
         let read =
@@ -227,7 +231,7 @@ impl Preparer {
             body: Body::parse(parts).map_err(|e| broken(e.to_string()))?,
             has_utf8_header,
         };
-        Ok(Prepared { message, dkim: head.keys })
+        Ok(PreparedMessage { message, dkim: head.keys })
     }
 
     /// The host that accepted the message; our own for messages of older versions.

@@ -84,7 +84,8 @@ impl AccountPaces {
     ) -> Option<(Timestamp, ServerId)> {
         let pace = self.paces.get_mut(&account)?;
         pace.bucket.take(now);
-        // Servers before it have lost their turns. A server that was not waiting uses up the turn of the first one.
+        // Servers in front of this one have lost their turns. A server that was not waiting uses up the turn of the
+        // first one.
         let is_waiting = pace.waiting.contains(&server);
         while let Some(first) = pace.turns.pop_front() {
             pace.waiting.remove(&first);

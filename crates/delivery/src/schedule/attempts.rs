@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-use super::connection_shares::{Counted, Health, Line};
+use super::connection_shares::{AttemptShare, Health, Line};
 use super::{Action, Schedule, Wake};
 
 /// A host that has not greeted after this time counts as silent, unless it is known to take longer.
@@ -24,7 +24,8 @@ const SESSION_WAIT: Duration = Duration::from_secs(3);
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
-/// A timeout does not make a site silent that replied to a message within this time. (Aborted messages: `note_hang`.)
+/// A timeout does not make a site silent that replied to a message within this time. For aborted messages, see
+/// `note_hang`.
 const REPLIED_LATELY: Duration = Duration::from_secs(30);
 
 /// One attempt of a path.
@@ -32,9 +33,9 @@ const REPLIED_LATELY: Duration = Duration::from_secs(30);
 pub(super) struct Attempt {
     id: u64,
     /// The share of connections in which the attempt counts.
-    counted: Option<Counted>,
+    counted: Option<AttemptShare>,
     dialled_at: Option<Timestamp>,
-    /// When the attempt becomes overdue.
+    /// When the attempt becomes overdue, and so counts as silent.
     overdue_at: Option<Timestamp>,
     /// Whether the connection accepts messages; its site has not replied to one yet.
     is_connected: bool,
@@ -42,7 +43,7 @@ pub(super) struct Attempt {
 
 impl Schedule {
     /// Counts a new attempt.
-    pub(super) fn begin_attempt(&mut self, path_id: usize, counted: Option<Counted>) -> u64 {
+    pub(super) fn begin_attempt(&mut self, path_id: usize, counted: Option<AttemptShare>) -> u64 {
         let id = self.connection_shares.next_attempt_id();
         self.connection_shares.count(counted);
         let (dialled_at, overdue_at, is_connected) = (None, None, false);
@@ -66,7 +67,7 @@ impl Schedule {
         let Some(attempt) = self.attempt(path_id, id) else { return };
         attempt.dialled_at = Some(now);
         // An attempt that is already in the share of silent sites stays there.
-        if attempt.counted != Some(Counted::Silent) {
+        if attempt.counted != Some(AttemptShare::Silent) {
             let wait = GREETING_WAIT.max(known * 2).min(GREETING_WAIT_MAX);
             self.wait_until(path_id, id, now.plus(wait));
         }
@@ -75,7 +76,7 @@ impl Schedule {
     /// Records the greeting. The host has `SESSION_WAIT` more until the connection must accept messages.
     pub(crate) fn note_greeting(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let Some(attempt) = self.attempt(path_id, id) else { return };
-        let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(Counted::Silent));
+        let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(AttemptShare::Silent));
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         source_site.greeted_after = dialled_at.map_or(Duration::ZERO, |at| now.since(at));
         if !is_silent {
@@ -92,12 +93,12 @@ impl Schedule {
         let Some(attempt) = self.attempt(path_id, id) else { return };
         attempt.is_connected = true;
         // Hosts that greet but do not reply to a message stay in the share of silent sites.
-        if is_silent && attempt.counted == Some(Counted::Silent) {
+        if is_silent && attempt.counted == Some(AttemptShare::Silent) {
             return;
         }
-        let before = attempt.counted.replace(Counted::New);
+        let before = attempt.counted.replace(AttemptShare::New);
         self.connection_shares.uncount(before);
-        self.connection_shares.count(Some(Counted::New));
+        self.connection_shares.count(Some(AttemptShare::New));
         self.wait_until(path_id, id, now.plus(REPLY_WAIT));
     }
 
@@ -221,21 +222,20 @@ impl Schedule {
     }
 
     fn mark_silent(&mut self, path_id: usize, id: u64, now: Timestamp) {
-        let is_silent = |attempt: &Attempt| attempt.counted == Some(Counted::Silent);
+        let is_silent = |attempt: &Attempt| attempt.counted == Some(AttemptShare::Silent);
         let source_site = &self.source_sites[self.paths[path_id].source_site];
         let has_another =
             source_site.paths.iter().any(|path| self.paths[*path].attempts.iter().any(is_silent));
         let Some(attempt) = self.attempt(path_id, id) else { return };
         let (at, is_connected) = (attempt.overdue_at.take(), attempt.is_connected);
-        let before = attempt.counted.replace(Counted::Silent);
+        let before = attempt.counted.replace(AttemptShare::Silent);
         if let Some(at) = at {
             self.connection_shares.overdue.remove(&(at, path_id, id));
         }
         self.connection_shares.uncount(before);
-        self.connection_shares.count(Some(Counted::Silent));
+        self.connection_shares.count(Some(AttemptShare::Silent));
         self.note_silence(path_id, now);
-        // Not if the connection accepts messages: then timeouts are shorter while connections are scarce, and a connection
-        // that waits for the final reply is parked (`parking.rs`).
+        // A connection that accepts messages is not aborted here: it gives room up in other ways (see the header).
         if !is_connected && (has_another || self.connection_shares.has_too_many_silent()) {
             self.actions.push(Action::AbortAttempt { attempt: id });
         }

@@ -35,7 +35,7 @@ pub(crate) enum Why {
         site: String,
         reason: String,
     },
-    /// The receiver asked for a lower rate: messages a minute that it seems to accept.
+    /// The receiver asked for a lower rate. `per_minute`: messages a minute that it seems to accept.
     TooFast {
         receiver: String,
         per_minute: u64,
@@ -52,7 +52,7 @@ pub(crate) enum Why {
         since: Timestamp,
         reason: Reason,
     },
-    /// The provider's usual rate.
+    /// The usual rate for the provider is used up.
     ProviderRate {
         provider: String,
     },

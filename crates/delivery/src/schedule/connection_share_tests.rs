@@ -1,4 +1,4 @@
-//! Tests of connection shares, with hosts that are just records: some answer at once, some never.
+//! Tests of connection shares, with simulated hosts: some answer at once, some never.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -192,7 +192,8 @@ fn sites_that_do_not_answer_hold_a_fifth_of_the_connections() {
         }
     }
     assert_eq!(world.dialling.len(), 70, "new sites get seven tenths of the connections");
-    // A site that answered lately has its connection at once, and a new one as soon as those before it had their time.
+    // A site that answered lately gets its connection at once. A new site gets one when the attempts before it are
+    // overdue.
     world.add(1, "known.example");
     assert_eq!(world.send_one(), 1);
     world.pass(Duration::from_secs(10));
@@ -237,7 +238,7 @@ fn thousands_of_attempts_leave_no_wake_ups_behind() {
 }
 
 #[test]
-fn when_a_site_answers_all_queues_that_share_its_connections_go_on() {
+fn queues_that_share_a_sites_connections_go_on_when_it_answers() {
     let mut world = World::new(100);
     world.add(1, "silent.example");
     world.add(1, "tls.silent.example");
@@ -401,8 +402,8 @@ fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
     for n in 0..30 {
         world.add(1, &format!("hangs-{n}.example"));
     }
-    // Each is aborted in the middle of its message, as its host says nothing. Messages to sites known as silent keep
-    // waiting.
+    // Each connection is aborted in the middle of its message, because the host says nothing. Messages to sites known
+    // as silent keep waiting.
     while let Some(at) = world.busy.iter().position(|(_, job)| !job.is_site_silent) {
         let begun = world.now;
         world.pass(Duration::from_millis(100));

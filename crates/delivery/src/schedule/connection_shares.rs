@@ -1,11 +1,13 @@
 //! Shares of the node's connections. A site that does not answer gets one connection, and all such sites together get a
-//! fifth of them. A new site gets one until it has replied to its first message; new and silent sites together get at
-//! most seven tenths. A server with more than its share gives connections up while other servers wait for one.
+//! fifth of them. A new site gets one until it has replied to its first message, while new and silent sites together
+//! hold less than seven tenths. A server with more than its share gives connections up while other servers wait for
+//! one.
 //!
-//! A site counts as silent after a timeout, or when a host has not greeted within a second (`attempts.rs`). A silent
-//! site beyond the fifth aborts its attempt: its message waits, without a failure, for the next turn among the silent
-//! sites. A message whose host hangs is aborted after three seconds while connections are scarce. A connection that
-//! waits long for a final reply does not count (`parking.rs`).
+//! `attempts.rs` decides when a site counts as silent, for example when a host has not greeted within a second. While
+//! silent sites hold more than their fifth, the schedule aborts attempts that become silent before their connection
+//! accepts messages. The message then waits, without a failure, for the next turn among the silent sites. A message
+//! whose host hangs is aborted after three seconds while connections are scarce. A connection that waits long for a
+//! final reply does not count (`parking.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -36,7 +38,7 @@ pub(super) enum Health {
 /// Lines in which a site queue waits for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Waits for a free connection of the node, or within the provider's limit.
+    /// Waits until the node's limit or the provider's has room for a connection.
     General,
     /// The share of new sites.
     New,
@@ -69,7 +71,7 @@ impl Lines {
 
 /// The share in which an attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum AttemptShare {
     New,
     Silent,
 }
@@ -80,8 +82,9 @@ pub(super) struct ConnectionShares {
     new: u32,
     /// Number of attempts that count as silent.
     silent: u32,
+    /// Silent sites connect only below this. Attempts that become silent during a message may exceed it.
     silent_max: u32,
-    /// Limit of new and silent attempts together; attempts that become silent during a message may exceed it.
+    /// New sites connect only while new and silent attempts together are below this.
     unproved_max: u32,
     /// Number of the last attempt.
     attempt_ids: u64,
@@ -92,7 +95,7 @@ pub(super) struct ConnectionShares {
     general_line: Turns<ServerId, usize>,
     new_line: Turns<ServerId, usize>,
     silent_line: Turns<ServerId, usize>,
-    /// Connections by the server whose message they carried last.
+    /// Number of connections per server. All connections of a path count for the server whose message it carried last.
     in_use: HashMap<ServerId, u32>,
 }
 
@@ -140,18 +143,18 @@ impl ConnectionShares {
         self.silent > self.silent_max
     }
 
-    pub(super) fn count(&mut self, counted: Option<Counted>) {
+    pub(super) fn count(&mut self, counted: Option<AttemptShare>) {
         match counted {
-            Some(Counted::New) => self.new += 1,
-            Some(Counted::Silent) => self.silent += 1,
+            Some(AttemptShare::New) => self.new += 1,
+            Some(AttemptShare::Silent) => self.silent += 1,
             None => {}
         }
     }
 
-    pub(super) fn uncount(&mut self, counted: Option<Counted>) {
+    pub(super) fn uncount(&mut self, counted: Option<AttemptShare>) {
         match counted {
-            Some(Counted::New) => self.new -= 1,
-            Some(Counted::Silent) => self.silent -= 1,
+            Some(AttemptShare::New) => self.new -= 1,
+            Some(AttemptShare::Silent) => self.silent -= 1,
             None => {}
         }
     }
@@ -200,7 +203,7 @@ impl Schedule {
         self.health_without(path_id, 0, now)
     }
 
-    /// Health of the path's site, as if `opened` of its source's connections did not exist yet.
+    /// Health of the path's site, not counting `opened` connections that were just opened to it from the same address.
     fn health_without(&self, path_id: usize, opened: u32, now: Timestamp) -> Health {
         let path = &self.paths[path_id];
         // Hosts in this process always answer.
@@ -223,20 +226,20 @@ impl Schedule {
         if health == Health::Answering {
             return true;
         }
-        self.is_unused(path_id) && self.has_room_for(health)
+        self.has_no_unproved_connection(path_id) && self.has_room_for(health)
     }
 
     /// The line to wait in, if only connections of other new or silent sites are in the way.
     pub(super) fn line_for_share(&self, path_id: usize, now: Timestamp) -> Option<Line> {
         let health = self.health(path_id, now);
-        if self.has_room_for(health) || !self.is_unused(path_id) {
+        if self.has_room_for(health) || !self.has_no_unproved_connection(path_id) {
             return None;
         }
         Some(if health == Health::New { Line::New } else { Line::Silent })
     }
 
-    /// Whether the path's site has no unanswered connection, from any source address.
-    fn is_unused(&self, path_id: usize) -> bool {
+    /// Whether no connection to the path's site is still unproved, from any source address.
+    fn has_no_unproved_connection(&self, path_id: usize) -> bool {
         let queue = &self.queues[self.paths[path_id].queue];
         let own = self.paths[path_id].source_site;
         let is_free = |source_site: usize| self.source_sites[source_site].connections == 0;
@@ -266,8 +269,8 @@ impl Schedule {
         let health = self.health_without(path_id, 1, now);
         let counted = match health {
             Health::Answering => None,
-            Health::New => Some(Counted::New),
-            Health::Silent => Some(Counted::Silent),
+            Health::New => Some(AttemptShare::New),
+            Health::Silent => Some(AttemptShare::Silent),
         };
         let path = &mut self.paths[path_id];
         if counted.is_some() {

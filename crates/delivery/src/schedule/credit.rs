@@ -45,8 +45,8 @@ impl Schedule {
         self.provider_connections_max(path_id).min(limit).min(path.ramp)
     }
 
-    /// Whether only connections of others are in the way: to the same provider, of the whole node, or of other silent
-    /// sites.
+    /// Whether only connections of others are in the way: to the same provider, of the whole node, or of other new or
+    /// silent sites.
     pub(super) fn lacks_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         let is_full = self.connections >= self.connections_max
@@ -94,7 +94,8 @@ impl Schedule {
         }
     }
 
-    /// Whether somebody waits for the room of this path's connection.
+    /// Whether others may need the room of this path's connection: the node is full, or another queue of the same
+    /// provider waits for a connection.
     pub(super) fn is_wanted_elsewhere(&self, path_id: usize) -> bool {
         if self.connections >= self.connections_max {
             return true;

@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) greylisted: Option<Greylisted>,
     /// Whether it was tried before this process claimed it: then its greylisting is in its deliveries.
     pub(crate) was_tried_elsewhere: bool,
-    /// Next time its wait is reported; `None` before the first report.
+    /// When its wait is reported next; `None` before the first report.
     pub(crate) announce_at: Option<Timestamp>,
     /// Whether it was aborted, because its host took long while connections were scarce. Its host then gets more time.
     pub(crate) was_aborted: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Entry {
 pub(crate) struct Greylisted {
     /// When it was refused first.
     pub(crate) first: Timestamp,
-    /// When its retry was planned; `None` if anything else has delayed it since.
+    /// Time for which its retry was planned; `None` if anything else has delayed it since.
     pub(crate) retry_at: Option<Timestamp>,
 }
 
@@ -75,7 +75,7 @@ impl Entry {
 pub(crate) struct LaneKey {
     pub(crate) pool: PoolId,
     pub(crate) domain: DomainName,
-    /// Whether the message requires TLS with a valid certificate.
+    /// Whether the messages require TLS with a valid certificate.
     pub(crate) require_tls: bool,
 }
 

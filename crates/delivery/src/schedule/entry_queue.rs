@@ -80,7 +80,7 @@ impl EntryQueue {
 
     /// `take_late` for the first `recorded` entries, whose waits were recorded.
     fn take_late_again(&mut self, recorded: usize, limit: usize, late: &mut Vec<Entry>, bound: LateBound) {
-        // Moves entries that stay before entries that are taken.
+        // Moves the entries that stay in front of those that are taken.
         let (mut stay, mut go) = (0, 0);
         self.announce_from = None;
         for at in 0..recorded {

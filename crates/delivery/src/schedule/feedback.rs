@@ -1,4 +1,4 @@
-//! Reports of connections to the schedule: outcomes, and closing.
+//! Reports of connection tasks to the schedule: connected, failed, settled, closed.
 
 use std::sync::Arc;
 use std::time::Duration;

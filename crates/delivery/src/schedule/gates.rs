@@ -11,18 +11,18 @@ use super::block::Why;
 use super::bucket::Bucket;
 
 #[derive(Debug, Default)]
-pub(super) struct GateBoard {
-    gates: HashMap<GateScope, Vec<Closed>>,
+pub(super) struct GateTable {
+    gates: HashMap<GateScope, Vec<ClosedGate>>,
 }
 
 /// A gate in effect, with the pace of a slow-down.
 #[derive(Debug)]
-struct Closed {
+struct ClosedGate {
     gate: Gate,
     pace: Option<Bucket>,
 }
 
-impl GateBoard {
+impl GateTable {
     /// Applies the gates from the store.
     pub(super) fn replace(&mut self, gates: &[Gate]) {
         let same = |old: &Gate, new: &Gate| {
@@ -35,7 +35,7 @@ impl GateBoard {
                 let at = closed.iter().position(|closed| same(&closed.gate, gate))?;
                 Some(closed.swap_remove(at))
             });
-            let closed = old.unwrap_or_else(|| Closed {
+            let closed = old.unwrap_or_else(|| ClosedGate {
                 gate: gate.clone(),
                 pace: match gate.action {
                     GateAction::Suspend => None,

@@ -56,7 +56,7 @@ pub(super) enum LaneRoute {
     },
 }
 
-/// Class of a look-up; each class has its own share.
+/// Rank of a look-up; the look-ups of each rank have a share of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LookupRank {
     First,
@@ -84,7 +84,7 @@ impl Lane {
         Some(Block { until: Some(until), why: self.trouble_cause(now) })
     }
 
-    /// Whether only the route is known about the domain, which can be looked up again.
+    /// Whether the lane has no refusals to remember, only a route, which can be looked up again.
     pub(super) fn is_forgettable(&self) -> bool {
         matches!(self.route, LaneRoute::Known { .. }) && self.trouble.is_clear()
     }

@@ -16,8 +16,8 @@ const LATER_MAX: u32 = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
-    first: Class,
-    later: Class,
+    first: LookupShare,
+    later: LookupShare,
     /// Lanes whose look-up holds a permit.
     permitted: HashMap<usize, LookupRank>,
     /// Lanes that wait for a permit, with the servers that have mail for them. Each server waits for its own turn; the
@@ -26,13 +26,13 @@ pub(super) struct Lookups {
 }
 
 #[derive(Debug, Default)]
-struct Class {
+struct LookupShare {
     running: u32,
     waiting: Turns<ServerId, usize>,
 }
 
 impl Lookups {
-    fn class(&mut self, rank: LookupRank) -> (&mut Class, u32) {
+    fn share(&mut self, rank: LookupRank) -> (&mut LookupShare, u32) {
         match rank {
             LookupRank::First => (&mut self.first, FIRST_MAX),
             LookupRank::AfterFailure => (&mut self.later, LATER_MAX),
@@ -41,13 +41,13 @@ impl Lookups {
 
     /// Returns whether the look-up may begin; otherwise it waits for its turn.
     fn begin(&mut self, lane: usize, server: ServerId, rank: LookupRank) -> bool {
-        let (class, max) = self.class(rank);
-        if class.running >= max {
-            class.waiting.push(server, lane);
+        let (share, max) = self.share(rank);
+        if share.running >= max {
+            share.waiting.push(server, lane);
             self.waiting.insert(lane, (rank, HashSet::from([server])));
             return false;
         }
-        class.running += 1;
+        share.running += 1;
         self.permitted.insert(lane, rank);
         true
     }
@@ -57,7 +57,7 @@ impl Lookups {
         let Some((rank, servers)) = self.waiting.get_mut(&lane) else { return };
         let rank = *rank;
         if servers.insert(server) {
-            self.class(rank).0.waiting.push(server, lane);
+            self.share(rank).0.waiting.push(server, lane);
         }
     }
 
@@ -65,8 +65,8 @@ impl Lookups {
     fn end(&mut self, lane: usize) -> Option<(usize, ServerId)> {
         let rank = self.permitted.remove(&lane)?;
         loop {
-            let Some((server, next)) = self.class(rank).0.waiting.pop_with_key() else {
-                self.class(rank).0.running -= 1;
+            let Some((server, next)) = self.share(rank).0.waiting.pop_with_key() else {
+                self.share(rank).0.running -= 1;
                 return None;
             };
             // The lane may have been looked up already, in another server's turn.

@@ -1,7 +1,7 @@
 //! Limit on the messages in memory. One server may have as many messages as there is room left for all others; a
 //! tenth of the limit is kept free for servers that have few. Other messages wait in the store and are claimed,
-//! oldest first, as soon as there is room. Until all of them are claimed, new messages of such a server stay in the
-//! store too, so that they do not overtake.
+//! oldest first, as soon as there is room. Until a server's waiting messages are all claimed, its new messages stay in
+//! the store too, so that they do not overtake.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -51,11 +51,11 @@ impl MemoryLimit {
 
     pub(super) fn add(&mut self, server: ServerId) {
         self.total += 1;
-        let own = self.of_servers.entry(server).or_default();
-        *own += 1;
-        let own = *own;
+        let count = self.of_servers.entry(server).or_default();
+        *count += 1;
+        let count = *count;
         let free = self.free();
-        if own >= self.share() && self.full.insert(server) {
+        if count >= self.share() && self.full.insert(server) {
             self.has_changed |= self.intake.servers.insert(server);
         }
         if free == 0 && !self.intake.everybody {
@@ -66,9 +66,9 @@ impl MemoryLimit {
 
     pub(super) fn remove(&mut self, server: ServerId) {
         self.total -= 1;
-        let Some(own) = self.of_servers.get_mut(&server) else { return };
-        *own -= 1;
-        if *own == 0 {
+        let Some(count) = self.of_servers.get_mut(&server) else { return };
+        *count -= 1;
+        if *count == 0 {
             self.of_servers.remove(&server);
         }
         if self.has_room_again(server) {
@@ -89,7 +89,7 @@ impl MemoryLimit {
 
     /// Whether a quarter of the server's share is free.
     fn has_room_again(&self, server: ServerId) -> bool {
-        self.of_servers.get(&server).is_none_or(|own| own * 4 <= self.share() * 3)
+        self.of_servers.get(&server).is_none_or(|count| count * 4 <= self.share() * 3)
     }
 
     /// Servers that are still full. Their share may have grown, because messages of other servers have left.
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_store_comes_first_until_it_has_caught_up() {
+    fn new_messages_do_not_overtake_older_ones_in_the_store() {
         let mut room = MemoryLimit::new(1_000);
         take_while_open(&mut room, GREEDY);
         for _ in 0..64 {

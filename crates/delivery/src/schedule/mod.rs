@@ -70,7 +70,7 @@ use crate::route::Route;
 use account_pace::AccountPaces;
 use bucket::Bucket;
 use connection_shares::{ConnectionShares, Health, Line, Lines};
-use gates::GateBoard;
+use gates::GateTable;
 use lane::{Lane, LaneRoute};
 use lookups::Lookups;
 use memory_share::MemoryLimit;
@@ -112,7 +112,7 @@ pub(crate) struct Schedule {
     accounts: AccountPaces,
     sources: Sources,
     shares: Shares,
-    gates: GateBoard,
+    gates: GateTable,
     /// As last read, without servers and counts.
     setup: Option<DeliverySetup>,
     wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
@@ -249,7 +249,7 @@ impl Schedule {
             accounts: AccountPaces::default(),
             sources: Sources::new(helo, plan),
             shares: Shares::default(),
-            gates: GateBoard::default(),
+            gates: GateTable::default(),
             setup: None,
             wakes: BinaryHeap::new(),
             gates_wake_at: None,

@@ -10,7 +10,7 @@ use slab::Slab;
 use super::account_pace::AccountPaces;
 use super::block::{Block, Why};
 use super::entry::{Entry, LaneKey};
-use super::gates::GateBoard;
+use super::gates::GateTable;
 use super::lane::Lane;
 use super::server_gate::ServerGate;
 use super::site_queue::Admission;
@@ -18,7 +18,7 @@ use super::waited::SeenBlock;
 use super::{Action, CountedSource, Health, Schedule, Source, Wake};
 use crate::route::Route;
 
-/// A connection that would be idle for longer is closed.
+/// If a path is blocked for longer, its connections are closed instead of waiting.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Why a connection asks for work.
@@ -89,7 +89,7 @@ impl Schedule {
                 match self.path_block(path_id, now) {
                     Some(block) => {
                         next_free = [next_free, block.until].into_iter().flatten().min();
-                        blocked.get_or_insert(SeenBlock::until(block.why, block.until, now));
+                        blocked.get_or_insert(SeenBlock::with_end(block.why, block.until, now));
                     }
                     None if self.is_ahead(path_id, now) => {}
                     None if self.can_take_more(path_id, now) => {
@@ -164,7 +164,7 @@ impl Schedule {
                 self.wake_queue_at(until, queue);
             }
             let queue = self.paths[path_id].queue;
-            self.queues[queue].last_block = Some(SeenBlock::until(block.why, block.until, now));
+            self.queues[queue].last_block = Some(SeenBlock::with_end(block.why, block.until, now));
             if self.return_kept_if_unhealthy(path_id, now) {
                 self.pump(self.paths[path_id].queue, now);
             }
@@ -241,7 +241,8 @@ impl Schedule {
         }
     }
 
-    /// The next entry in turn that need not be sent from another path's address. Moves entries that must to their path.
+    /// The next entry in turn that need not be sent from another path's address. Entries that must be are moved to that
+    /// path.
     fn pop_waiting(&mut self, path_id: usize, now: Timestamp) -> Option<(usize, Entry)> {
         let queue_id = self.paths[path_id].queue;
         let mut has_moved = false;
@@ -332,7 +333,7 @@ struct SendAdmission<'a> {
     servers: &'a mut HashMap<ServerId, ServerGate>,
     accounts: &'a mut AccountPaces,
     lanes: &'a mut Slab<Lane>,
-    gates: &'a GateBoard,
+    gates: &'a GateTable,
     wakes: Vec<(Timestamp, Wake)>,
     queue: usize,
     is_exempt: bool,

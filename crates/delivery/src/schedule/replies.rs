@@ -14,8 +14,8 @@ use crate::route::Route;
 
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
-/// Evidence that stops a whole site: refusals by `SITE_DOMAINS` domains of mail of `SITE_SERVERS` servers, or by
-/// `SITE_DOMAINS_OF_ONE_SERVER` domains of one server's mail, while no other server has mail for the site
+/// Evidence that stops a whole site: `SITE_DOMAINS` domains refused mail of `SITE_SERVERS` servers. Or
+/// `SITE_DOMAINS_OF_ONE_SERVER` domains refused one server's mail, and no other server has mail for the site
 /// (`one_server.rs`).
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
@@ -33,7 +33,7 @@ const TOO_FAST_DOMAINS: usize = 2;
 const ADDRESS_REFUSALS: u32 = 2;
 /// How long an acceptance from another address of the pool counts.
 const OTHER_ADDRESS_ACCEPTED_WITHIN: Duration = Duration::from_hours(1);
-/// The next greylisted message waits this much longer than the wait that was enough.
+/// Greylisted messages that become due earlier still wait this many times the estimated greylisting time.
 const GREYLIST_MARGIN: f64 = 1.02;
 
 /// A reply that refuses a message or a connection.
@@ -229,8 +229,9 @@ impl Schedule {
         let stopped = match reply.signal? {
             Signal::TooFast if !is_about_domain => {
                 let of_site = source_site.rate.per_minute(now);
-                let pace = self.source_provider(source, &route);
-                let of_provider = pace.rate.per_minute(now).filter(|_| pace.has_several_sites);
+                let source_provider = self.source_provider(source, &route);
+                let per_minute = source_provider.rate.per_minute(now);
+                let of_provider = per_minute.filter(|_| source_provider.has_several_sites);
                 let (receiver, per_minute) = match of_provider {
                     Some(per_minute) => (&route.provider, per_minute),
                     None => (&route.site, of_site?),

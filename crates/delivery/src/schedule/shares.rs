@@ -13,8 +13,8 @@ use super::Schedule;
 
 /// Maximum number of messages that an address can be owed, so that it does not take all messages for a long time.
 const OWED_MAX: f64 = 32.0;
-/// If an address is owed more messages than this, others wait for it at sites where it took fewer messages than they
-/// did.
+/// If an address is owed this many messages more than another, the other waits for it at sites where it took fewer
+/// messages.
 const OWED_SLACK: f64 = 4.0;
 /// Lead that an address may have over another at one site, in messages divided by weight, if the other is owed nothing.
 const SITE_SLACK: f64 = 4.0;

@@ -196,8 +196,8 @@ impl SiteQueue {
         removed
     }
 
-    /// Removes entries that have waited for long and that `is_blocked` names by their lane and server: at most `limit`, and
-    /// `of_each` of each lane of a server.
+    /// Removes entries that have waited for long, of lanes and servers for which `is_blocked` is true: at most `limit`,
+    /// and `of_each` of each lane of a server.
     pub(super) fn take_late(
         &mut self,
         limit: usize,

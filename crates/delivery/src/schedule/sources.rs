@@ -131,9 +131,9 @@ impl Sources {
         }
     }
 
-    /// The pool of a message: its own, the server's, the shared one, or the default. The shared one is used instead while
-    /// no address of that pool may send, or if `before`, the address of the last attempt, belongs to it because the
-    /// message overflowed from a pool that is warming up.
+    /// The pool of a message: its own, the server's, the shared one, or the default. The shared pool is used instead
+    /// while no address of the chosen pool may send. It is also used if `before`, the address of the last attempt,
+    /// belongs to it because the message overflowed from a pool that is warming up.
     pub(super) fn choose(
         &self,
         of_message: Option<PoolId>,
@@ -201,7 +201,7 @@ impl Sources {
         *count(&mut self.being_sent, source) += 1;
     }
 
-    /// The outcome of a message is stored. It counts only if it was sent.
+    /// The outcome of a message is stored. The message counts only if it was sent.
     pub(super) fn settled(&mut self, source: &CountedSource, sent: bool) {
         *count(&mut self.being_sent, source) -= 1;
         if sent {

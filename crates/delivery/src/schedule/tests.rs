@@ -1,4 +1,4 @@
-//! Tests of the schedule under a simulated clock, with connection tasks that are just records.
+//! Tests of the schedule under a simulated clock, with simulated connection tasks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -541,7 +541,7 @@ fn a_suspended_server_waits_and_comes_back() {
 }
 
 #[test]
-fn only_servers_that_changed_are_applied() {
+fn servers_that_a_setup_leaves_out_keep_their_settings() {
     let mut world = World::new();
     let suspended = |id| ServerDelivery { suspended_reason: Some("unpaid".into()), ..server(id, None) };
     world.configure(|setup| setup.servers = vec![suspended(1), suspended(2), server(3, None)]);
@@ -558,7 +558,7 @@ fn only_servers_that_changed_are_applied() {
 }
 
 #[test]
-fn rates_are_shared_with_new_nodes_also_of_servers_that_did_not_change() {
+fn rates_of_unchanged_servers_are_shared_with_new_nodes_too() {
     let mut world = World::new();
     let of_account = ServerDelivery { account_rate: SendRate::parse("10/s"), ..server(2, None) };
     world.configure(|setup| setup.servers = vec![server(1, SendRate::parse("10/s")), of_account]);
@@ -889,7 +889,7 @@ fn a_providers_rate_is_known_to_the_next_process() {
     let paths: Vec<usize> = world.schedule.paths.iter().map(|(id, _)| id).collect();
     assert_eq!(paths.len(), 3);
     let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
-    // Minutes of mail, so that the rate is measured.
+    // More than a minute of mail, so that the rate is measured.
     for second in 0..90 {
         world.now = world.now.plus(Duration::from_secs(1));
         world.schedule.accepted(paths[second % 3], &lane, ServerId(1), world.now);
@@ -969,7 +969,7 @@ fn addresses_share_the_mail_by_their_weights() {
     assert!((730..=770).contains(&of_first), "{of_first}");
 }
 
-/// Messages by source, with sources in the order of their ids.
+/// Number of messages sent from each source, in the order of the sources' ids.
 fn by_source(world: &World, sources: i64) -> Vec<usize> {
     (1..=sources).map(|id| world.sent.iter().filter(|sent| sent.source == id).count()).collect()
 }
@@ -1075,7 +1075,7 @@ fn a_retry_keeps_its_source_address_while_it_is_healthy() {
     let mut world = pool_of_four();
     world.greylists = true;
     (0..100).for_each(|id| world.add(1 + id % 3, id, "one.example"));
-    // Others go on in between, and move the turns of the addresses.
+    // Other messages are sent in between, which moves the turns of the addresses.
     world.run(Duration::from_secs(50));
     (100..130).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_mins(5));

@@ -9,11 +9,11 @@ use super::entry::Entry;
 
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    heap: BinaryHeap<Waiting>,
+    heap: BinaryHeap<TimelineEntry>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct TimelineEntry {
     lane: usize,
     entry: Entry,
     /// When it leaves the timeline: when it is due, or earlier.
@@ -23,7 +23,7 @@ struct Waiting {
 impl Timeline {
     pub(super) fn push(&mut self, lane: usize, entry: Entry) {
         let at = entry.due_at;
-        self.heap.push(Waiting { lane, entry, at });
+        self.heap.push(TimelineEntry { lane, entry, at });
     }
 
     pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<(usize, Entry)> {
@@ -66,7 +66,7 @@ impl Timeline {
     }
 }
 
-impl Ord for Waiting {
+impl Ord for TimelineEntry {
     /// Reversed, because the heap returns the greatest entry first.
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |waiting: &Self| (waiting.at, waiting.entry.message_id);
@@ -74,16 +74,16 @@ impl Ord for Waiting {
     }
 }
 
-impl PartialOrd for Waiting {
+impl PartialOrd for TimelineEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for TimelineEntry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for TimelineEntry {}

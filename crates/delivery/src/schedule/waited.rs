@@ -28,7 +28,7 @@ impl SeenBlock {
     }
 
     /// A block with the end that it is expected to have.
-    pub(super) fn until(why: Why, until: Option<Timestamp>, now: Timestamp) -> Self {
+    pub(super) fn with_end(why: Why, until: Option<Timestamp>, now: Timestamp) -> Self {
         Self { at: now, until, why }
     }
 

@@ -1,5 +1,5 @@
 //! Behaviour of the simulator's recipients, by local part. Everything from a `+` on is ignored, so that
-//! `missing+order-7@…` and `missing+order-8@…` are two recipients.
+//! `missing+order-7@…` and `missing+order-8@…` are two recipients with the same behaviour.
 
 use postroad_smtp::server::StandardReply;
 use postroad_smtp::{EnhancedCode, Reply};

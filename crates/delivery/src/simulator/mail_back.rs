@@ -1,8 +1,8 @@
 //! Returns mail as a receiver would: about a second after the message was accepted, by SMTP to our own bounce listener,
 //! so that it passes everything a real bounce passes.
 //!
-//! Mail that cannot be returned is tried a few more times, then dropped with a log line. So is mail that waits when the
-//! service stops; it was only a simulation.
+//! Mail that cannot be returned is tried a few more times; each failure is logged. Then it is dropped, as is mail that
+//! waits when the service stops; it was only a simulation.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -2,10 +2,10 @@
 //! bounce without harming anybody. Delivery treats it like any other mail server, and returned mail arrives by SMTP at
 //! our own bounce listener.
 
+mod attempt_counts;
 mod behaviour;
 mod links;
 mod mail_back;
-mod repeats;
 mod returned_mail;
 mod visit;
 mod visits;
@@ -21,10 +21,10 @@ use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, ReversePath, StandardReply};
 use tokio::sync::watch;
 
-use crate::local_smtp::{LocalSmtp, Policy, RcptReply, Received};
+use crate::local_smtp::{IncomingMessage, LocalSmtp, Policy, RcptReply};
+use attempt_counts::AttemptCounts;
 use behaviour::{Afterwards, Behaviour};
 use mail_back::MailBack;
-use repeats::Repeats;
 use returned_mail::Original;
 use visits::Visits;
 
@@ -47,7 +47,7 @@ impl SimulatorServer {
         let (http_address, http_addresses) = watch::channel(None);
         let simulator = Simulator {
             clock,
-            repeats: Mutex::default(),
+            attempts: Mutex::default(),
             mail_back: MailBack::start(name, watching),
             visits: Visits::start(http_addresses),
         };
@@ -68,13 +68,13 @@ impl SimulatorServer {
 
 struct Simulator {
     clock: Arc<dyn Clock>,
-    repeats: Mutex<Repeats>,
+    attempts: Mutex<AttemptCounts>,
     mail_back: MailBack,
     visits: Visits,
 }
 
 impl Simulator {
-    fn follow_up(&self, received: &Received, return_path: &EmailAddress, recipient: &EmailAddress) {
+    fn follow_up(&self, received: &IncomingMessage, return_path: &EmailAddress, recipient: &EmailAddress) {
         let original =
             Original { host: HOST, return_path, recipient, bytes: &received.bytes, now: self.clock.now() };
         let text = match Afterwards::of(recipient.local_part()) {
@@ -95,14 +95,14 @@ impl Policy for Simulator {
             Behaviour::SayFirst { times, reply } => {
                 // The return path is unique to the message, so it distinguishes the attempts of different messages.
                 let key = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
-                let mut repeats = self.repeats.lock();
-                let is_early = repeats.count(key) <= times;
+                let mut attempts = self.attempts.lock();
+                let is_early = attempts.count(key) <= times;
                 RcptReply::Say(if is_early { reply } else { StandardReply::RecipientOk.into() })
             }
         }
     }
 
-    fn take(&self, received: Received) -> Reply {
+    fn take(&self, received: IncomingMessage) -> Reply {
         let envelope = &received.envelope;
         if let ReversePath::Address(return_path) = &envelope.mail_from.path {
             for rcpt in &envelope.rcpt_to {

@@ -70,7 +70,7 @@ impl Original<'_> {
         )
     }
 
-    /// Whole lines of ASCII: a customer's raw message may contain anything, and returned mail should be plain.
+    /// The original's headers, without bytes that are not ASCII text: a customer's raw message may contain anything.
     fn headers(&self) -> String {
         let cut = &self.bytes[..self.bytes.len().min(ORIGINAL_BYTES_MAX)];
         let original = String::from_utf8_lossy(cut);

@@ -1,8 +1,8 @@
 //! Acts as a reader would: fetches the pixel of a message, or follows its first link, some seconds after the message
 //! was accepted. It uses our own HTTP listener, so that it passes everything a real visit passes.
 //!
-//! A fetch that fails is dropped with a log line; it was only a simulation. So is every fetch if plain HTTP is not
-//! served.
+//! A fetch that fails is dropped with a log line; it was only a simulation. If plain HTTP is not served, nothing is
+//! fetched.
 
 use std::io;
 use std::net::SocketAddr;

@@ -39,7 +39,7 @@ pub struct Verdict<'r> {
     pub signal: Option<Signal>,
     /// Only a family of codes or a bare code decided: a caller with more evidence than the reply should use that too.
     pub vague: bool,
-    /// The text means the same whatever command was refused: it never hides a filter.
+    /// The text means the same whatever command was refused: content filters do not use it as a pretext.
     pub sure: bool,
     /// Name of the rule that decided.
     pub rule: &'r str,

@@ -46,7 +46,7 @@ impl Verdict<'_> {
             // "Does not exist" here means the sender, or our host.
             Phase::Greeting | Phase::MailFrom => is_about_recipient,
             Phase::Recipient => false,
-            // The recipient had been accepted: "user unknown" hides a filter, unless the code confirms it.
+            // The recipient had been accepted: "user unknown" is a filter's pretext, unless the code confirms it.
             Phase::Data => {
                 self.class == BounceClass::BadMailbox
                     && !self.sure

@@ -33,7 +33,7 @@ pub(super) struct PhraseFinder {
 
 /// Which phrases a text contains.
 #[derive(Debug)]
-pub(super) struct Found(Vec<bool>);
+pub(super) struct FoundPhrases(Vec<bool>);
 
 impl PhraseList {
     /// `None` if the phrase could never be found in a normalised text.
@@ -57,7 +57,7 @@ impl PhraseList {
 }
 
 impl PhraseFinder {
-    pub(super) fn find_in(&self, text: &str) -> Found {
+    pub(super) fn find_in(&self, text: &str) -> FoundPhrases {
         let text = normalise(text);
         let mut found = vec![false; self.phrases.len()];
         for hit in self.automaton.find_overlapping_iter(&text) {
@@ -65,11 +65,11 @@ impl PhraseFinder {
             let is_open = self.phrases[id].is_open;
             found[id] |= is_edge(&text, hit.start()) && (is_open || is_edge(&text, hit.end()));
         }
-        Found(found)
+        FoundPhrases(found)
     }
 }
 
-impl Found {
+impl FoundPhrases {
     pub(super) fn has(&self, phrase: PhraseId) -> bool {
         self.0[phrase]
     }

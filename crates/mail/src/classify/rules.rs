@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use postroad_model::BounceClass;
 
 use super::pattern::{CodePattern, EnhancedPattern};
-use super::phrases::{Found, PhraseFinder, PhraseId, PhraseList};
+use super::phrases::{FoundPhrases, PhraseFinder, PhraseId, PhraseList};
 use super::rules_file::{ClassEntry, RuleEntry, RuleProblem, RulesFile};
 use super::{Phase, Reply, Signal, Verdict};
 
@@ -124,7 +124,7 @@ impl Rule {
     }
 
     /// Every kind of condition of the rule must hold.
-    fn matches(&self, reply: &Reply, phase: Option<Phase>, found: &Found) -> bool {
+    fn matches(&self, reply: &Reply, phase: Option<Phase>, found: &FoundPhrases) -> bool {
         let has = |phrase: &PhraseId| found.has(*phrase);
         let is_code = |pattern: &CodePattern| pattern.matches(reply.code());
         (self.codes.is_empty() || self.codes.iter().any(is_code))

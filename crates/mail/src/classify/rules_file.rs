@@ -21,7 +21,7 @@ pub(super) struct RulesFile {
 pub(super) struct ClassEntry {
     /// The class in half a sentence, for people.
     pub(super) means: String,
-    /// For 5xx replies.
+    /// Whether 5xx replies of this class are permanent; 4xx replies never are.
     pub(super) permanent: bool,
     pub(super) hard: bool,
     pub(super) throttle: bool,

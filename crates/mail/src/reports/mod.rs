@@ -91,7 +91,7 @@ pub struct TlsPolicy {
     pub kind: String,
     pub successes: u64,
     pub failures: u64,
-    /// Result types with their sessions, the most frequent first.
+    /// Result types with their numbers of sessions, the most frequent first.
     pub failure_types: Vec<(String, u64)>,
 }
 
@@ -155,7 +155,7 @@ pub fn read_attachment(
     }
 }
 
-/// The largest size to which the reports in a message of this size may decompress: to be reserved before reading.
+/// The largest size to which the reports in a message of this size may decompress. Callers reserve it before reading.
 pub fn unpacked_bytes_max(message_bytes: usize) -> usize {
     decompress::unpacked_bytes_max(message_bytes).min(UNPACKED_BYTES_MAX)
 }

@@ -8,7 +8,7 @@ const CENTRAL_HEADER_BYTES: usize = 46;
 const LOCAL_HEADER_BYTES: usize = 30;
 /// Longest archive comment, which follows the end-of-central-directory record.
 const COMMENT_BYTES_MAX: usize = 0xffff;
-/// Maximum number of entries of an archive; archives with more are not reports.
+/// Only this many entries of an archive are examined; archives with more are not reports.
 const ENTRIES_MAX: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

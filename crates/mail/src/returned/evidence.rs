@@ -6,7 +6,7 @@ use postroad_model::BounceClass;
 use crate::classify::{EnhancedCode, Phase, Reply, Signal, Verdict, built_in, classify};
 
 use super::phase::find_phase;
-use super::quoted::{Quoted, find_enhanced, find_hash_marked, find_reply};
+use super::quoted::{QuotedReply, find_enhanced, find_hash_marked, find_reply};
 use super::{ReturnedKind, ReturnedRecipient, shorten};
 
 /// Phrases of mail systems that gave up after their retry time.
@@ -41,7 +41,7 @@ pub(super) struct Evidence<'a> {
 /// Facts about a refusal in addition to its text.
 #[derive(Clone, Copy)]
 struct Facts {
-    /// Whether it was retried until the retry time was over.
+    /// Whether the message was retried until the retry time was over.
     is_expired: bool,
     /// The best available enhanced code, possibly from the Status field.
     enhanced: Option<EnhancedCode>,
@@ -51,7 +51,7 @@ struct Facts {
 }
 
 /// A text with the reply parsed from it, and its classification.
-struct Judged {
+struct ClassifiedText {
     reply: Reply,
     verdict: Verdict<'static>,
 }
@@ -69,7 +69,7 @@ impl Evidence<'_> {
         let in_notice = find_reply(&notice).filter(|_| in_section.is_none());
         let quoted = in_diagnostic.or(in_section).or(in_notice);
         let code = quoted.map(|quoted| quoted.code);
-        let text_of = |quoted: Option<Quoted<'_>>| quoted.map_or("", |quoted| quoted.text).to_owned();
+        let text_of = |quoted: Option<QuotedReply<'_>>| quoted.map_or("", |quoted| quoted.text).to_owned();
         let from_diagnostic =
             if in_diagnostic.is_some() { text_of(in_diagnostic) } else { self.diagnostic.to_owned() };
         let texts = [from_diagnostic, text_of(in_section), section.clone(), text_of(in_notice)];
@@ -108,8 +108,8 @@ impl Evidence<'_> {
         self.is_alone || self.section.trim().is_empty()
     }
 
-    /// Whether it was given up after the retry time, whatever the last attempt met. Here the reporting host's own words
-    /// count too.
+    /// Whether the message was given up after the retry time, whatever the last attempt met. Here the reporting host's
+    /// own words count too.
     fn is_expired(&self) -> bool {
         let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
         let notice = if self.is_general() { self.notice } else { "" };
@@ -128,10 +128,17 @@ impl Evidence<'_> {
     }
 
     /// The first text with a clear statement; else the first with any statement; else only the codes.
-    fn first_clear(&self, code: Option<u16>, phase: Option<Phase>, texts: &[String], notice: &str) -> Judged {
-        let mut best: Option<Judged> = None;
-        let says_nothing =
-            |best: &Option<Judged>| best.as_ref().is_none_or(|best| best.verdict.class == BounceClass::Other);
+    fn first_clear(
+        &self,
+        code: Option<u16>,
+        phase: Option<Phase>,
+        texts: &[String],
+        notice: &str,
+    ) -> ClassifiedText {
+        let mut best: Option<ClassifiedText> = None;
+        let says_nothing = |best: &Option<ClassifiedText>| {
+            best.as_ref().is_none_or(|best| best.verdict.class == BounceClass::Other)
+        };
         for text in texts.iter().filter(|text| !text.trim().is_empty()) {
             let judged = self.classify(code, phase, text);
             if !judged.verdict.vague {
@@ -151,7 +158,7 @@ impl Evidence<'_> {
         best.unwrap_or_else(|| self.classify(code, phase, ""))
     }
 
-    fn classify(&self, code: Option<u16>, phase: Option<Phase>, text: &str) -> Judged {
+    fn classify(&self, code: Option<u16>, phase: Option<Phase>, text: &str) -> ClassifiedText {
         // An uninformative status (`4.0.0`) does not prove that a final failure is temporary.
         let telling = self.status.filter(|status| (status.subject, status.detail) != (0, 0));
         let is_permanent = telling.map_or(self.is_final, |status| status.class == 5);
@@ -162,21 +169,22 @@ impl Evidence<'_> {
         if let (None, Some(status)) = (reply.enhanced(), self.status) {
             reply = make(&format!("{status} {text}"));
         }
-        Judged { verdict: built_in().judge(&reply, phase), reply }
+        ClassifiedText { verdict: built_in().judge(&reply, phase), reply }
     }
 }
 
 /// Applies facts that the text lacks: the refused command, and codes that contradict it.
 fn weigh(
     kind: ReturnedKind,
-    judged: &Judged,
+    judged: &ClassifiedText,
     code: Option<u16>,
     Facts { enhanced, coded, is_expired }: Facts,
     phase: Option<Phase>,
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
-    // If Exim itself reports an unroutable address, the domain has no route. A remote host means the user.
+    // If Exim itself reports an unroutable address, the domain has no route. If a remote host does, the user is
+    // unknown.
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }

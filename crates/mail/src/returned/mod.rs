@@ -1,10 +1,10 @@
 //! Returned mail: bounces, delay notices, complaints, automatic replies.
 //!
 //! Accepts any bytes and never fails: unknown mail is `Other`. Everything is limited, because anybody can write these
-//! messages. The recipient address identifies our message; this module only finds the reason.
+//! messages. The return path that they are sent to identifies our message; this module only finds the reason.
 //!
-//! From the most to the least reliable: feedback reports (RFC 5965), status fields (RFC 3464), then the texts of mail
-//! systems without either. Every reply found is judged by `classify`.
+//! It reads, from the most to the least reliable: feedback reports (RFC 5965), status fields (RFC 3464), and the texts
+//! of mail systems that send neither. Every reply found is judged by `classify`.
 
 mod address;
 mod auto_reply;

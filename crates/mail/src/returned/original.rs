@@ -60,7 +60,7 @@ pub(super) fn split_original(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// Empty lines and rules between the announcement and the original.
+/// Skips empty lines and rules between the announcement and the original.
 fn skip_ornaments(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '=' | '_' | '*'))
 }

@@ -61,7 +61,8 @@ pub(super) fn find_phase(text: &str) -> Option<Phase> {
         .or_else(|| from_state(&text))
         .or_else(|| from_transcript(&text))
         .or_else(|| from_mention(&text))
-        // Courier shows the command that a remote host refused. Without one it means its own users.
+        // Courier names the command that a remote host refused. If it names none, Courier itself refused a local
+        // recipient.
         .or_else(|| text.contains("running the courier mail server").then_some(Phase::Recipient))
 }
 
@@ -73,7 +74,7 @@ fn phase_at(rest: &str) -> Option<Phase> {
 }
 
 /// Finds the command in a transcript: `>>> RCPT To:<…>` and, below it, `<<< 550 …`; MDaemon writes `-->` and `<--`. A
-/// refusal without a command above it is the greeting.
+/// refusal below `while talking to …` without a command between them answers the connection (`Greeting`).
 fn from_transcript(text: &str) -> Option<Phase> {
     let refusals = ["<<< 5", "<<< 4", "<-- 5", "<-- 4"];
     let refused = refusals.into_iter().filter_map(|mark| text.find(mark)).min()?;
@@ -85,7 +86,8 @@ fn from_transcript(text: &str) -> Option<Phase> {
     }
 }
 
-/// Finds the command by Gmail's number of the step: 13 is MAIL, 14 RCPT, and later ones follow the message.
+/// Finds the command by Gmail's `(state N)`: 13 is MAIL, 14 is RCPT, lower numbers come before MAIL, higher ones after
+/// RCPT.
 fn from_state(text: &str) -> Option<Phase> {
     let state = text.split_once("(state ")?.1.split_once(')')?.0;
     match state.parse::<u8>().ok()? {

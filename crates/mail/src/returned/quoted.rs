@@ -4,7 +4,7 @@ use crate::classify::EnhancedCode;
 
 /// A refusal found in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Quoted<'a> {
+pub(super) struct QuotedReply<'a> {
     pub(super) code: u16,
     /// Text after the code, up to the end of the paragraph.
     pub(super) text: &'a str,
@@ -14,14 +14,14 @@ pub(super) struct Quoted<'a> {
 
 /// The reply that a text quotes: the first with an enhanced code other than x.0.x, else the first permanent one, else the
 /// first.
-pub(super) fn find_reply(text: &str) -> Option<Quoted<'_>> {
-    let all: Vec<Quoted<'_>> = replies(text).take(16).collect();
+pub(super) fn find_reply(text: &str) -> Option<QuotedReply<'_>> {
+    let all: Vec<QuotedReply<'_>> = replies(text).take(16).collect();
     let sure = all.iter().find(|reply| reply.is_sure);
     let permanent = all.iter().find(|reply| reply.code >= 500);
     sure.or(permanent).or(all.first()).copied()
 }
 
-fn replies(text: &str) -> impl Iterator<Item = Quoted<'_>> {
+fn replies(text: &str) -> impl Iterator<Item = QuotedReply<'_>> {
     let bytes = text.as_bytes();
     let starts = (0..bytes.len()).filter(|at| is_code_at(bytes, *at));
     starts.map(|at| {
@@ -29,7 +29,7 @@ fn replies(text: &str) -> impl Iterator<Item = Quoted<'_>> {
         let rest = paragraph(&text[at + 3..]);
         let rest = rest.trim_start_matches(['-', ':', ' ', '\'', ',']);
         let is_sure = find_enhanced(first_words(rest)).is_some_and(|code| code.subject != 0);
-        Quoted { code, text: rest, is_sure }
+        QuotedReply { code, text: rest, is_sure }
     })
 }
 

@@ -74,7 +74,7 @@ fn link(
     if element.has_attribute(NO_TRACK_ATTRIBUTE) {
         return None;
     }
-    // Browsers use the first of two.
+    // If there are two, browsers use the first.
     let href = element.attributes().iter().find(|attribute| attribute.name() == "href")?;
     let range = href.value_source_location()?.bytes();
     let written = std::str::from_utf8(html.get(range.clone())?).ok()?;

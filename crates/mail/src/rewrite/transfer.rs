@@ -21,7 +21,7 @@ pub(super) fn decode(body: &[u8], encoding: TransferEncoding) -> Option<Cow<'_, 
     }
 }
 
-/// The text's previous encoding, unless it is no longer valid for it.
+/// The previous encoding, or another one if the text can no longer have it.
 pub(super) fn choose(text: &[u8], had: TransferEncoding) -> TransferEncoding {
     match had {
         TransferEncoding::Identity

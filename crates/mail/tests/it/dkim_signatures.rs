@@ -10,13 +10,13 @@ use crate::dkim_receiver::Receiver;
 const AT: Timestamp = Timestamp::from_micros(1_794_711_600_000_000);
 
 /// A sender with both kinds of keys, and a receiver that knows its records.
-struct Post {
+struct SenderAndReceiver {
     rsa: Signer,
     ed25519: Signer,
     receiver: Receiver,
 }
 
-impl Post {
+impl SenderAndReceiver {
     fn new() -> Self {
         let domain = DomainName::parse("example.com").unwrap();
         let (rsa, ed25519) = (DkimKey::generate().unwrap(), DkimKey::generate_ed25519().unwrap());
@@ -47,26 +47,26 @@ const PLAIN: &str = "From: A <a@example.com>\r\nTo: b@example.net\r\nSubject: He
 
 #[test]
 fn two_domains_sign_headers_added_before_the_message() {
-    let mut post = Post::new();
+    let mut pair = SenderAndReceiver::new();
     let host = DkimKey::generate().unwrap();
-    post.receiver.publish("pr3", "mx.example.net", &dkim_txt(host.public_spki_der()));
+    pair.receiver.publish("pr3", "mx.example.net", &dkim_txt(host.public_spki_der()));
     let domain = DomainName::parse("mx.example.net").unwrap();
     let installation = Signer::rsa("pr3", domain, host.private_pkcs8_der()).unwrap();
     let added = "Feedback-ID: welcome:s1:a2:prabcdef\r\nCFBL-Address: fbl@mx.example.net; report=arf\r\n";
     let canonical = Canonical::of_parts(added.as_bytes(), PLAIN.as_bytes());
-    let signatures = post.rsa.sign(&canonical, AT) + &installation.sign(&canonical, AT);
+    let signatures = pair.rsa.sign(&canonical, AT) + &installation.sign(&canonical, AT);
     let sent = format!("{signatures}{added}{PLAIN}");
-    assert_eq!(post.receiver.verify(sent.as_bytes()).len(), 2);
-    assert!(post.receiver.accepts(sent.as_bytes()));
+    assert_eq!(pair.receiver.verify(sent.as_bytes()).len(), 2);
+    assert!(pair.receiver.accepts(sent.as_bytes()));
     for (from, to) in [("welcome", "other"), ("fbl@mx", "fbl@my")] {
-        assert!(!post.receiver.accepts(sent.replace(from, to).as_bytes()), "{from}");
+        assert!(!pair.receiver.accepts(sent.replace(from, to).as_bytes()), "{from}");
     }
-    assert!(!post.receiver.accepts(format!("CFBL-Address: x@y.example\r\n{sent}").as_bytes()));
+    assert!(!pair.receiver.accepts(format!("CFBL-Address: x@y.example\r\n{sent}").as_bytes()));
 }
 
 #[test]
 fn messages_of_all_kinds_verify() {
-    let post = Post::new();
+    let pair = SenderAndReceiver::new();
     let huge =
         format!("From: a@example.com\r\n\r\n{}", "A line  with some\ttext in it. \r\n".repeat(100_000));
     let many = format!("{}From: a@example.com\r\n\r\nx\r\n", "References: <1@x>\r\n".repeat(60));
@@ -91,7 +91,7 @@ fn messages_of_all_kinds_verify() {
         long.as_bytes(),
     ];
     for message in messages {
-        let results = post.receiver.verify(&post.signed(message));
+        let results = pair.receiver.verify(&pair.signed(message));
         let shown = String::from_utf8_lossy(&message[..message.len().min(200)]);
         assert_eq!(results, vec![mail_auth::DkimResult::Pass; 2], "{shown:?}");
     }
@@ -99,7 +99,7 @@ fn messages_of_all_kinds_verify() {
 
 #[test]
 fn random_messages_verify() {
-    let post = Post::new();
+    let pair = SenderAndReceiver::new();
     let name =
         prop::sample::select(vec!["Subject", "to", "CC", "References", "List-Id", "X-Other", "Content-Type"]);
     let piece = || prop::sample::select(vec!["a", "Bc:", " ", "\t", "é", ";", "=", "\r\n ", "\r\n\t"]);
@@ -120,7 +120,7 @@ fn random_messages_verify() {
         let body = lines.join("\r\n");
         parts.push(format!("\r\n{}", body.trim_end_matches([' ', '\t', '\r', '\n'])));
         let text = parts.concat();
-        prop_assert!(post.receiver.accepts(&post.signed(text.as_bytes())), "{text:?}");
+        prop_assert!(pair.receiver.accepts(&pair.signed(text.as_bytes())), "{text:?}");
         Ok(())
     });
     outcome.unwrap();
@@ -128,8 +128,8 @@ fn random_messages_verify() {
 
 #[test]
 fn changes_that_the_relaxed_form_ignores_are_accepted() {
-    let post = Post::new();
-    let sent = String::from_utf8(post.signed(PLAIN.as_bytes())).unwrap();
+    let pair = SenderAndReceiver::new();
+    let sent = String::from_utf8(pair.signed(PLAIN.as_bytes())).unwrap();
     for (from, to) in [
         ("Subject: Hello", "subject:   Hello  "),
         ("Dear B,", "Dear  B, "),
@@ -138,15 +138,15 @@ fn changes_that_the_relaxed_form_ignores_are_accepted() {
     ] {
         let touched = sent.replacen(from, to, 1);
         assert_ne!(touched, sent);
-        assert!(post.receiver.accepts(touched.as_bytes()), "{to:?}");
+        assert!(pair.receiver.accepts(touched.as_bytes()), "{to:?}");
     }
 }
 
 #[test]
 fn changes_of_signed_text_break_both_signatures() {
-    let post = Post::new();
-    let sent = String::from_utf8(post.signed(PLAIN.as_bytes())).unwrap();
-    assert!(post.receiver.accepts(sent.as_bytes()));
+    let pair = SenderAndReceiver::new();
+    let sent = String::from_utf8(pair.signed(PLAIN.as_bytes())).unwrap();
+    assert!(pair.receiver.accepts(sent.as_bytes()));
     for (from, to) in [
         ("Dear B,", "Dear C,"),
         ("bye.\r\n", "bye.\r\nPS: and more\r\n"),
@@ -159,7 +159,7 @@ fn changes_of_signed_text_break_both_signatures() {
     ] {
         let touched = sent.replace(from, to);
         assert_ne!(touched, sent);
-        let results = post.receiver.verify(touched.as_bytes());
+        let results = pair.receiver.verify(touched.as_bytes());
         assert_eq!(results.len(), 2);
         assert!(results.iter().all(|result| *result != mail_auth::DkimResult::Pass), "{to:?}: {results:?}");
     }
@@ -167,10 +167,10 @@ fn changes_of_signed_text_break_both_signatures() {
 
 #[test]
 fn a_second_visible_header_breaks_both_signatures() {
-    let post = Post::new();
+    let pair = SenderAndReceiver::new();
     // Also if the message had no such header.
     for message in [PLAIN, "From: a@example.com\r\n\r\nx\r\n"] {
-        let sent = String::from_utf8(post.signed(message.as_bytes())).unwrap();
+        let sent = String::from_utf8(pair.signed(message.as_bytes())).unwrap();
         for added in
             ["From: x@evil.example", "Subject: other", "To: x@x.example", "Date: now", "Message-ID: <2@x>"]
         {
@@ -178,7 +178,7 @@ fn a_second_visible_header_breaks_both_signatures() {
             let on_top = format!("{added}\r\n{sent}");
             let below = sent.replacen("\r\n\r\n", &format!("\r\n{added}\r\n\r\n"), 1);
             for touched in [on_top, below] {
-                let results = post.receiver.verify(touched.as_bytes());
+                let results = pair.receiver.verify(touched.as_bytes());
                 assert_eq!(results.len(), 2);
                 assert!(results.iter().all(|result| *result != mail_auth::DkimResult::Pass), "{added}");
             }
@@ -188,18 +188,18 @@ fn a_second_visible_header_breaks_both_signatures() {
 
 #[test]
 fn each_signature_is_independent() {
-    let post = Post::new();
+    let pair = SenderAndReceiver::new();
     let canonical = Canonical::of(PLAIN.as_bytes());
-    let (rsa, ed25519) = (post.rsa.sign(&canonical, AT), post.ed25519.sign(&canonical, AT));
+    let (rsa, ed25519) = (pair.rsa.sign(&canonical, AT), pair.ed25519.sign(&canonical, AT));
     for signatures in [rsa.clone(), ed25519.clone(), format!("{ed25519}{rsa}"), format!("{rsa}{ed25519}")] {
-        assert!(post.receiver.accepts(format!("{signatures}{PLAIN}").as_bytes()));
+        assert!(pair.receiver.accepts(format!("{signatures}{PLAIN}").as_bytes()));
     }
 }
 
 #[test]
 fn the_same_message_and_moment_give_the_same_bytes() {
-    let post = Post::new();
-    for signer in [&post.rsa, &post.ed25519] {
+    let pair = SenderAndReceiver::new();
+    for signer in [&pair.rsa, &pair.ed25519] {
         let first = signer.sign(&Canonical::of(PLAIN.as_bytes()), AT);
         // Less than a second does not show: `t=` has seconds.
         let again =
@@ -212,8 +212,8 @@ fn the_same_message_and_moment_give_the_same_bytes() {
 
 #[test]
 fn a_signature_has_lines_of_76_columns_and_the_expected_tags() {
-    let post = Post::new();
-    let header = post.rsa.sign(&Canonical::of(PLAIN.as_bytes()), AT);
+    let pair = SenderAndReceiver::new();
+    let header = pair.rsa.sign(&Canonical::of(PLAIN.as_bytes()), AT);
     assert!(header.ends_with("\r\n") && !header.ends_with("\r\n\r\n"));
     assert!(header.lines().all(|line| line.len() <= 76), "{header}");
     assert!(header.lines().skip(1).all(|line| line.starts_with('\t')), "{header}");

@@ -13,7 +13,7 @@ fn ordinary_names_are_accepted() {
 }
 
 #[test]
-fn names_of_the_service_are_refused_by_name() {
+fn reserved_names_are_refused_and_named() {
     for name in [
         "Received",
         "received",

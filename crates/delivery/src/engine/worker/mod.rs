@@ -10,7 +10,7 @@ use postroad_model::{Status, Timestamp};
 use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppression};
 
 use super::EngineShared;
-use super::connecting::{Connected, Connecting};
+use super::connecting::{ConnectResult, Connecting};
 use crate::attempt::recall::{DELIVERIES_MAX, greylisting_after};
 use crate::attempt::report::{FailedConnection, report_failed_connection};
 use crate::attempt::settle::Settlement;
@@ -63,13 +63,13 @@ struct Worker {
     path: usize,
     /// Present until a connection exists.
     connecting: Option<Connecting>,
-    open: Option<Open>,
+    open: Option<OpenConnection>,
     /// Whether this task has, or had, a connection; the schedule knows of it.
     was_connected: Arc<AtomicBool>,
 }
 
 /// A connection that accepts messages.
-struct Open {
+struct OpenConnection {
     connection: Connection,
     since: Timestamp,
     /// Number of messages sent over this connection.
@@ -79,7 +79,7 @@ struct Open {
 }
 
 /// Next step after a job.
-enum After {
+enum NextStep {
     Continue,
     /// The connection task ends.
     Leave,
@@ -108,7 +108,7 @@ impl Worker {
                     let key = job.entry.key();
                     self.shared.note_being_sent(key, &job.route.site);
                     let after = self.deliver(*job).await;
-                    if let After::Leave = after {
+                    if let NextStep::Leave = after {
                         return EndedWhile::Working;
                     }
                     request = WorkRequest::Again;
@@ -135,11 +135,11 @@ impl Worker {
         }
     }
 
-    async fn deliver(&mut self, job: Job) -> After {
-        let Some((job, work)) = self.load(job).await else { return After::Continue };
+    async fn deliver(&mut self, job: Job) -> NextStep {
+        let Some((job, work)) = self.load(job).await else { return NextStep::Continue };
         if let Some(send_at) = self.postponed_to(&job, &work) {
             self.postpone(job, send_at).await;
-            return After::Continue;
+            return NextStep::Continue;
         }
         if needs_another_route(&job, &work) {
             self.return_quota(&job);
@@ -147,7 +147,7 @@ impl Worker {
                 let entry = Entry { work: Some(work), ..entry };
                 self.shared.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
             }
-            return After::Continue;
+            return NextStep::Continue;
         }
         let started_at = self.shared.clock.now();
         if self.open.is_none() {
@@ -156,27 +156,27 @@ impl Worker {
             // Hosts that do not answer may take minutes; an expiry must be recorded before that.
             let Some(connected) = within(self.time_left(&job), Box::pin(attempt.connect(&job))).await else {
                 self.expire(&job, &work, started_at).await;
-                return After::Leave;
+                return NextStep::Leave;
             };
             match connected {
-                Connected::Open(connection) => {
+                ConnectResult::Open(connection) => {
                     attempt.succeeded(!self.was_connected.swap(true, Ordering::Relaxed));
                     let rules = Arc::clone(&job.route.rules);
                     let since = self.shared.clock.now();
-                    self.open = Some(Open { connection: *connection, since, carried: 0, rules });
+                    self.open = Some(OpenConnection { connection: *connection, since, carried: 0, rules });
                 }
-                Connected::Failed(failure) => {
+                ConnectResult::Failed(failure) => {
                     return self.handle_connect_failure(job, work, *failure, started_at).await;
                 }
-                Connected::Aborted => {
+                ConnectResult::Aborted => {
                     self.put_back(job).await;
-                    return After::Leave;
+                    return NextStep::Leave;
                 }
             }
         }
         if job.entry.is_expired(self.shared.clock.now()) {
             self.expire(&job, &work, started_at).await;
-            return After::Continue;
+            return NextStep::Continue;
         }
         self.transact(job, work, started_at).await
     }
@@ -238,8 +238,8 @@ impl Worker {
         Some((job, work))
     }
 
-    /// Greylisting of earlier attempts, read from the delivery records. If they cannot be read, this retry teaches
-    /// nothing.
+    /// Greylisting of earlier attempts, read from the delivery records. If they cannot be read, nothing is learned from
+    /// the wait of this retry.
     async fn recall_greylisting(&self, entry: &Entry) -> Option<Greylisted> {
         let shared = &self.shared;
         let (server, id) = entry.key();
@@ -267,7 +267,7 @@ impl Worker {
     }
 
     /// `send_at`, if it is in the future because the clock went back after the message became due. An operator may have
-    /// released it earlier than `send_at`; so only entries that are due in the future count.
+    /// released the message before `send_at`, so only entries that are due in the future count.
     fn postponed_to(&self, job: &Job, work: &Work) -> Option<Timestamp> {
         let now = self.shared.clock.now();
         work.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
@@ -340,10 +340,10 @@ impl Worker {
         work: Arc<Work>,
         failure: ConnectFailure,
         started_at: Timestamp,
-    ) -> After {
+    ) -> NextStep {
         if failure.was_stopped {
             self.release(&job).await;
-            return After::Leave;
+            return NextStep::Leave;
         }
         let failed = FailedConnection {
             problem: &failure.problem,
@@ -358,7 +358,7 @@ impl Worker {
             .with(|schedule, now| report_failed_connection(schedule, self.path, &job, failed, now));
         if waits {
             self.put_back(job).await;
-            return After::Leave;
+            return NextStep::Leave;
         }
         self.unreachable(&job, &work, failure, started_at).await
     }

@@ -7,13 +7,13 @@ use postroad_model::Timestamp;
 use postroad_smtp::{Outcome, Phase, SendError, Verdict};
 use postroad_store::StoreError;
 
-use super::{After, Open, Worker, within};
+use super::{NextStep, OpenConnection, Worker, within};
 use crate::attempt::report::{WaitsAgain, report_ending, waits_again};
 use crate::attempt::settle::{Attempt, Settlement};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::engine::flight::Flight;
 use crate::journal::FlightKey;
-use crate::prepare::{PrepareError, Prepared, Signing, Work};
+use crate::prepare::{PrepareError, PreparedMessage, Signing, Work};
 use crate::route::RouteKind;
 use crate::schedule::{Entry, Job, Reaction, Shortage};
 
@@ -25,15 +25,15 @@ const BUSY_REPLY: Duration = Duration::from_secs(3);
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 impl Worker {
-    pub(super) async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> After {
+    pub(super) async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> NextStep {
         let shared = Arc::clone(&self.shared);
         let is_feedback_by_dkim = job.route.rules.feedback_by_dkim;
         let signing = if is_feedback_by_dkim { Signing::ForFeedback } else { Signing::Usual };
-        let Prepared { message, dkim } = match shared.preparer.outgoing(&work, signing).await {
+        let PreparedMessage { message, dkim } = match shared.preparer.outgoing(&work, signing).await {
             Ok(prepared) => prepared,
             Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
                 self.read_again_later(&job, &error);
-                return After::Continue;
+                return NextStep::Continue;
             }
             Err(error) => {
                 tracing::error!(message.id = %job.entry.message_id, %error, "message cannot be sent");
@@ -42,10 +42,10 @@ impl Worker {
                 let settlement =
                     self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
                 shared.settle(settlement).await;
-                return After::Continue;
+                return NextStep::Continue;
             }
         };
-        let Some(open) = &self.open else { return After::Leave };
+        let Some(open) = &self.open else { return NextStep::Leave };
         let key = FlightKey {
             server_id: job.entry.server_id,
             message_id: job.entry.message_id,
@@ -56,7 +56,7 @@ impl Worker {
             let time_left = self.time_left(&job);
             let Some(changed) = within(time_left, Box::pin(self.change_host_for_smtputf8(&job))).await else {
                 self.expire(&job, &work, started_at).await;
-                return After::Leave;
+                return NextStep::Leave;
             };
             match changed {
                 Ok(None) => {}
@@ -65,21 +65,22 @@ impl Worker {
                     let settlement =
                         self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
                     shared.settle(settlement).await;
-                    return After::Leave;
+                    return NextStep::Leave;
                 }
                 Err(failure) if failure.was_stopped => {
                     self.release(&job).await;
-                    return After::Leave;
+                    return NextStep::Leave;
                 }
                 Err(failure) => return self.unreachable(&job, &work, failure, started_at).await,
             }
         }
         let time_left = self.time_left(&job);
-        let Some(open) = &mut self.open else { return After::Leave };
+        let Some(open) = &mut self.open else { return NextStep::Leave };
         let longest = shared.settings.busy_greeting_timeout;
         let may_abort = !job.is_site_silent && !job.entry.was_aborted;
         let busy_reply = if may_abort { BUSY_REPLY.min(longest) } else { longest };
-        // Messages to a site that answers are aborted only if the node has no connection left, not for silent sites.
+        // A message to a site that answers is aborted only if the node has no connection left, not if only new or
+        // silent sites wait.
         let abort_shortage = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
         let sent = open.connection.send(message, &mut flight, busy_reply, abort_shortage, time_left).await;
         let connection = &mut open.connection;
@@ -92,7 +93,7 @@ impl Worker {
                 if let Some(open) = open {
                     open.connection.quit().await;
                 }
-                return After::Continue;
+                return NextStep::Continue;
             }
         };
         if connection.has_expired() {
@@ -103,7 +104,7 @@ impl Worker {
             let settlement =
                 self.judge(&job, &work, &peer, is_encrypted, started_at, transcript, None, ending);
             shared.settle(settlement).await;
-            return After::Continue;
+            return NextStep::Continue;
         }
         let now = shared.clock.now();
         match &ending {
@@ -122,7 +123,7 @@ impl Worker {
                 shared.pause_for_journal();
             }
             self.release(&job).await;
-            return After::Leave;
+            return NextStep::Leave;
         };
         let was_aborted = connection.why_given_up_early().is_some() && may_abort;
         if was_aborted && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
@@ -132,7 +133,7 @@ impl Worker {
             drop(flight);
             let entry = Entry { was_aborted: true, ..job.entry };
             self.put_back(Job { entry, ..job }).await;
-            return After::Leave;
+            return NextStep::Leave;
         }
         let Reaction { retry_after, conclusion } =
             shared.with(|schedule, now| report_ending(schedule, self.path, &job, &ending, now));
@@ -147,8 +148,8 @@ impl Worker {
                 open.connection.quit().await;
             }
             return match next {
-                WaitsAgain::TaskContinues => After::Continue,
-                WaitsAgain::TaskEnds => After::Leave,
+                WaitsAgain::TaskContinues => NextStep::Continue,
+                WaitsAgain::TaskEnds => NextStep::Leave,
             };
         }
         open.carried += 1;
@@ -163,7 +164,7 @@ impl Worker {
         {
             self.open = None;
         }
-        After::Continue
+        NextStep::Continue
     }
 
     /// The message cannot be read now. Its claim is released after a pause, so that other messages of its lane need
@@ -195,7 +196,7 @@ impl Worker {
         let found = connector.connect_with_smtputf8(&job.route, &job.source, server, &peer.mx).await?;
         let Some(connection) = found else { return Ok(Some(peer)) };
         let rules = Arc::clone(&job.route.rules);
-        self.open = Some(Open { connection, since: self.shared.clock.now(), carried: 0, rules });
+        self.open = Some(OpenConnection { connection, since: self.shared.clock.now(), carried: 0, rules });
         Ok(None)
     }
 
@@ -206,7 +207,7 @@ impl Worker {
         work: &Work,
         failure: ConnectFailure,
         started_at: Timestamp,
-    ) -> After {
+    ) -> NextStep {
         let ending = Ending::Unreachable {
             problem: failure.problem,
             class: failure.class,
@@ -216,7 +217,7 @@ impl Worker {
         let transcript = failure.transcript;
         let settlement = self.judge(job, work, &failure.peer, false, started_at, transcript, None, ending);
         self.shared.settle(settlement).await;
-        After::Leave
+        NextStep::Leave
     }
 
     #[expect(clippy::too_many_arguments, reason = "callers have these facts in different places")]

@@ -1,5 +1,5 @@
-//! Tests the schedule against receivers with hidden limits, in simulated time: the used share of their capacity, the
-//! refusals, and the waits. `cargo xtask bench pacing` prints the table over many seeds.
+//! Tests the schedule against simulated receivers with hidden limits. Measures the used share of their capacity,
+//! refusals and waits; `cargo xtask bench pacing` prints them as a table, over many seeds.
 
 mod cases;
 mod many_seeds;

@@ -87,8 +87,8 @@ enum Event {
 
 /// All retries stay with this node.
 const HORIZON: Duration = Duration::from_hours(100 * 24);
-/// Maximum number of turns of the loop without a step of the clock.
-const TURNS_NOW_MAX: u32 = 10_000;
+/// Maximum number of iterations of the event loop without a step of the clock.
+const ITERATIONS_NOW_MAX: u32 = 10_000;
 
 impl World {
     /// `host` names the receiver, and so its provider.
@@ -176,7 +176,7 @@ impl World {
         id
     }
 
-    /// Messages in the schedule or with a connection.
+    /// Messages still to be added, in the schedule, or with a connection, except accepted ones.
     pub(super) fn held(&self) -> usize {
         let with_tasks = self.agenda.values().filter(|event| match event {
             Event::Connected(..) | Event::Add(_) => true,
@@ -199,15 +199,15 @@ impl World {
     /// Fails if the schedule wants to be woken at once again and again.
     pub(super) fn run_until(&mut self, after_start: Duration) {
         let end = START.plus(after_start);
-        let mut turns_now = 0;
+        let mut iterations_now = 0;
         loop {
             self.perform_actions();
             let next_event = self.agenda.first_key_value().map(|((at, _), _)| *at);
             match [next_event, self.schedule.next_wakeup()].into_iter().flatten().min() {
                 Some(next) if next <= end => {
-                    turns_now = if next > self.now { 0 } else { turns_now + 1 };
+                    iterations_now = if next > self.now { 0 } else { iterations_now + 1 };
                     assert!(
-                        turns_now < TURNS_NOW_MAX,
+                        iterations_now < ITERATIONS_NOW_MAX,
                         "time stands still at {:?}: next event {next_event:?}, wakeup {:?}",
                         self.now,
                         self.schedule.next_wakeup()

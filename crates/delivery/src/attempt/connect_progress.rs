@@ -1,8 +1,8 @@
 //! Progress of an attempt to connect. The schedule uses it to share connections between sites.
 
-/// Progress of an attempt.
+/// How far an attempt to connect has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) enum Reached {
+pub(crate) enum ConnectProgress {
     #[default]
     Nothing,
     /// An address is known and is being dialled.
@@ -11,7 +11,7 @@ pub(crate) enum Reached {
     Greeting,
 }
 
-impl Reached {
+impl ConnectProgress {
     /// Raises the progress to `to`; it never goes back. Returns whether it changed.
     pub(super) fn raise(&mut self, to: Self) -> bool {
         let is_further = to > *self;

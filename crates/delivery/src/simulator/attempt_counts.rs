@@ -5,13 +5,13 @@ use std::collections::{HashMap, VecDeque};
 const REMEMBERED_MAX: usize = 100_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub(super) struct AttemptCounts {
     counts: HashMap<String, u32>,
     /// Oldest first.
     order: VecDeque<String>,
 }
 
-impl Repeats {
+impl AttemptCounts {
     /// Counts an attempt of the message `key`, and returns the number of attempts so far.
     pub(super) fn count(&mut self, key: String) -> u32 {
         if let Some(count) = self.counts.get_mut(&key) {
@@ -35,12 +35,12 @@ mod tests {
 
     #[test]
     fn attempts_are_counted_and_old_ones_forgotten() {
-        let mut repeats = Repeats::default();
-        assert_eq!((repeats.count("a".to_owned()), repeats.count("a".to_owned())), (1, 2));
+        let mut attempts = AttemptCounts::default();
+        assert_eq!((attempts.count("a".to_owned()), attempts.count("a".to_owned())), (1, 2));
         for number in 0..REMEMBERED_MAX {
-            repeats.count(number.to_string());
+            attempts.count(number.to_string());
         }
-        assert_eq!(repeats.count("a".to_owned()), 1);
-        assert!(repeats.counts.len() <= REMEMBERED_MAX && repeats.order.len() <= REMEMBERED_MAX);
+        assert_eq!(attempts.count("a".to_owned()), 1);
+        assert!(attempts.counts.len() <= REMEMBERED_MAX && attempts.order.len() <= REMEMBERED_MAX);
     }
 }

@@ -7,20 +7,20 @@ use postroad_model::Timestamp;
 const SECONDS: usize = 60;
 
 #[derive(Debug, Clone)]
-pub(super) struct Recent {
+pub(super) struct LastMinute {
     counts: [u32; SECONDS],
     sum: u32,
     /// The last counted second.
     newest: i64,
 }
 
-impl Default for Recent {
+impl Default for LastMinute {
     fn default() -> Self {
         Self { counts: [0; SECONDS], sum: 0, newest: 0 }
     }
 }
 
-impl Recent {
+impl LastMinute {
     pub(super) fn add(&mut self, now: Timestamp) {
         self.advance(now);
         self.counts[slot_of(self.newest)] += 1;
