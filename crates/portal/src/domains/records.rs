@@ -25,7 +25,7 @@ pub(crate) struct RecordRow {
 pub(crate) fn record_row(record: RecordView) -> RecordRow {
     let check = record.check;
     let (status, tone) = match check.status {
-        RecordStatus::Pending => ("Not checked yet", "calm"),
+        RecordStatus::Pending => ("No verdict yet", "calm"),
         RecordStatus::Verified => ("Verified", "good"),
         RecordStatus::Missing => ("Missing", if check.required { "bad" } else { "off" }),
         RecordStatus::Mismatch => ("Different", "bad"),
@@ -61,6 +61,6 @@ fn purpose(purpose: Purpose) -> (&'static str, &'static str) {
         Purpose::Bounces => ("Bounces", "the mail server that takes bounces, complaints and reports"),
         Purpose::DmarcReports => ("DMARC reports", "lets other domains have their reports sent here"),
         Purpose::TlsReports => ("TLS reports", "where senders report failed encryption"),
-        Purpose::MtaSts => ("MTA-STS", "asks those who send bounces for encryption"),
+        Purpose::MtaSts => ("MTA-STS", "asks servers that send bounces to use TLS"),
     }
 }

@@ -93,8 +93,8 @@ async fn ask(
 ) -> Answer {
     let (_, layout) = visit.server_layout(server, "All that match", Section::Messages).await?;
     let (act, label, consequence) = match action {
-        MessageAction::Retry => ("retry", "Try again now", "Each is tried once, at once."),
-        MessageAction::Release => ("release", "Release", "They are sent, to all their recipients."),
+        MessageAction::Retry => ("retry", "Try again now", "Each is tried now."),
+        MessageAction::Release => ("release", "Release", "They are queued, except those whose recipient is suppressed or that exceed a limit."),
         MessageAction::CancelHold => ("cancel_hold", "Cancel", "They are never sent; this cannot be undone."),
         MessageAction::CancelScheduled => ("cancel", "Cancel", "They are never sent; this cannot be undone."),
         MessageAction::Erase => ("erase", "Erase", "Recipient, subject and content go for good."),

@@ -161,14 +161,18 @@ fn tls(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// The URL for error texts: `postgres://user:…@host/db`.
+/// The URL for error texts: `postgres://user:…@host/db?…`, without the password, which may also be a parameter.
 fn without_password(url: &str) -> String {
-    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
-        Some((scheme, (user_and_password, host))) => {
-            let user = user_and_password.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}:…@{host}")
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return if url.contains("password") { "…".to_owned() } else { url.to_owned() };
+    };
+    let until = |text: &str, ends: &[char]| text.split(ends).next().unwrap_or_default().to_owned();
+    let parameters = if rest.contains('?') { "?…" } else { "" };
+    match rest.rsplit_once('@') {
+        Some((user, host)) => {
+            format!("{scheme}://{}:…@{}{parameters}", until(user, &[':', '/', '?']), until(host, &['?']))
         }
-        None => url.to_owned(),
+        None => format!("{scheme}://{}{parameters}", until(rest, &['?'])),
     }
 }
 
@@ -180,5 +184,9 @@ mod tests {
     fn passwords_are_not_in_error_texts() {
         assert_eq!(without_password("postgres://u:secret@h/db"), "postgres://u:…@h/db");
         assert_eq!(without_password("postgres://h/db"), "postgres://h/db");
+        assert_eq!(without_password("postgres://h/db?password=secret&user=u"), "postgres://h/db?…");
+        assert_eq!(without_password("postgres://u:se?cret@h/db?x=1"), "postgres://u:…@h/db?…");
+        assert_eq!(without_password("postgres://h/db?password=secret&user=a@b"), "postgres://h:…@b?…");
+        assert_eq!(without_password("host=h password=secret"), "…");
     }
 }
