@@ -54,7 +54,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/servers", "", AtLeast(ReadOnly)),
     (Form, "/servers", "name=x&mode=live", AtLeast(Admin)),
     (Page, "/servers/{server}", "", AtLeast(ReadOnly)),
-    (Page, "/servers/{server}/first_message", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/first_message", "since=0", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/first_message", "from=a@x.test&to=b@x.test", AtLeast(Member)),
     (Stream, "/servers/{server}/live", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/messages", "", AtLeast(ReadOnly)),
