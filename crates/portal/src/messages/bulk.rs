@@ -49,7 +49,8 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     if is_cancel_all || form.fields.is_ticked("all") {
         let Act::Message(action) = act else {
             return Err(Problem::Invalid(
-                "Tick the messages to send now: this button takes no whole search.".to_owned(),
+                "Tick the messages, without “all that match”: this button takes no whole search. Nothing was changed."
+                    .to_owned(),
             ));
         };
         if action == MessageAction::Erase && !search.is_searching() {
@@ -79,7 +80,11 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
             Err(other) => return Err(other),
         }
     }
-    let done = if is_partial { "partly" } else { "changed" };
+    let done = match (is_partial, act) {
+        (false, _) => "changed",
+        (true, Act::CancelQueued) => "partly-cancelled",
+        (true, _) => "partly",
+    };
     Ok(see_other(&format!("/servers/{server}/messages{}", search.done(done))))
 }
 

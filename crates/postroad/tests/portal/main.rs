@@ -4,6 +4,7 @@
 
 mod analytics;
 mod audit;
+mod cancelling;
 mod changes;
 mod customers;
 mod days;

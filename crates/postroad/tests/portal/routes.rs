@@ -70,6 +70,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/servers/{server}/messages/bulk", "act=retry&id=1", AtLeast(Member)),
     (Form, "/servers/{server}/messages/bulk", "act=cancel&id=1", AtLeast(Member)),
     (Form, "/servers/{server}/messages/bulk", "act=erase&all=1&q=nothing", AtLeast(Admin)),
+    (Form, "/servers/{server}/messages/bulk", "act=cancel_queued&id=1", AtLeast(Member)),
     (Form, "/servers/{server}/messages/bulk", "act=cancel&all=1&tab=scheduled&q=nothing", AtLeast(Member)),
     (
         Form,
@@ -91,6 +92,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/servers/{server}/messages/{message}/act", "act=cancel_hold", AtLeast(Member)),
     (Form, "/servers/{server}/messages/{message}/act", "act=cancel", AtLeast(Member)),
     (Form, "/servers/{server}/messages/{missing}/act", "act=erase", AtLeast(Admin)),
+    (Form, "/servers/{server}/messages/{message}/act", "act=cancel_queued", AtLeast(Member)),
     (
         Form,
         "/servers/{server}/messages/{message}/reschedule",
