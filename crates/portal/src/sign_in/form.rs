@@ -94,12 +94,19 @@ pub(super) const APP_CHECK_BOX: (&str, &str) =
 #[template(path = "sign_in/form.html")]
 pub(super) struct FormPage {
     pub(super) title: &'static str,
+/// What `postroad dev` offers on its own machine.
+pub(super) struct Developer {
+    /// Whether it catches mail.
+    pub(super) has_inbox: bool,
+}
+
     pub(super) text: String,
     pub(super) action: &'static str,
     pub(super) fields: Vec<Field>,
     /// Name and value of hidden fields.
     pub(super) hidden: Vec<(&'static str, String)>,
     /// Name and label of a check box below the fields.
+    pub(super) developer: Option<Developer>,
     pub(super) check_box: Option<(&'static str, &'static str)>,
     pub(super) button: &'static str,
     pub(super) problem: Option<String>,

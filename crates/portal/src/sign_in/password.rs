@@ -3,7 +3,7 @@
 use postroad_app::users::{SignIn, SignInRequest};
 
 use super::code;
-use super::form::{Field, FormPage, OpenRequest};
+use super::form::{Developer, Field, FormPage, OpenRequest};
 use crate::answer::Answer;
 use crate::layout::notice;
 use crate::problem::Problem;
@@ -52,7 +52,15 @@ fn form(request: &OpenRequest, email: &str, next: &str, problem: Option<String>)
     };
     let page = FormPage {
         title: "Sign in",
-        text: if request.state.inbox.is_some() { DEV_TEXT.to_owned() } else { String::new() },
+    let is_developer = request.app().admits_developer(request.visitor.address);
+    let has_inbox = request.state.inbox.is_some();
+    let text = match (is_developer, has_inbox) {
+        (true, _) => DEVELOPER_TEXT,
+        (false, true) => DEV_TEXT,
+        (false, false) => "",
+    };
+        text: text.to_owned(),
+        developer: is_developer.then_some(Developer { has_inbox }),
         action: "/sign_in",
         fields: vec![email, password],
         hidden: vec![("next", next.to_owned())],

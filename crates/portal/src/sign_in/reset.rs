@@ -48,6 +48,7 @@ fn ask_for_address(problem: Option<String>, is_sent: bool) -> Answer {
     let page = FormPage {
         title: "New password",
         text: "A link comes by mail if somebody with this address signs in here.".to_owned(),
+        developer: None,
         action: "/reset_password",
         fields: vec![email],
         hidden: Vec::new(),
@@ -65,6 +66,7 @@ fn choose_password(token: &str, problem: Option<String>) -> Answer {
         title: "Choose a new password",
         text: "Your other sessions end.".to_owned(),
         action: "/reset_password",
+        developer: None,
         fields: vec![new_password()],
         hidden: vec![("token", token.to_owned())],
         check_box: None,

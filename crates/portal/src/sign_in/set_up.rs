@@ -42,6 +42,7 @@ fn form(token: &str, account: &str, email: &str, problem: Option<String>) -> Ans
         action: "/set_up",
         fields: vec![account, email, new_password()],
         hidden: vec![("token", token.to_owned())],
+        developer: None,
         check_box: Some(APP_CHECK_BOX),
         button: "Create account",
         problem,

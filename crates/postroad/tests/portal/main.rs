@@ -8,6 +8,7 @@ mod cancelling;
 mod changes;
 mod customers;
 mod days;
+mod developer;
 mod domains;
 mod events;
 mod first_run;

@@ -40,6 +40,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/sign_in", "", Anybody),
     (Form, "/sign_in", "email=nobody@example.net&password=x", Anybody),
     (Form, "/sign_in/code", "token=x&code=1", Anybody),
+    (Form, "/sign_in/developer", "", Anybody),
     (Page, "/set_up", "", Anybody),
     (Form, "/set_up", "token=x", Anybody),
     (Page, "/reset_password", "", Anybody),
