@@ -36,6 +36,7 @@ async fn form(request: &OpenRequest, token: &str, name: &str, problem: Option<St
         fields: vec![name, new_password()],
         hidden: vec![("token", token.to_owned())],
         check_box: Some(APP_CHECK_BOX),
+        is_ticked: request.wants_app(),
         button: "Join",
         problem,
         notice: None,

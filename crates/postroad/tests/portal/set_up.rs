@@ -21,7 +21,7 @@ async fn first_person_chooses_an_authenticator_app_at_once() {
     let secret = browser.text("form[action$='/enable'] .secret").await;
     let code = totp_code(&secret, SystemClock.now().as_micros() / 1_000_000);
     browser.fill("input[name=code]", &code).await;
-    browser.click("form[action$='/enable'] button").await;
+    browser.click("form[action$='/enable'] button:not(.copy)").await;
     browser.until_text("Keep these recovery codes").await;
     browser.screenshot(&pictures().join("set-up-codes.png")).await;
     browser.click("section a.button").await;
@@ -42,8 +42,12 @@ async fn first_person_sets_up_signs_out_and_in_again() {
     browser.fill("input[name=account]", "Shop Ltd").await;
     browser.fill("input[name=email]", "owner@shop.example").await;
     browser.fill("input[name=password]", "short").await;
+    browser.click("input[name=app]").await;
     browser.click("form button").await;
     browser.until(".problem").await;
+    // The refused form keeps the tick.
+    assert!(browser.has("input[name=app]:checked").await);
+    browser.click("input[name=app]").await;
     browser.fill("input[name=password]", "a road of seven posts").await;
     browser.click("form button").await;
     browser.until_text("Create the first one").await;
