@@ -70,8 +70,8 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/servers/{server}/messages/bulk", "act=cancel_hold&id=1", AtLeast(Member)),
     (Form, "/servers/{server}/messages/bulk", "act=retry&id=1", AtLeast(Member)),
     (Form, "/servers/{server}/messages/bulk", "act=cancel&id=1", AtLeast(Member)),
-    (Form, "/servers/{server}/messages/bulk", "act=erase&all=1&q=nothing", AtLeast(Admin)),
     (Form, "/servers/{server}/messages/bulk", "act=cancel_queued&id=1", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/bulk", "act=erase&all=1&q=nothing", AtLeast(Admin)),
     (Form, "/servers/{server}/messages/bulk", "act=cancel&all=1&tab=scheduled&q=nothing", AtLeast(Member)),
     (
         Form,
@@ -92,8 +92,8 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/servers/{server}/messages/{message}/act", "act=release", AtLeast(Member)),
     (Form, "/servers/{server}/messages/{message}/act", "act=cancel_hold", AtLeast(Member)),
     (Form, "/servers/{server}/messages/{message}/act", "act=cancel", AtLeast(Member)),
-    (Form, "/servers/{server}/messages/{missing}/act", "act=erase", AtLeast(Admin)),
     (Form, "/servers/{server}/messages/{message}/act", "act=cancel_queued", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/{missing}/act", "act=erase", AtLeast(Admin)),
     (
         Form,
         "/servers/{server}/messages/{message}/reschedule",
@@ -267,6 +267,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/inbox/{caught}/preview", "", AtLeast(Operator)),
     (Page, "/inbox/{caught}/raw", "", AtLeast(Operator)),
     (Page, "/inbox/{caught}/attachments/{number}", "", AtLeast(Operator)),
+    (Form, "/inbox/{missing}/delete", "", AtLeast(Operator)),
     (Form, "/inbox/clear", "", AtLeast(Operator)),
     (Page, "/servers/{server}/inbox", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/inbox/{message}", "", AtLeast(ReadOnly)),
