@@ -33,11 +33,22 @@ pub(crate) struct DevOptions {
     /// Key that clients without a login submit with.
     key: OnceLock<KeyHash>,
     any_from: OnceLock<()>,
+    /// Token of the link that signs in.
+    sign_in_token: OnceLock<String>,
 }
 
 impl DevOptions {
     pub(crate) fn key(&self) -> Option<KeyHash> {
         self.key.get().copied()
+    }
+
+    pub(crate) fn sign_in_token(&self) -> Option<&str> {
+        self.sign_in_token.get().map(String::as_str)
+    }
+
+    /// Later calls are ignored.
+    pub(crate) fn set_sign_in_token(&self, token: &str) {
+        self.sign_in_token.get_or_init(|| token.to_owned());
     }
 
     pub(crate) fn takes_any_from(&self) -> bool {

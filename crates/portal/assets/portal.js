@@ -55,8 +55,29 @@
     input.list?.append(option);
   };
 
+  // A box in the head of a list ticks all its rows.
+  const addTickAll = (table) => {
+    const head = table.querySelector("thead .tick");
+    const boxes = [...table.querySelectorAll("tbody .tick input[type=checkbox]")];
+    if (!head || boxes.length < 2) return;
+    const all = document.createElement("input");
+    all.type = "checkbox";
+    all.autocomplete = "off";
+    all.setAttribute("aria-label", "Tick all on this page");
+    const show = () => {
+      const count = boxes.filter((box) => box.checked).length;
+      all.checked = count === boxes.length;
+      all.indeterminate = count > 0 && !all.checked;
+    };
+    all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; });
+    table.addEventListener("change", show);
+    head.replaceChildren(all);
+    show();
+  };
+
   const prepare = (root) => {
     localise(root);
+    for (const table of root.querySelectorAll("table.rows")) addTickAll(table);
     addCopyButtons(root);
     for (const input of root.querySelectorAll("input[data-moment]")) localiseField(input);
     for (const input of root.querySelectorAll("input[data-zone]")) addZone(input);
@@ -321,9 +342,10 @@
         ? [...new Set([...document.querySelectorAll("a.tag")].map((link) => link.textContent))]
           .map((tag) => ({ value: /\s/.test(tag) ? `tag:"${tag}"` : `tag:${tag}`, words: "on this page" }))
         : [];
+      // Before the colon the keys are offered, after it the values.
       const offered = word.includes(":")
         ? [...known, ...tags]
-        : [...known.filter(({ value }) => !value.startsWith("status:")), { value: "status:", words: "status" }];
+        : [...known.filter(({ value }) => !/^(status|domain|template):./.test(value)), { value: "status:", words: "status" }];
       const shown = offered.filter(({ value }) => value.toLowerCase() !== word && value.toLowerCase().startsWith(word));
       box.replaceChildren(...shown.map(({ value, words }, place) => {
         const item = document.createElement("li");

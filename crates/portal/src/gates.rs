@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_app::queue::GateRequest;
 use postroad_model::{GateAction, GateScope, ServerId};
-use postroad_store::Gate;
+use postroad_store::{Gate, SetBy};
 
 use crate::fields::Fields;
 use crate::shown::When;
@@ -16,7 +16,8 @@ pub(crate) struct GateRow {
     pub(crate) scope_words: String,
     pub(crate) action: String,
     pub(crate) reason: String,
-    pub(crate) is_automatic: bool,
+    /// Who set it.
+    pub(crate) set_by: &'static str,
     pub(crate) since: When,
     pub(crate) until: Option<When>,
 }
@@ -32,7 +33,11 @@ impl GateRow {
                 GateAction::Slow { per_minute } => format!("{per_minute} a minute"),
             },
             reason: gate.reason,
-            is_automatic: gate.automatic,
+            set_by: match (gate.automatic, gate.set_by) {
+                (true, _) => "Postroad",
+                (false, SetBy::Operator) => "the operator",
+                (false, SetBy::Account) => "an administrator of the account",
+            },
             since: When(gate.created_at),
             until: gate.ends_at.map(When),
         }

@@ -84,6 +84,11 @@ impl Portal {
         self.state.set_smtp(smtp);
     }
 
+    /// Base URLs of the service, the best one first: webhooks may post to its request inspectors there.
+    pub fn set_own_urls(&self, urls: Vec<String>) {
+        self.state.set_own_urls(urls);
+    }
+
     /// Routes to merge with the API's.
     pub fn routes(&self) -> Router {
         routes::routes(Arc::clone(&self.state))

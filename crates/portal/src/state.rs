@@ -43,6 +43,8 @@ pub(crate) struct PortalState {
     /// Permits for event streams.
     pub(crate) live: LivePermits,
     smtp: OnceLock<SmtpAccess>,
+    /// Base URLs of the service, the best one first.
+    own_urls: OnceLock<Vec<String>>,
 }
 
 /// Host and ports of the SMTP relay, for the settings that pages show.
@@ -68,12 +70,25 @@ impl PortalState {
             work: WorkPermits::default(),
             live: LivePermits::default(),
             smtp: OnceLock::new(),
+            own_urls: OnceLock::new(),
         }
     }
 
     /// Later calls are ignored.
     pub(crate) fn set_smtp(&self, smtp: SmtpAccess) {
         self.smtp.get_or_init(|| smtp);
+    }
+
+    /// Later calls are ignored.
+    pub(crate) fn set_own_urls(&self, urls: Vec<String>) {
+        self.own_urls.get_or_init(|| urls);
+    }
+
+    /// Base URL by which the service reaches itself: the one that the browser uses, if the service knows it as its own.
+    pub(crate) fn own_url(&self, used: &str) -> String {
+        let known = self.own_urls.get().map(Vec::as_slice).unwrap_or_default();
+        let is_known = known.iter().any(|url| url == used);
+        if is_known { None } else { known.first() }.map_or_else(|| used.to_owned(), Clone::clone)
     }
 
     pub(crate) fn smtp(&self) -> Option<&SmtpAccess> {

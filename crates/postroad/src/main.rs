@@ -12,6 +12,7 @@ mod file_limit;
 mod listen;
 mod logging;
 mod node_report;
+mod own_urls;
 mod queue;
 mod secrets_key;
 mod service;

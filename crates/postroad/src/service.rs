@@ -16,6 +16,7 @@ use postroad_events::{PostalSigner, WebhookWorker};
 use postroad_mail::Signer;
 use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
+use postroad_net::guarded_http::GuardedHttp;
 use postroad_net::local_dns::{LocalDns, LocalRecord, LocalType};
 use postroad_portal::{Portal, PortalParts, SmtpAccess};
 use postroad_relay::Relay;
@@ -28,6 +29,7 @@ use crate::control::ControlSocket;
 use crate::file_limit;
 use crate::listen::bind;
 use crate::node_report::NodeReport;
+use crate::own_urls::{inspector_urls, own_urls};
 use crate::secrets_key;
 use crate::smtp_listeners::{self, SmtpAddresses};
 
@@ -55,6 +57,8 @@ pub(crate) struct Service {
     node_report: Option<NodeReport>,
     delivery: Delivery,
     webhooks: WebhookWorker,
+    /// The client of `webhooks`.
+    webhook_http: GuardedHttp,
     _control: ControlSocket,
     /// Locked as long as the process lives: two nodes must not share an identity.
     _node_lock: std::fs::File,
@@ -104,7 +108,8 @@ impl Service {
             Arc::new(SystemClock),
         )
         .await?;
-        let webhooks = start_webhooks(config, dev, &app, store).await?;
+        let webhook_http = config.webhook_client(dev)?;
+        let webhooks = start_webhooks(config, webhook_http.clone(), &app, store).await?;
         let housekeeping = Housekeeping::start(app.clone());
         let counter_task = CounterTask::start(app.clone());
         let index_task = IndexTask::start(app.clone());
@@ -130,6 +135,7 @@ impl Service {
             node_report: None,
             delivery,
             webhooks,
+            webhook_http,
             _control: control,
             _node_lock: node_lock,
         };
@@ -245,8 +251,15 @@ impl Service {
             self.https_address = Some(listener.local_addr()?);
             self.servers.push(Server::start(&api, listener, Some(certificate.https_config()), Mode::Serve));
         }
-        if let (Some(listener), Some(address)) = (plain_listener, config.http.listen) {
-            let may_serve_plain = address.ip().is_loopback() || config.http.allow_plain;
+        let may_serve_plain =
+            config.http.listen.is_some_and(|address| address.ip().is_loopback()) || config.http.allow_plain;
+        let serves_plain = may_serve_plain || self.https_address.is_none();
+        let plain = self.http_address.filter(|_| serves_plain);
+        let dev = dev_options.zip(plain).map(|(dev, address)| (dev.url(address), &*dev.access.hosts));
+        let own = own_urls(config, plain, dev);
+        self.webhook_http.set_exempt(inspector_urls(&own));
+        portal.set_own_urls(own);
+        if let Some(listener) = plain_listener {
             let mode = match self.https_address {
                 Some(https) if !may_serve_plain => Mode::RedirectToHttps { port: https.port() },
                 _ => Mode::Serve,
@@ -388,12 +401,12 @@ async fn own_identity(app: &App) -> anyhow::Result<Identity> {
 
 async fn start_webhooks(
     config: &Config,
-    dev: bool,
+    http: GuardedHttp,
     app: &App,
     store: Store,
 ) -> anyhow::Result<WebhookWorker> {
     let signer = PostalSigner::from_pkcs8(&app.webhook_key().await?)?;
-    let (http, settings) = (config.webhook_client(dev)?, config.webhook_settings());
+    let settings = config.webhook_settings();
     Ok(WebhookWorker::start(store, Arc::new(SystemClock), http, Arc::new(signer), settings))
 }
 

@@ -27,6 +27,8 @@ pub struct Gate {
     pub action: GateAction,
     pub reason: String,
     pub automatic: bool,
+    /// Who set a gate that is not automatic.
+    pub set_by: SetBy,
     pub created_at: Timestamp,
     pub ends_at: Option<Timestamp>,
 }
@@ -124,7 +126,7 @@ pub(crate) async fn remove(sql: &Sql<'_>, scope: GateScope) -> Result<bool, Stor
 pub(crate) async fn list(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Gate>, StoreError> {
     let rows = sql
         .query(
-            "SELECT scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at FROM gates
+            "SELECT scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at, set_by FROM gates
              WHERE ends_at IS NULL OR ends_at > $1 ORDER BY scope_kind, scope_key, automatic",
             &[now.into()],
         )
@@ -151,5 +153,6 @@ fn read(row: &Row) -> Result<Gate, StoreError> {
         automatic: row.flag(2)?,
         created_at: row.time(6)?,
         ends_at: row.time_opt(7)?,
+        set_by: SetBy::from_stored(row.text_opt(8)?.as_deref()),
     })
 }

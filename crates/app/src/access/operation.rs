@@ -71,6 +71,7 @@ operations! {
     MessagesRetry             "messages/retry"            Server           Change   Member;
     MessagesRelease           "messages/release"          Server           Change   Member;
     MessagesCancelHold        "messages/cancel_hold"      Server           Change   Member;
+    MessagesCancel            "messages/cancel"           Server           Change   Member;
     MessagesErase             "messages/erase"            Server           Change   Admin;
     QueueList                 "queue/list"                Server           Read     ReadOnly;
     QueueSuspend              "queue/suspend"             Account          Change   Admin;

@@ -140,6 +140,22 @@ impl App {
         self.change_one(&self.recording_action(caller, action), caller.server_id, action, id).await
     }
 
+    /// Cancels a queued or delayed message, unless it is being sent. Scheduled and held messages are cancelled by a
+    /// `MessageAction`.
+    pub async fn cancel_queued(&self, caller: &Caller, id: MessageId) -> Result<(), ActionFailure> {
+        let subject = AuditSubject::Messages(caller.server_id);
+        let store = self.recording(&caller.requester(), Operation::MessagesCancel, subject);
+        let failure = match store.cancel_if(caller.server_id, id, WaitingFor::Delivery).await? {
+            Cancelled::Done(_) => return Ok(()),
+            Cancelled::TooLate => ActionFailure::InDelivery,
+            Cancelled::NotWaiting => ActionFailure::NotQueued,
+        };
+        match store.find_message_summary(caller.server_id, id).await? {
+            Some(_) => Err(failure),
+            None => Err(ActionFailure::NotFound),
+        }
+    }
+
     /// The store, with an entry in the audit log for each message that is changed and each job that begins.
     pub(super) fn recording_action(&self, caller: &Caller, action: MessageAction) -> Store {
         let subject = AuditSubject::Messages(caller.server_id);

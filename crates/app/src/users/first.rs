@@ -1,5 +1,6 @@
 //! The first person of an installation, created with a set-up link; in `postroad dev`, a link that signs in.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
@@ -101,6 +102,23 @@ impl App {
         }
         let token = new_key();
         self.store_token(UserTokenKind::SignIn, Some(&user), &token, DEV_LINK_TIME).await?;
+        self.inner.dev.set_sign_in_token(&token);
         Ok(self.sign_in_link(&token))
+    }
+
+    /// Whether somebody at this address may sign in as the person of `postroad dev` without its link: on this machine only,
+    /// where everybody can read the inbox anyway.
+    pub fn admits_developer(&self, address: IpAddr) -> bool {
+        self.inner.dev.sign_in_token().is_some() && address.to_canonical().is_loopback()
+    }
+
+    /// Signs in as the person of `postroad dev`. The caller checks that the request comes from a page of this service.
+    pub async fn sign_in_as_developer(&self, visitor: &Visitor) -> Result<NewSession, UserRefusal> {
+        match self.inner.dev.sign_in_token() {
+            Some(token) if self.admits_developer(visitor.address) => {
+                self.sign_in_by_link(token, visitor).await
+            }
+            _ => Err(UserRefusal::LinkInvalid),
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use postroad_model::{BounceClass, DomainName, GateAction, Timestamp};
-use postroad_store::Gate;
+use postroad_model::{BounceClass, DomainName, GateAction, GateScope, Timestamp};
+use postroad_store::{Gate, SetBy};
 
 use crate::pacing::{Reader, Reason};
 
@@ -117,11 +117,15 @@ impl Why {
             Self::Paused(reason) => format!("delivery is paused: {reason}"),
             Self::Gate(gate) => {
                 let what = match gate.action {
-                    GateAction::Suspend => "is suspended".to_owned(),
+                    GateAction::Suspend => "is stopped".to_owned(),
                     GateAction::Slow { per_minute } => format!("is slowed to {per_minute} a minute"),
                 };
-                let by = if gate.automatic { "by Postroad" } else { "by an operator" };
-                format!("{} {what} {by}: {}", gate.scope, gate.reason)
+                let by = match (gate.automatic, gate.set_by) {
+                    (true, _) => "Postroad",
+                    (false, SetBy::Operator) => "the operator",
+                    (false, SetBy::Account) => "an administrator of the account",
+                };
+                format!("{} {what} by {by}: {}", mail_of(&gate.scope), gate.reason)
             }
             Self::BackOff { site, reason } => format!("{site} could not be reached ({reason})"),
             Self::TooFast { receiver, per_minute, reason } => format!(
@@ -164,6 +168,22 @@ impl Why {
     }
 }
 
+/// The mail that a gate is about, in words. The reader knows its server.
+fn mail_of(scope: &GateScope) -> String {
+    match scope {
+        GateScope::Everything => "all mail of this installation".to_owned(),
+        GateScope::Server(_) => "all mail of the server".to_owned(),
+        GateScope::Pool(pool) => format!("mail from the pool {pool}"),
+        GateScope::Domain(domain) => format!("mail to {domain}"),
+        GateScope::Lane { pool, domain } => format!("mail from the pool {pool} to {domain}"),
+        GateScope::Provider(name) => format!("mail to the provider {name}"),
+        GateScope::Path { source, site } => format!("mail from {source} to {site}"),
+        GateScope::SourceProvider { source, provider } => {
+            format!("mail from {source} to the provider {provider}")
+        }
+    }
+}
+
 impl Block {
     /// The sentence for this reader.
     pub(crate) fn text(&self, reader: Reader) -> String {
@@ -187,6 +207,28 @@ mod tests {
     use postroad_model::ServerId;
 
     use super::*;
+
+    #[test]
+    fn a_gate_says_in_words_what_it_stops_and_who_set_it() {
+        let text = |scope, action, automatic, set_by| {
+            let (created_at, reason) = (Timestamp::from_micros(0), "moving".to_owned());
+            let gate = Gate { scope, action, reason, automatic, set_by, created_at, ends_at: None };
+            Why::Gate(Box::new(gate)).to_string()
+        };
+        let server = || GateScope::Server(ServerId(1));
+        assert_eq!(
+            text(server(), GateAction::Suspend, false, SetBy::Account),
+            "all mail of the server is stopped by an administrator of the account: moving"
+        );
+        assert_eq!(
+            text(server(), GateAction::Slow { per_minute: 3 }, false, SetBy::Operator),
+            "all mail of the server is slowed to 3 a minute by the operator: moving"
+        );
+        assert_eq!(
+            text(GateScope::Provider("gmail".into()), GateAction::Suspend, true, SetBy::Operator),
+            "mail to the provider gmail is stopped by Postroad: moving"
+        );
+    }
 
     #[test]
     fn a_reply_to_a_message_is_quoted_to_its_server_and_the_operator_only() {

@@ -26,8 +26,8 @@ impl GateTable {
     /// Applies the gates from the store.
     pub(super) fn replace(&mut self, gates: &[Gate]) {
         let same = |old: &Gate, new: &Gate| {
-            (old.automatic, old.action, old.ends_at, &old.reason)
-                == (new.automatic, new.action, new.ends_at, &new.reason)
+            (old.automatic, old.set_by, old.action, old.ends_at, &old.reason)
+                == (new.automatic, new.set_by, new.action, new.ends_at, &new.reason)
         };
         let mut before = std::mem::take(&mut self.gates);
         for gate in gates {

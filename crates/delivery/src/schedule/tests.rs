@@ -9,7 +9,7 @@ use postroad_model::{
     AccountId, DomainName, GateAction, GateScope, MessageId, PoolId, RatePeriod, SendRate, ServerId,
     SourceId, Timestamp,
 };
-use postroad_store::{DeliverySetup, Gate, Pool, ServerDelivery, SetupMark, Source};
+use postroad_store::{DeliverySetup, Gate, Pool, ServerDelivery, SetBy, SetupMark, Source};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -324,7 +324,15 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
 }
 
 fn gate(scope: GateScope, action: GateAction, ends_at: Option<Timestamp>) -> Gate {
-    Gate { scope, action, reason: "a test".to_owned(), automatic: false, created_at: START, ends_at }
+    Gate {
+        scope,
+        action,
+        reason: "a test".to_owned(),
+        automatic: false,
+        set_by: SetBy::Operator,
+        created_at: START,
+        ends_at,
+    }
 }
 
 fn server(id: i64, rate: Option<SendRate>) -> ServerDelivery {
@@ -745,7 +753,7 @@ fn cause_of_a_wait_is_that_of_the_messages_own_pool() {
     world.run(Duration::from_secs(5));
     let mut why =
         |id| world.schedule.why_waiting(&domain, ServerId(1), MessageId(id), Reader::Operator, world.now);
-    assert!(why(18).contains("suspended by an operator"), "{}", why(18));
+    assert!(why(18).contains("is stopped by the operator: a test"), "{}", why(18));
     assert!(why(19).starts_with("It waits for its turn"), "{}", why(19));
 }
 

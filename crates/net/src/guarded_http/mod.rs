@@ -7,12 +7,13 @@
 
 mod dial;
 mod exchange;
+mod exempt;
 mod failure;
 mod pool;
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,6 +27,7 @@ use tokio::time::Instant;
 use crate::dns::Dns;
 use crate::guard::Guard;
 use dial::Dialler;
+pub use exempt::TokenUrls;
 pub use failure::{FailureClass, HttpFailure};
 use pool::{Origin, Pool};
 
@@ -68,6 +70,8 @@ pub struct GuardedHttp {
 struct Inner {
     dialler: Dialler,
     pool: Arc<Pool>,
+    /// URLs for which private addresses may be dialled.
+    exempt: OnceLock<Vec<TokenUrls>>,
     settings: GuardedHttpSettings,
 }
 
@@ -98,7 +102,13 @@ impl GuardedHttp {
         let guard = Guard::allowing(settings.allowed.clone());
         let dialler = Dialler::new(dns, verified, guard, settings.connect_timeout);
         let pool = Arc::new(Pool::new(settings.idle_per_origin_max, settings.idle_max, settings.idle_for));
-        Self { inner: Arc::new(Inner { dialler, pool, settings }) }
+        Self { inner: Arc::new(Inner { dialler, pool, exempt: OnceLock::new(), settings }) }
+    }
+
+    /// Lets these URLs be dialled at any address. For the service's own URLs, whose addresses are often private; they are
+    /// known only when it listens. Later calls are ignored.
+    pub fn set_exempt(&self, urls: Vec<TokenUrls>) {
+        self.inner.exempt.get_or_init(|| urls);
     }
 
     /// Sends one POST; `headers` are added to `Host` and `Content-Length`.
@@ -143,7 +153,9 @@ impl Inner {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<HttpAnswer, HttpFailure> {
-        let origin = Origin::of(url);
+        let is_exempt = self.exempt.get().is_some_and(|all| all.iter().any(|urls| urls.include(url)));
+        // A connection that was opened for an exempt URL is kept for those only.
+        let origin = Origin::of(url, is_exempt);
         let request = || exchange::request(method, url, headers, body);
         if let Some(mut kept) = self.pool.take(&origin) {
             match exchange::run(&mut kept, request(), self.settings.answer_bytes_max).await {
@@ -154,7 +166,7 @@ impl Inner {
             }
         }
         let begun = Instant::now();
-        let mut fresh = self.dialler.connect(url).await?;
+        let mut fresh = self.dialler.connect(url, is_exempt).await?;
         let connected_in = begun.elapsed();
         let done = exchange::run(&mut fresh, request(), self.settings.answer_bytes_max).await;
         Ok(self.finish(origin, fresh, done?, Some(connected_in)))

@@ -16,11 +16,13 @@ use tokio::time::Instant;
 pub(super) struct Origin {
     is_https: bool,
     authority: String,
+    /// Whether the address was not checked.
+    is_exempt: bool,
 }
 
 impl Origin {
-    pub(super) fn of(url: &WebhookUrl) -> Self {
-        Self { is_https: url.is_https(), authority: url.authority() }
+    pub(super) fn of(url: &WebhookUrl, is_exempt: bool) -> Self {
+        Self { is_https: url.is_https(), authority: url.authority(), is_exempt }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use postroad_net::guarded_http::GuardedHttpSettings;
+use postroad_model::WebhookUrl;
+use postroad_net::guarded_http::{GuardedHttpSettings, TokenUrls};
 use postroad_testkit::{CatcherAnswer, DnsServer, TestCertificate, WebhookCatcher};
 
 use super::{client, failure_class, post, settings};
@@ -110,4 +111,38 @@ async fn failures_have_a_class() {
     assert_eq!(failure_class(&client, &format!("http://{closed}/")).await, "connect");
     catcher.answer("/", CatcherAnswer::Hang);
     assert_eq!(failure_class(&client, &catcher.url("/")).await, "timeout");
+}
+
+#[tokio::test]
+async fn exempt_urls_are_dialled_at_private_addresses_and_no_others() {
+    let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
+    dns.a("own.example.com", [127, 0, 0, 1]).a("other.example.com", [127, 0, 0, 1]);
+    let other = WebhookCatcher::start();
+    let client = client(&dns, None, GuardedHttpSettings::default());
+    let port = catcher.address().port();
+    let exempt = [format!("http://own.example.com:{port}"), format!("http://127.0.0.1:{port}")];
+    let below = |base: &String| TokenUrls::below(&WebhookUrl::parse(&format!("{base}/inspect/")).unwrap());
+    client.set_exempt(exempt.iter().map(below).collect());
+    catcher.answer("/inspect/moved", CatcherAnswer::redirect(&other.url("/inspect/abc")));
+    for base in &exempt {
+        assert_eq!(post(&client, &format!("{base}/inspect/abc?status=200")).await.unwrap().status, 200);
+        // A redirect is an answer like any other.
+        assert_eq!(post(&client, &format!("{base}/inspect/moved")).await.unwrap().status / 100, 3);
+        // A connection to the same host and port is kept now; it is not used for these.
+        for path in ["/", "/inspect/", "/inspect", "/inspect/a/b", "/inspect/../api/v1/x", "/dev/messages"] {
+            assert_eq!(failure_class(&client, &format!("{base}{path}")).await, "refused_address", "{path}");
+        }
+    }
+    let other_port = other.address().port();
+    for url in [
+        format!("http://own.example.com:{other_port}/inspect/abc"),
+        format!("http://127.0.0.1:{other_port}/inspect/abc"),
+        format!("http://other.example.com:{port}/inspect/abc"),
+        format!("http://localhost:{port}/inspect/abc"),
+        format!("https://own.example.com:{port}/inspect/abc"),
+    ] {
+        assert_eq!(failure_class(&client, &url).await, "refused_address", "{url}");
+    }
+    assert_eq!(catcher.received().len(), 4);
+    assert!(other.received().is_empty());
 }

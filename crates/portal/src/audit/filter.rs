@@ -50,6 +50,8 @@ pub(super) struct Choice {
 pub(super) struct Filters {
     pub(super) operation: String,
     pub(super) actor: String,
+    /// Id of one person or key of the kind `actor`; empty for any.
+    pub(super) actor_id: String,
     pub(super) subject: String,
     pub(super) subject_id: String,
     pub(super) days: DayRange,
@@ -62,10 +64,15 @@ impl Filters {
         if !subject_id.is_empty() && subject_id.parse::<i64>().is_err() {
             return Err(Problem::Invalid(format!("“{subject_id}” should be the id of a thing, a number.")));
         }
+        let mut actor_id = text("actor_id");
+        if text("actor").is_empty() || actor_id.parse::<i64>().is_err() {
+            actor_id.clear();
+        }
         let days = DayRange::read(fields, zone);
         Ok(Self {
             operation: text("operation"),
             actor: text("actor"),
+            actor_id,
             subject: text("subject"),
             subject_id,
             days,
@@ -88,11 +95,27 @@ impl Filters {
             subject: filled(&self.subject),
             subject_id: self.subject_id.parse().ok(),
             actor: filled(&self.actor),
-            actor_id: None,
+            actor_id: self.actor_id.parse().ok(),
             hidden_actors: HiddenActors::default(),
             since: self.days.from(),
             until: self.days.to(),
         }
+    }
+
+    /// Query of the list with the entries of one person or key, within the same days.
+    pub(super) fn query_of_actor(&self, actor: &str, id: &str) -> String {
+        query(&[("actor", actor), ("actor_id", id), ("since", &self.days.since), ("until", &self.days.until)])
+    }
+
+    /// Query of the list with the same filters, but of anybody.
+    pub(super) fn query_of_anybody(&self) -> String {
+        query(&[
+            ("operation", &self.operation),
+            ("subject", &self.subject),
+            ("subject_id", &self.subject_id),
+            ("since", &self.days.since),
+            ("until", &self.days.until),
+        ])
     }
 
     /// Query of the list with the same filters, before an entry if `before` is filled.
@@ -100,6 +123,7 @@ impl Filters {
         query(&[
             ("operation", &self.operation),
             ("actor", &self.actor),
+            ("actor_id", &self.actor_id),
             ("subject", &self.subject),
             ("subject_id", &self.subject_id),
             ("since", &self.days.since),

@@ -25,6 +25,8 @@ pub(super) struct Difference {
 pub(super) struct Row {
     pub(super) at: When,
     pub(super) actor: String,
+    /// Kind and id of the person or key, unless the reader may not know who it was.
+    pub(super) one_actor: Option<(String, String)>,
     pub(super) address: String,
     pub(super) operation: String,
     /// Kind of the object, in words.
@@ -42,10 +44,13 @@ pub(super) struct Row {
 pub(super) fn row(named: NamedAuditEntry, is_own: bool, budget: &mut TextBudget) -> Row {
     let NamedAuditEntry { entry, actor, subject } = named;
     let path = subject_path(&entry, &subject, is_own).filter(|_| subject.exists);
+    let is_known = !matches!(actor, ActorName::Operator | ActorName::CommandLine);
+    let one_actor = entry.actor_id.filter(|_| is_known).map(|id| (entry.actor.clone(), id.to_string()));
     let is_server = entry.subject == "server";
     Row {
         at: When(entry.at),
         actor: budget.cut(&actor_words(actor), NAME_BYTES_MAX),
+        one_actor,
         address: entry.address.unwrap_or_default(),
         operation: entry.operation,
         kind: kind_words(&entry.subject),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::http::HeaderValue;
-use axum::http::header::{REFERRER_POLICY, REFRESH};
+use axum::http::header::REFERRER_POLICY;
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, SharedDomain};
 use postroad_model::{DomainLinkId, DomainName};
@@ -66,10 +66,7 @@ pub(super) async fn show(State(state): State<Arc<PortalState>>, Path(token): Pat
         until: When(expires_at),
         zone: format!("/dns/{token}/zone"),
     })?;
-    let headers = response.headers_mut();
-    // The records are checked automatically; the page reloads.
-    headers.insert(REFRESH, HeaderValue::from_static("60"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
 }
 

@@ -1,5 +1,7 @@
 //! List of the messages that `postroad dev` caught.
 
+use std::collections::HashSet;
+
 use askama::Template;
 use postroad_app::DEV_DOMAIN;
 use postroad_app::access::Operation;
@@ -9,6 +11,8 @@ use super::inbox;
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::live_watch;
+use crate::path::Path;
+use crate::problem::Problem;
 use crate::query::query;
 use crate::redirect::see_other;
 use crate::shown::{When, beginning_on_page, bytes};
@@ -103,6 +107,17 @@ pub(super) async fn clear(form: Form) -> Answer {
     let inbox = inbox(&form.visit, Operation::InstallationClearInbox)?;
     form.visit.app().record_cleared_inbox(&form.visit.by).await?;
     inbox.clear();
+    Ok(see_other("/inbox?done=removed"))
+}
+
+/// Deletes one message.
+pub(super) async fn delete(Path(id): Path<u64>, form: Form) -> Answer {
+    let inbox = inbox(&form.visit, Operation::InstallationClearInbox)?;
+    if inbox.find(id).is_none() {
+        return Err(Problem::NotFound);
+    }
+    form.visit.app().record_cleared_inbox(&form.visit.by).await?;
+    inbox.remove(&HashSet::from([id]));
     Ok(see_other("/inbox?done=removed"))
 }
 

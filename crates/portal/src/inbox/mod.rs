@@ -22,6 +22,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/inbox/clear", post(list::clear))
         .route("/inbox/live", get(list::live))
         .route("/inbox/{message}", get(one::show))
+        .route("/inbox/{message}/delete", post(list::delete))
         .route("/inbox/{message}/preview", get(one::preview))
         .route("/inbox/{message}/raw", get(one::raw))
         .route("/inbox/{message}/attachments/{number}", get(one::attachment))

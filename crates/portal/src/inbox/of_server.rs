@@ -90,6 +90,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         inbox: format!("/servers/{server}/inbox"),
         files: of_message.clone(),
         timeline: Some(of_message),
+        can_delete: false,
     };
     message_page(&visit, layout, envelope, view)
 }

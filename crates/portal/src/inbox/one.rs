@@ -43,6 +43,8 @@ pub(super) struct Envelope {
     pub(super) files: String,
     /// Path of the page with its timeline.
     pub(super) timeline: Option<String>,
+    /// Whether a button deletes it.
+    pub(super) can_delete: bool,
 }
 
 #[derive(Template)]
@@ -75,6 +77,7 @@ pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
         inbox: "/inbox".to_owned(),
         files: format!("/inbox/{id}"),
         timeline: timeline_path(&visit, &caught).await,
+        can_delete: true,
     };
     message_page(&visit, layout, envelope, Some(view))
 }

@@ -41,6 +41,8 @@ struct RequestRow {
 /// An inspector in use.
 struct Open {
     url: String,
+    /// The same inspector at the URL by which webhooks of this service reach it.
+    webhook_url: String,
     until: When,
     /// Idempotency key of the form that creates a webhook.
     once: String,
@@ -74,6 +76,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     }
     let open = found.map(|InspectorView { token, expires_at, requests }| Open {
         url: format!("{}/inspect/{token}", visit.base_url),
+        webhook_url: format!("{}/inspect/{token}", visit.state.own_url(&visit.base_url)),
         until: When(expires_at),
         once: once::new_once(),
         requests: requests

@@ -8,9 +8,7 @@ use postroad_model::Scope;
 use crate::answer::{Answer, page};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
-use crate::messages::TimelineRow;
-use crate::messages::newest_rows::NewestRows;
-use crate::servers::Arrival;
+use crate::servers::{Arrival, Awaited};
 use crate::snippets::{PLACEHOLDER_DOMAIN, PLACEHOLDER_KEY, Snippet, SnippetFacts, snippets};
 use crate::state::SmtpAccess;
 use crate::visit::Visit;
@@ -28,9 +26,8 @@ struct KeyPage {
     smtp: Option<SmtpAccess>,
     can_send: bool,
     has_domain: bool,
-    /// The first message; `None` until it arrives. The page's script updates it from `/first_message`.
-    arrival: Option<Arrival>,
-    timeline: NewestRows<TimelineRow>,
+    /// The page's script updates it from `/first_message`.
+    arrival: Arrival,
 }
 
 pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential) -> Answer {
@@ -41,6 +38,7 @@ pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential)
     let smtp = visit.state.smtp().cloned();
     let api_key = created.api_key;
     let api_secret = created.api_secret.unwrap_or_default();
+    let awaited = Awaited::from_now(visit, &caller, Some(created.credential.id)).await?;
     let facts = SnippetFacts {
         base_url: &visit.base_url,
         api_key: api_key.as_deref().unwrap_or(PLACEHOLDER_KEY),
@@ -59,7 +57,6 @@ pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential)
         smtp,
         can_send: matches!(created.credential.scope, Scope::Full | Scope::Send),
         has_domain: verified.is_some(),
-        arrival: None,
-        timeline: NewestRows::default(),
+        arrival: Arrival::waiting(server, awaited),
     })
 }

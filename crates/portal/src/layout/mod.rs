@@ -216,6 +216,9 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "erased" => "Erased: recipient, subject and content are gone.",
         "changed" => "Done. The results are in the list.",
         "partly" => "Done, but not for all: some were no longer waiting, or their recipient is suppressed.",
+        "partly-cancelled" => {
+            "Done, but not for all: some were being sent at that moment, or were no longer waiting."
+        }
         "rescheduled" => "Rescheduled. Messages that are being sent, or that expire before, keep their time.",
         "rescheduled-some" => "Many were rescheduled, but not all yet: send the form again for the rest.",
         "saved" => "Saved.",

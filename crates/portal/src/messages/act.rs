@@ -11,11 +11,14 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Action of a button: a `MessageAction`, or sending a scheduled message now.
+/// Action of a button: a `MessageAction`, or one of those that the API does not have for single messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Message(MessageAction),
+    /// Send a scheduled message now.
     SendNow,
+    /// Cancel a message that is queued or delayed.
+    CancelQueued,
 }
 
 impl Act {
@@ -27,6 +30,7 @@ impl Act {
             "cancel" => Self::Message(MessageAction::CancelScheduled),
             "erase" => Self::Message(MessageAction::Erase),
             "send_now" => Self::SendNow,
+            "cancel_queued" => Self::CancelQueued,
             _ => return Err(Problem::Invalid("Choose what to do.".to_owned())),
         })
     }
@@ -39,6 +43,7 @@ impl Act {
             Self::Message(MessageAction::CancelScheduled) => Operation::SendCancel,
             Self::Message(MessageAction::Erase) => Operation::MessagesErase,
             Self::SendNow => Operation::SendReschedule,
+            Self::CancelQueued => Operation::MessagesCancel,
         }
     }
 
@@ -46,7 +51,8 @@ impl Act {
         match self {
             Self::Message(MessageAction::Retry) | Self::SendNow => "retried",
             Self::Message(MessageAction::Release) => "released",
-            Self::Message(MessageAction::CancelHold | MessageAction::CancelScheduled) => "cancelled",
+            Self::Message(MessageAction::CancelHold | MessageAction::CancelScheduled)
+            | Self::CancelQueued => "cancelled",
             Self::Message(MessageAction::Erase) => "erased",
         }
     }
@@ -63,17 +69,25 @@ impl Act {
                 changed.map(drop).map_err(Problem::from)
             }
             Self::SendNow => app.send_now(caller, id).await.map(drop).map_err(Problem::from),
-            Self::Message(action) => {
-                app.change_message(caller, action, id).await.map_err(|failure| match failure {
-                    ActionFailure::NotFound => Problem::NotFound,
-                    ActionFailure::Store(error) => error.into(),
-                    ActionFailure::NotQueued => {
-                        Problem::Invalid("The message is not waiting for an attempt.".to_owned())
-                    }
-                    other => Problem::Invalid(format!("{other}.")),
-                })
-            }
+            Self::CancelQueued => app.cancel_queued(caller, id).await.map_err(|failure| match failure {
+                ActionFailure::InDelivery => Problem::Invalid(
+                    "The message is being sent at this moment: it was not cancelled. If the attempt fails, you can \
+                     cancel it then."
+                        .to_owned(),
+                ),
+                other => problem_of(other),
+            }),
+            Self::Message(action) => app.change_message(caller, action, id).await.map_err(problem_of),
         }
+    }
+}
+
+fn problem_of(failure: ActionFailure) -> Problem {
+    match failure {
+        ActionFailure::NotFound => Problem::NotFound,
+        ActionFailure::Store(error) => error.into(),
+        ActionFailure::NotQueued => Problem::Invalid("The message is not waiting for an attempt.".to_owned()),
+        other => Problem::Invalid(format!("{other}.")),
     }
 }
 

@@ -49,7 +49,8 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     if is_cancel_all || form.fields.is_ticked("all") {
         let Act::Message(action) = act else {
             return Err(Problem::Invalid(
-                "Tick the messages to send now: this button takes no whole search.".to_owned(),
+                "Tick the messages, without “all that match”: this button takes no whole search. Nothing was changed."
+                    .to_owned(),
             ));
         };
         if action == MessageAction::Erase && !search.is_searching() {
@@ -79,7 +80,11 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
             Err(other) => return Err(other),
         }
     }
-    let done = if is_partial { "partly" } else { "changed" };
+    let done = match (is_partial, act) {
+        (false, _) => "changed",
+        (true, Act::CancelQueued) => "partly-cancelled",
+        (true, _) => "partly",
+    };
     Ok(see_other(&format!("/servers/{server}/messages{}", search.done(done))))
 }
 
@@ -94,7 +99,11 @@ async fn ask(
     let (_, layout) = visit.server_layout(server, "All that match", Section::Messages).await?;
     let (act, label, consequence) = match action {
         MessageAction::Retry => ("retry", "Try again now", "Each is tried now."),
-        MessageAction::Release => ("release", "Release", "They are queued, except those whose recipient is suppressed or that exceed a limit."),
+        MessageAction::Release => (
+            "release",
+            "Release",
+            "They are queued, except those whose recipient is suppressed or that exceed a limit.",
+        ),
         MessageAction::CancelHold => ("cancel_hold", "Cancel", "They are never sent; this cannot be undone."),
         MessageAction::CancelScheduled => ("cancel", "Cancel", "They are never sent; this cannot be undone."),
         MessageAction::Erase => ("erase", "Erase", "Recipient, subject and content go for good."),

@@ -1,8 +1,6 @@
 //! Jobs: the list of a server's, and the progress of one.
 
 use askama::Template;
-use axum::http::HeaderValue;
-use axum::http::header::REFRESH;
 use postroad_app::access::Operation;
 use postroad_store::{JobKind, JobProblem, JobState, MessageJob};
 
@@ -45,6 +43,7 @@ struct ListPage {
     layout: Layout,
     server: i64,
     rows: Vec<JobRow>,
+    has_running: bool,
     /// Link to the next page.
     next: Option<String>,
 }
@@ -74,7 +73,8 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
     let before = visit.query.number("before");
     let (jobs, has_more) = visit.app().list_jobs(caller.server_id, before, PAGE_ROWS).await?;
     let next = jobs.last().filter(|_| has_more).map(|last| query(&[("before", &last.id.to_string())]));
-    page(&ListPage { layout, server, rows: jobs.into_iter().map(row).collect(), next })
+    let has_running = jobs.iter().any(|job| job.state == JobState::Running);
+    page(&ListPage { layout, server, rows: jobs.into_iter().map(row).collect(), has_running, next })
 }
 
 fn row(job: MessageJob) -> JobRow {
@@ -90,7 +90,7 @@ fn row(job: MessageJob) -> JobRow {
     }
 }
 
-/// Progress of a job; the page reloads itself while it runs.
+/// Progress of a job; the page updates itself while it runs.
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::JobsGet).await?;
     let job = visit.app().find_job(caller.server_id, id).await?.ok_or(Problem::NotFound)?;
@@ -98,7 +98,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let is_running = job.state == JobState::Running;
     let note = visit.app().note_on_job(&job).map(|note| format!("{}.", note.replace('`', "")));
     let problem = |problem: JobProblem| (Some(problem.id).filter(|id| *id != 0), Sentence(problem.message));
-    let mut response = page(&JobPage {
+    page(&JobPage {
         layout,
         server,
         kind: kind_words(job.kind),
@@ -112,11 +112,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         total_count: job.total.max(job.done).max(1),
         problems: job.problems.into_iter().map(problem).collect(),
         note,
-    })?;
-    if is_running {
-        response.headers_mut().insert(REFRESH, HeaderValue::from_static("2"));
-    }
-    Ok(response)
+    })
 }
 
 fn kind_words(kind: JobKind) -> &'static str {

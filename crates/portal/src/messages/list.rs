@@ -4,7 +4,7 @@ use askama::Template;
 use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
 use postroad_model::{DomainName, MessageId, Status};
-use postroad_store::SearchItem;
+use postroad_store::{SearchItem, Template as StoredTemplate, TemplateKind};
 
 use super::search::{Search, Tab};
 use crate::answer::{Answer, page};
@@ -21,6 +21,8 @@ use crate::visit::Visit;
 const PAGE_ROWS: usize = 50;
 /// Domains to choose from; others are searched for with `domain:`.
 const DOMAINS_MAX: usize = 50;
+/// Templates that the search suggests.
+const TEMPLATES_MAX: usize = 50;
 
 struct Row {
     id: i64,
@@ -42,6 +44,11 @@ struct SavedSearchRow {
     is_current: bool,
 }
 
+struct TemplateChoice {
+    alias: String,
+    name: String,
+}
+
 struct StatusChoice {
     value: &'static str,
     label: &'static str,
@@ -56,6 +63,8 @@ struct ListPage {
     search: Search,
     statuses: Vec<StatusChoice>,
     domains: Vec<String>,
+    /// Templates to suggest.
+    templates: Vec<TemplateChoice>,
     rows: Vec<Row>,
     /// Error in the search.
     problem: Option<String>,
@@ -123,6 +132,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         first_command = Some(snippets::first_command(&visit.base_url, &visit.person.user.email, domain));
     }
     let (domains, _) = app.list_domains(&caller, None, DOMAINS_MAX).await?;
+    let templates = suggested_templates(&visit, server).await?;
     let current = search.query();
     let saved = app.list_saved_searches(&visit.person, &caller).await?;
     let saved = saved.into_iter().map(|saved| SavedSearchRow {
@@ -137,6 +147,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         search,
         statuses: statuses.into(),
         domains: domains.into_iter().map(|view| view.domain.name.to_string()).collect(),
+        templates,
         rows,
         problem,
         next,
@@ -144,6 +155,15 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         first_command,
         searches: saved.collect(),
     })
+}
+
+async fn suggested_templates(visit: &Visit, server: i64) -> Result<Vec<TemplateChoice>, Problem> {
+    let caller = visit.caller(server, Operation::TemplatesList).await?;
+    let (found, _) = visit.app().list_templates(&caller, None, None, TEMPLATES_MAX).await?;
+    let standard = found.into_iter().filter(|template| template.kind == TemplateKind::Standard);
+    let choice =
+        |template: StoredTemplate| Some(TemplateChoice { alias: template.alias?, name: template.name });
+    Ok(standard.filter_map(choice).collect())
 }
 
 fn row(item: SearchItem, tab: Tab) -> Row {

@@ -85,9 +85,9 @@ impl Search {
         self.tab != Tab::All || self.is_delayed()
     }
 
-    /// Whether the search shows the messages that wait for their next attempt.
+    /// Whether the search shows the messages that wait for their first or next attempt.
     pub(super) fn is_delayed(&self) -> bool {
-        self.status == Status::SoftFail.as_str()
+        self.status == Status::SoftFail.as_str() || self.status == Status::Pending.as_str()
     }
 
     /// Query string of the list's first page.

@@ -2,40 +2,29 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
 use postroad_app::send::{ListEntry, MessageDraft, SendContext};
 
+use super::arrival::{Arrival, Awaited};
 use crate::answer::{Answer, page_with};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
-use crate::messages::newest_rows::NewestRows;
-use crate::messages::{TimelineRow, rows};
 use crate::once;
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::shown::StatusBadge;
 use crate::visit::{Form, Visit};
 
 const SUBJECT: &str = "A first message from Postroad";
 const TEXT: &str = "Hello,\n\nthis message was sent from the portal. If you can read it, sending works.\n";
-
-/// The newest message of the server.
-pub(crate) struct Arrival {
-    pub(crate) id: i64,
-    pub(crate) to: String,
-    pub(crate) subject: String,
-    pub(crate) status: StatusBadge,
-}
 
 #[derive(Template)]
 #[template(path = "servers/first_message.html")]
 struct FirstMessagePage {
     layout: Layout,
     server: i64,
-    arrival: Option<Arrival>,
-    timeline: NewestRows<TimelineRow>,
+    arrival: Arrival,
+    since: i64,
     /// The fields of the form.
     from: String,
     to: String,
@@ -43,18 +32,27 @@ struct FirstMessagePage {
     once: String,
 }
 
+/// Without a query it leads to the page that waits for a message from now on: loaded again, that one still waits for it.
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
-    let caller = visit.caller(server, Operation::DomainsList).await?;
+    let caller = visit.caller(server, Operation::MessagesSearch).await?;
+    let Some(awaited) = Awaited::of_query(&visit) else {
+        let awaited = Awaited::from_now(&visit, &caller, None).await?;
+        return Ok(see_other(&awaited.page(server)));
+    };
     let verified = find_verified_domain(&visit, &caller).await?;
     let from = verified.map(|name| format!("hello@{name}")).unwrap_or_default();
     let to = visit.person.user.email.clone();
-    page_of(&visit, server, from, to, None).await
+    page_of(&visit, server, awaited, from, to, None).await
 }
 
 /// Sends one message, as a program would.
 pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SendMessage).await?;
+    let awaited = match Awaited::of_number(fields.number("since")) {
+        Some(awaited) => awaited,
+        None => Awaited::from_now(&visit, &caller, None).await?,
+    };
     let draft = MessageDraft {
         to: vec![ListEntry { pointer: "/to".to_owned(), text: fields.text("to").into() }],
         from: Some(fields.text("from").into()),
@@ -66,33 +64,26 @@ pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
     let idempotency = once::send_key(&fields, &[fields.text("from"), fields.text("to")]);
     let context = SendContext { caller, test: false, idempotency, warnings: Vec::new() };
     match visit.app().send_message(context, draft).await {
-        Ok(_) => Ok(see_other(&format!("/servers/{server}/first_message"))),
+        Ok(_) => Ok(see_other(&awaited.page(server))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
             let (from, to) = (fields.text("from").to_owned(), fields.text("to").to_owned());
-            page_of(&visit, server, from, to, Some(text)).await
+            page_of(&visit, server, awaited, from, to, Some(text)).await
         }
     }
 }
 
-async fn page_of(visit: &Visit, server: i64, from: String, to: String, problem: Option<String>) -> Answer {
-    let caller = visit.caller(server, Operation::MessagesTimeline).await?;
+async fn page_of(
+    visit: &Visit,
+    server: i64,
+    awaited: Awaited,
+    from: String,
+    to: String,
+    problem: Option<String>,
+) -> Answer {
     let (_, layout) = visit.server_layout(server, "First message", Section::Overview).await?;
-    let filter = SearchRequest::default()
-        .filter()
-        .map_err(|_| Problem::Internal("the empty search is invalid".to_owned()))?;
-    let newest = visit.app().search_messages(&caller, filter, None, 1).await?.items.pop();
-    let (mut arrival, mut timeline) = (None, NewestRows::default());
-    if let Some(item) = newest {
-        timeline = rows(visit.app().message_timeline(caller.server_id, item.id).await?.items, 0);
-        arrival = Some(Arrival {
-            id: item.id.0,
-            to: item.rcpt_to,
-            subject: item.subject,
-            status: StatusBadge(item.status),
-        });
-    }
+    let arrival = Arrival::find(visit, server, awaited).await?;
     let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
-    let once = once::new_once();
-    page_with(status, &FirstMessagePage { layout, server, arrival, timeline, from, to, problem, once })
+    let (once, since) = (once::new_once(), awaited.since());
+    page_with(status, &FirstMessagePage { layout, server, arrival, since, from, to, problem, once })
 }

@@ -1,5 +1,6 @@
 //! Servers of the account: list, creation, and the overview of one.
 
+mod arrival;
 mod create;
 mod first_message;
 mod health;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use axum::Router;
 
-pub(crate) use first_message::Arrival;
+pub(crate) use arrival::{Arrival, Awaited};
 pub(crate) use last_server::remember_last_server;
 pub(crate) use pools::{PoolChoice, pools_for};
 

@@ -24,10 +24,12 @@ pub(super) fn form(token: &str, next: &str, problem: Option<String>) -> Answer {
     let page = FormPage {
         title: "Enter the code of your app",
         text: String::new(),
+        developer: None,
         action: "/sign_in/code",
         fields: vec![code],
         hidden: vec![("token", token.to_owned()), ("next", next.to_owned())],
         check_box: None,
+        is_ticked: false,
         button: "Go on",
         problem,
         notice: None,

@@ -57,7 +57,12 @@ impl OpenRequest {
 
     /// Where a new person goes first: to the authenticator app if they ticked its box, else to `next`.
     pub(super) fn first_page<'a>(&self, next: &'a str) -> &'a str {
-        if self.fields.is_ticked(APP_CHECK_BOX.0) { "/account/you#app" } else { next }
+        if self.wants_app() { "/account/you#app" } else { next }
+    }
+
+    /// Whether the box for the authenticator app was ticked: a refused form keeps it.
+    pub(super) fn wants_app(&self) -> bool {
+        self.fields.is_ticked(APP_CHECK_BOX.0)
     }
 
     /// Sets the session cookie and continues to `next`.
@@ -89,18 +94,26 @@ pub(super) struct Field {
 pub(super) const APP_CHECK_BOX: (&str, &str) =
     ("app", "Also ask for a code of an authenticator app when I sign in (set up on the next page)");
 
+/// What `postroad dev` offers on its own machine.
+pub(super) struct Developer {
+    /// Whether it catches mail.
+    pub(super) has_inbox: bool,
+}
+
 /// A page with one form.
 #[derive(Template)]
 #[template(path = "sign_in/form.html")]
 pub(super) struct FormPage {
     pub(super) title: &'static str,
     pub(super) text: String,
+    pub(super) developer: Option<Developer>,
     pub(super) action: &'static str,
     pub(super) fields: Vec<Field>,
     /// Name and value of hidden fields.
     pub(super) hidden: Vec<(&'static str, String)>,
     /// Name and label of a check box below the fields.
     pub(super) check_box: Option<(&'static str, &'static str)>,
+    pub(super) is_ticked: bool,
     pub(super) button: &'static str,
     pub(super) problem: Option<String>,
     pub(super) notice: Option<&'static str>,

@@ -31,10 +31,12 @@ async fn form(request: &OpenRequest, token: &str, name: &str, problem: Option<St
     let page = FormPage {
         title: "Accept the invitation",
         text: format!("{} invites {} as {}.", invitation.account_name, invitation.email, invitation.role),
+        developer: None,
         action: "/invitation",
         fields: vec![name, new_password()],
         hidden: vec![("token", token.to_owned())],
         check_box: Some(APP_CHECK_BOX),
+        is_ticked: request.wants_app(),
         button: "Join",
         problem,
         notice: None,

@@ -1,6 +1,7 @@
 //! Signing in and out, the first person of an installation, forgotten passwords and invitations.
 
 mod code;
+mod developer;
 mod form;
 mod invitation;
 mod password;
@@ -19,6 +20,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/sign_in", get(password::show).and_post(password::submit))
         .route("/sign_in/code", post(code::submit))
+        .route("/sign_in/developer", post(developer::submit))
         .route("/sign_out", post(sign_out::submit))
         .route("/set_up", get(set_up::show).and_post(set_up::submit))
         .route("/reset_password", get(reset::show).and_post(reset::submit))

@@ -3,13 +3,15 @@
 use postroad_app::users::{SignIn, SignInRequest};
 
 use super::code;
-use super::form::{Field, FormPage, OpenRequest};
+use super::form::{Developer, Field, FormPage, OpenRequest};
 use crate::answer::Answer;
 use crate::layout::notice;
 use crate::problem::Problem;
 
 /// Shown by `postroad dev`, where nobody has a password at first.
 const DEV_TEXT: &str = "This is postroad dev: open the link that its terminal shows beside Portal. It signs you in without a password.";
+/// The same for those who get a button.
+const DEVELOPER_TEXT: &str = "This is postroad dev on your machine. You need no password.";
 
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
@@ -50,13 +52,22 @@ fn form(request: &OpenRequest, email: &str, next: &str, problem: Option<String>)
         autocomplete: "current-password",
         hint: "",
     };
+    let is_developer = request.app().admits_developer(request.visitor.address);
+    let has_inbox = request.state.inbox.is_some();
+    let text = match (is_developer, has_inbox) {
+        (true, _) => DEVELOPER_TEXT,
+        (false, true) => DEV_TEXT,
+        (false, false) => "",
+    };
     let page = FormPage {
         title: "Sign in",
-        text: if request.state.inbox.is_some() { DEV_TEXT.to_owned() } else { String::new() },
+        text: text.to_owned(),
+        developer: is_developer.then_some(Developer { has_inbox }),
         action: "/sign_in",
         fields: vec![email, password],
         hidden: vec![("next", next.to_owned())],
         check_box: None,
+        is_ticked: false,
         button: "Sign in",
         problem,
         notice: notice(request.query.text("done")),

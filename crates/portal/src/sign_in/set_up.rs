@@ -7,7 +7,7 @@ use crate::problem::Problem;
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
     request.app().check_set_up_link(token).await?;
-    form(token, "", "", None)
+    form(token, "", "", false, None)
 }
 
 pub(super) async fn submit(request: OpenRequest) -> Answer {
@@ -15,11 +15,14 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
     let (token, account, email) = (fields.text("token"), fields.text("account"), fields.text("email"));
     match request.app().set_up(token, account, email, fields.raw("password"), &request.visitor).await {
         Ok(session) => Ok(request.signed_in(&session, request.first_page("/servers"))),
-        Err(refusal) => form(token, account, email, Some(Problem::from(refusal).into_form_text()?)),
+        Err(refusal) => {
+            let text = Problem::from(refusal).into_form_text()?;
+            form(token, account, email, request.wants_app(), Some(text))
+        }
     }
 }
 
-fn form(token: &str, account: &str, email: &str, problem: Option<String>) -> Answer {
+fn form(token: &str, account: &str, email: &str, is_ticked: bool, problem: Option<String>) -> Answer {
     let account = Field {
         name: "account",
         label: "Organisation",
@@ -39,10 +42,12 @@ fn form(token: &str, account: &str, email: &str, problem: Option<String>) -> Ans
     let page = FormPage {
         title: "Set up Postroad",
         text: "You become the owner of the first account and the operator of this installation.".to_owned(),
+        developer: None,
         action: "/set_up",
         fields: vec![account, email, new_password()],
         hidden: vec![("token", token.to_owned())],
         check_box: Some(APP_CHECK_BOX),
+        is_ticked,
         button: "Create account",
         problem,
         notice: None,

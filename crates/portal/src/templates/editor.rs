@@ -132,6 +132,21 @@ pub(super) struct Saved {
     rendered: Rendered,
 }
 
+impl Saved {
+    /// Versions that a test can have: number, label, and whether it is the one on the page.
+    fn test_choices(&self) -> Vec<(i64, String, bool)> {
+        let mut numbers: Vec<i64> = self.versions.iter().map(|version| version.number).collect();
+        numbers.extend(self.published.into_iter().chain([self.shown]));
+        numbers.sort_unstable_by_key(|number| std::cmp::Reverse(*number));
+        numbers.dedup();
+        let label = |number: i64| match self.published {
+            Some(published) if published == number => format!("{number}, published"),
+            _ => format!("{number}, not published"),
+        };
+        numbers.into_iter().map(|number| (number, label(number), number == self.shown)).collect()
+    }
+}
+
 #[derive(Template)]
 #[template(path = "templates/editor.html")]
 struct EditorPage {

@@ -208,6 +208,18 @@ async fn searches_and_deletions_work_as_in_mailpit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_checks_of_containers_answer() {
+    let world = World::start(Engine::Sqlite);
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(call(&world, "GET", path, "").await.status, 200, "{path}");
+        assert_eq!(call(&world, "HEAD", path, "").await.status, 200, "{path}");
+        let foreign =
+            world.client.request("GET".parse().unwrap(), path, &[("host", "evil.example")], Bytes::new());
+        assert_eq!(foreign.await.unwrap().status, 403, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_from_npm_works_unchanged() {
     let world = start_with_two_messages().await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");

@@ -129,3 +129,42 @@ async fn the_audit_log_is_filtered_and_exported_as_lines_of_json() {
     browser.open(&site.path("/operator/audit?subject=ip_pool")).await;
     browser.until_text("ip_pools/create").await;
 }
+
+#[tokio::test]
+async fn the_audit_log_shows_what_one_person_or_key_did() {
+    let site = Site::start();
+    let (_, anna) = join(&site, "anna", "admin").await;
+    let (_, bert) = join(&site, "bert", "admin").await;
+    assert_eq!(site.submit("/servers", &anna, "name=annas&mode=live").await.status, 303);
+    assert_eq!(site.submit("/servers", &bert, "name=berts&mode=live").await.status, 303);
+    let key = site.ready("account_api_key");
+    call(&site, "x-account-api-key", &key, "servers/create", &json!({ "name": "robots" })).await;
+    let browser = site.browser().await;
+    browser.open(&site.path("/account/audit?operation=servers/create")).await;
+    browser.until_text("annas").await;
+    for (who, wanted, others) in
+        [("anna@example.com", "annas", ["berts", "robots"]), ("account key", "robots", ["annas", "berts"])]
+    {
+        browser.open(&site.path("/account/audit?operation=servers/create")).await;
+        let link = format!(
+            "[...document.querySelectorAll('td[data-label=Who] a')].find(a => a.textContent.includes('{who}')).click()"
+        );
+        browser.run(&link).await;
+        browser.until(".chip").await;
+        let page = browser.page_text().await;
+        assert!(page.contains(wanted) && others.iter().all(|other| !page.contains(other)), "{who}: {page}");
+        let url = browser.url().await;
+        assert!(url.contains("actor=") && url.contains("actor_id="), "{url}");
+    }
+    browser.screenshot(&pictures().join("audit-one.png")).await;
+    // The export has the same entries, and the cross shows anybody's.
+    let cookie = site.cookie().await;
+    let query = browser.url().await.split_once('?').unwrap().1.to_owned();
+    let lines = site.get(&format!("/account/audit/export?{query}"), &cookie).await.text();
+    assert!(lines.contains("robots") && !lines.contains("annas"), "{lines}");
+    browser.click(".chip a:last-child").await;
+    browser.until_text("annas").await;
+    // An id without its kind is no filter.
+    let page = site.get("/account/audit?operation=servers/create&actor_id=1", &cookie).await.text();
+    assert!(page.contains("annas") && page.contains("berts"), "{page}");
+}

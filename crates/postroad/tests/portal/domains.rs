@@ -48,7 +48,7 @@ async fn one_verified_domain_among_many_is_found() {
     let form = format!("/servers/{id}/domains/d50.example/set_verified");
     assert_eq!(site.submit(&form, &cookie, "verified=1").await.status, 303);
     assert!(is_step_done().await);
-    let page = site.get(&format!("/servers/{id}/first_message"), &cookie).await.text();
+    let page = site.get(&format!("/servers/{id}/first_message?since=0"), &cookie).await.text();
     assert!(page.contains("hello@d50.example"), "{page}");
     let form = "name=deploy&scope=send";
     let page = site.submit(&format!("/servers/{id}/keys"), &cookie, form).await.text();

@@ -226,6 +226,47 @@ async fn add_webhook(serving: &Serving, browser: &Browser, server: i64, receiver
     assert!(browser.text(".secret").await.starts_with("whsec_"));
 }
 
+/// The service is at a loopback address, and its configuration allows webhooks to public addresses only.
+#[tokio::test]
+async fn a_webhook_to_an_inspector_works_in_serve_and_to_nothing_else_of_the_service() {
+    let serving = Serving::start("");
+    let browser = Browser::start().await;
+    set_up(&serving, &browser).await;
+    let server = create_server(&browser).await;
+    let inspector = serving.path(&format!("/servers/{server}/webhooks/inspector"));
+    browser.open(&inspector).await;
+    browser.click(".empty button").await;
+    browser.until_text("Waiting for a request").await;
+    let address = browser.text("main .secret").await;
+    assert!(address.starts_with(&format!("{}/inspect/", serving.url)), "{address}");
+    browser.click("form[action$='/webhooks'] button").await;
+    browser.until_text("Copy the secret now").await;
+    browser.click("form[action$='/test'] button").await;
+    browser.until_text("The sample").await;
+    browser.open(&inspector).await;
+    browser.until_text("message.delivered").await;
+    browser.screenshot(&pictures().join("inspector-serve.png")).await;
+
+    // Now a connection to the service is open. It is not used for another page, and no other port is reached.
+    let other = WebhookCatcher::start();
+    let token = address.rsplit('/').next().unwrap();
+    for url in [
+        serving.path("/sign_in"),
+        serving.path("/inspect/"),
+        serving.path(&format!("/inspect/{token}/more")),
+        serving.path("/api/v1/openapi.json"),
+        other.url(&format!("/inspect/{token}")),
+    ] {
+        browser.open(&serving.path(&format!("/servers/{server}/webhooks"))).await;
+        browser.fill("form.stack input[name=url]", &url).await;
+        browser.click("form.stack > button").await;
+        browser.until_text("Copy the secret now").await;
+        browser.click("form[action$='/test'] button").await;
+        browser.until_text("is not one of the public internet").await;
+    }
+    assert!(other.received().is_empty());
+}
+
 #[tokio::test]
 async fn first_run_of_dev_on_sqlite() {
     first_run(Site::start()).await;

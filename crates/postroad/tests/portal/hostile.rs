@@ -135,7 +135,7 @@ async fn texts_of_messages_replies_and_answers_run_nothing() {
         check(&browser, "answers of a receiver").await;
         shows(&browser, "answers of a receiver", payloads).await;
     }
-    for page in ["", "/queue", "/analytics?by=tag", "/first_message", "/suppressions"] {
+    for page in ["", "/queue", "/analytics?by=tag", "/first_message?since=0", "/suppressions"] {
         browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
         browser.until("h1").await;
         check(&browser, page).await;

@@ -243,3 +243,28 @@ async fn development_server_has_an_inbox_of_what_it_holds(site: Site) {
     browser.until_text("Tomorrow").await;
     assert_eq!(browser.console().await, [""; 0]);
 }
+
+#[tokio::test]
+async fn one_caught_message_is_deleted_and_the_others_stay() {
+    let site = Site::start();
+    for subject in ["Kept", "Dropped"] {
+        let id = site.send(json!({ "subject": subject })).await;
+        site.until(id, "Sent").await;
+    }
+    let browser = site.browser().await;
+    browser.open(&site.path("/inbox")).await;
+    browser.until_text("Dropped").await;
+    browser.click(".rows tbody tr:first-child a").await;
+    browser.until("iframe, pre").await;
+    let page = browser.url().await;
+    browser.screenshot(&pictures().join("inbox-delete.png")).await;
+    browser.click("form[action$='/delete'] button").await;
+    browser.until_text("Removed").await;
+    let list = browser.text(".rows tbody").await;
+    assert!(list.contains("Kept") && !list.contains("Dropped"), "{list}");
+    let cookie = site.cookie().await;
+    let path = page.strip_prefix(&site.url).unwrap();
+    assert_eq!(site.get(path, &cookie).await.status, 404);
+    assert_eq!(site.submit(&format!("{path}/delete"), &cookie, "").await.status, 404);
+    assert!(site.get("/operator/audit", &cookie).await.text().contains("installation/clear_inbox"));
+}

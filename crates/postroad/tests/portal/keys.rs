@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::roles::call;
-use crate::site::{Site, hidden, pictures};
+use crate::site::{Site, hidden, pictures, server_of};
 
 #[tokio::test]
 async fn keys_are_listed_by_whether_they_are_revoked() {
@@ -89,4 +89,50 @@ async fn account_and_operator_keys_have_networks_and_a_last_day() {
     let form = format!("once={once}&name=x&allow=everywhere");
     let refused = site.submit("/account/keys", &cookie, &form).await;
     assert!(refused.status == 422 && refused.text().contains("is not a network"), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn the_page_of_a_later_key_waits_for_a_message_of_that_key_on_sqlite() {
+    the_page_of_a_later_key_waits_for_a_message_of_that_key(Site::start()).await;
+}
+
+#[tokio::test]
+async fn the_page_of_a_later_key_waits_for_a_message_of_that_key_on_postgres() {
+    the_page_of_a_later_key_waits_for_a_message_of_that_key(Site::start_on_postgres()).await;
+}
+
+async fn the_page_of_a_later_key_waits_for_a_message_of_that_key(site: Site) {
+    site.send(json!({ "subject": "An old one" })).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/keys"))).await;
+    browser.fill("form.card.stack input[name=name]", "second").await;
+    browser.click("form.card.stack > button").await;
+    browser.until_text("Waiting for a message that is sent with this key").await;
+    let key = browser.text("dl.summary div:first-child .secret").await;
+    let panel = browser.attribute("#arrival", "data-source").await.unwrap();
+    // A message of another key is not the one.
+    site.send(json!({ "subject": "Of another key" })).await;
+    let cookie = site.cookie().await;
+    let page = site.get(&panel, &cookie).await.text();
+    assert!(page.contains("Waiting for a message that is sent with this key"), "{page}");
+    browser.screenshot(&pictures().join("key-second.png")).await;
+    assert!(!browser.page_text().await.contains("It arrived here"));
+    let message = json!({
+        "to": ["ann@example.net"], "from": "shop@example.test", "subject": "Of the new key", "plain_body": "Hi.",
+    });
+    site.send_with(&key, &message).await;
+    browser.until_text("It arrived here").await;
+    assert_eq!(browser.text("#arrival p a").await, "Of the new key");
+    // A later message does not replace it.
+    site.send_with(&key, &json!({ "to": ["bob@example.net"], "from": "shop@example.test", "subject": "Later", "plain_body": "Hi." })).await;
+    let page = site.get(&panel, &cookie).await.text();
+    assert!(page.contains("Of the new key") && !page.contains(">Later<"), "{page}");
+    // The panel without a key waits for any new message, also when it is loaded again.
+    let waits = site.get(&format!("/servers/{server}/first_message"), &cookie).await;
+    assert_eq!(waits.status, 303);
+    let waits = waits.headers["location"].to_str().unwrap().to_owned();
+    assert!(site.get(&waits, &cookie).await.text().contains("Waiting for a new message"));
+    site.send(json!({ "subject": "A new one" })).await;
+    assert!(site.get(&waits, &cookie).await.text().contains(">A new one</a>"));
 }

@@ -4,9 +4,11 @@
 
 mod analytics;
 mod audit;
+mod cancelling;
 mod changes;
 mod customers;
 mod days;
+mod developer;
 mod domains;
 mod events;
 mod first_run;

@@ -522,3 +522,58 @@ async fn links_in_a_preview_show_their_target_and_lead_nowhere() {
     }
     browser.screenshot(&pictures().join("preview-link.png")).await;
 }
+
+#[tokio::test]
+async fn a_box_ticks_all_messages_of_the_page() {
+    let site = Site::start();
+    let development = crate::site::DevelopmentServer::create(&site).await;
+    for number in 0..3 {
+        development.send(&site, json!({ "subject": format!("Held {number}") })).await;
+    }
+    let browser = site.browser().await;
+    browser.open(&site.path(&format!("/servers/{}/messages?tab=held", development.id))).await;
+    browser.until_text("Held 2").await;
+    let all = "input[aria-label='Tick all on this page']";
+    browser.click(all).await;
+    assert_eq!(browser.count("input[name=id]:checked").await, 3);
+    browser.screenshot(&pictures().join("messages-ticked.png")).await;
+    // One less: the box is neither.
+    browser.click("tbody tr:first-child input[name=id]").await;
+    assert_eq!(browser.count("input[name=id]:checked").await, 2);
+    assert!(browser.has(&format!("{all}:indeterminate")).await);
+    browser.click(all).await;
+    assert_eq!(browser.count("input[name=id]:checked").await, 3);
+    browser.click("button[value=cancel_hold]").await;
+    browser.until_text("Nothing is held").await;
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn domains_and_templates_are_suggested() {
+    let site = Site::start();
+    let key = site.ready("api_key");
+    for new in [
+        json!({ "name": "Welcome", "alias": "welcome-mail", "subject": "x", "html_body": "<p>Hi</p>" }),
+        json!({ "name": "Frame", "alias": "frame", "type": "layout", "html_body": "{{ content }}" }),
+    ] {
+        call(&site, "x-server-api-key", &key, "templates/create", &new).await;
+    }
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    let suggestions = async |word: &str| {
+        browser.fill("input[name=q]", word).await;
+        browser.until("#suggestions li").await;
+        browser.text("#suggestions").await
+    };
+    let keys = suggestions("d").await;
+    assert!(keys.contains("domain:") && !keys.contains("example.test"), "{keys}");
+    assert!(suggestions("domain:").await.contains("domain:example.test"));
+    let templates = suggestions("template:").await;
+    assert!(templates.contains("template:welcome-mail") && !templates.contains("frame"), "{templates}");
+    browser.screenshot(&pictures().join("messages-suggested-template.png")).await;
+    browser.press("\u{e015}\u{e007}").await;
+    let typed = browser.run("return document.querySelector('[name=q]').value.trim()").await;
+    assert_eq!(typed, "template:welcome-mail");
+    assert_eq!(browser.console().await, [""; 0]);
+}

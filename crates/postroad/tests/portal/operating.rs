@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use postroad_model::{Clock as _, SystemClock};
-use postroad_testkit::{Browser, Database, SmtpClient, TestCertificate};
+use postroad_testkit::{Browser, Database, SmtpClient, TestCertificate, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -445,4 +445,36 @@ async fn nodes_and_certificates(database: Option<Database>) {
     let home = site.get(&format!("/servers/{server}"), &site.cookie().await).await.text();
     assert!(!home.contains("TLS certificate") && home.contains("No problems"), "{home}");
     assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_waiting_message_says_who_stopped_it_on_sqlite() {
+    a_waiting_message_says_who_stopped_it(Site::start()).await;
+}
+
+#[tokio::test]
+async fn a_waiting_message_says_who_stopped_it_on_postgres() {
+    a_waiting_message_says_who_stopped_it(Site::start_on_postgres()).await;
+}
+
+async fn a_waiting_message_says_who_stopped_it(site: Site) {
+    let operator = site.cookie().await;
+    let (_, admin) = crate::roles::join(&site, "anna", "admin").await;
+    let server = site.server_path(&operator).await;
+    for (cookie, who) in [(&admin, "an administrator of the account"), (&operator, "the operator")] {
+        let gate = site.submit(&format!("{server}/queue/suspend"), cookie, "reason=moving+house").await;
+        assert_eq!(gate.status, 303, "{}", gate.text());
+        let id = site.send(json!({ "subject": "It waits" })).await;
+        let page = eventually(async || {
+            let page = site.get(&format!("{server}/messages/{id}"), &admin).await.text();
+            if page.contains("moving house") { Ok(page) } else { Err(page) }
+        })
+        .await;
+        let wanted = format!("all mail of the server is stopped by {who}: moving house");
+        assert!(page.contains(&wanted) && !page.contains("server:"), "{page}");
+        let queue = site.get(&format!("{server}/queue"), &admin).await.text();
+        assert!(queue.contains(&wanted) && queue.contains(&format!("set by {who}")), "{queue}");
+        assert_eq!(site.submit(&format!("{server}/queue/resume"), &operator, "").await.status, 303);
+        site.until(id, "Sent").await;
+    }
 }

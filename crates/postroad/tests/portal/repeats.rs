@@ -87,7 +87,7 @@ async fn a_form_that_is_sent_twice_sends_one_message() {
     let template = format!("{server}/templates/{}", template["id"]);
     for (page, action, subject) in [
         (
-            format!("{server}/first_message"),
+            format!("{server}/first_message?since=0"),
             format!("{server}/first_message"),
             ">A first message from Postroad</a>",
         ),

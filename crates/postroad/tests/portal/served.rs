@@ -4,8 +4,9 @@
 use postroad_testkit::http::{Bytes, Method};
 use postroad_testkit::{Browser, CatcherAnswer, Client, Reply, WebhookCatcher};
 
+use crate::roles::join;
 use crate::routes::{For, Kind, ROUTES};
-use crate::site::{Serving, form_token};
+use crate::site::{Serving, Site, form_token};
 
 const PASSWORD: &str = "a+road+of+seven+posts";
 
@@ -141,4 +142,28 @@ async fn a_foreign_page_neither_frames_the_portal_nor_sends_its_forms() {
     browser.open(&format!("{}/servers", served.url)).await;
     browser.until("nav.side").await;
     assert!(!browser.page_text().await.contains("stolen"));
+}
+
+/// Session fixation: whoever plants a cookie in a browser does not share the session that begins there.
+#[tokio::test]
+async fn a_cookie_that_was_there_before_signing_in_is_not_the_session_after_it() {
+    let site = Site::start();
+    join(&site, "victim", "admin").await;
+    // The session of an attacker who has an account of their own, and a value that no session has.
+    let (_, attacker) = join(&site, "attacker", "member").await;
+    for planted in [attacker.as_str(), "postroad=plantedplantedplantedplanted"] {
+        let headers = [("cookie", planted), ("sec-fetch-site", "same-origin")];
+        let form = "email=victim@example.com&password=a+road+of+seven+posts";
+        let reply = site.post("/sign_in", &headers, form).await;
+        assert_eq!(reply.status, 303, "{}", reply.text());
+        let cookies: Vec<_> = reply.headers.get_all("set-cookie").iter().collect();
+        assert_eq!(cookies.len(), 1);
+        let fresh = cookies[0].to_str().unwrap().split(';').next().unwrap();
+        assert_ne!(fresh, planted);
+        let page = site.get("/account/you", fresh).await;
+        assert!(page.text().contains("victim@example.com"), "{}", page.text());
+        let outside = site.get("/account/you", planted).await;
+        assert_eq!(outside.status, 303, "the planted cookie opens nothing: {}", outside.text());
+        assert!(outside.headers["location"].to_str().unwrap().starts_with("/sign_in"));
+    }
 }

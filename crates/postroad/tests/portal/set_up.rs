@@ -42,8 +42,12 @@ async fn first_person_sets_up_signs_out_and_in_again() {
     browser.fill("input[name=account]", "Shop Ltd").await;
     browser.fill("input[name=email]", "owner@shop.example").await;
     browser.fill("input[name=password]", "short").await;
+    browser.click("input[name=app]").await;
     browser.click("form button").await;
     browser.until(".problem").await;
+    // The refused form keeps the tick.
+    assert!(browser.has("input[name=app]:checked").await);
+    browser.click("input[name=app]").await;
     browser.fill("input[name=password]", "a road of seven posts").await;
     browser.click("form button").await;
     browser.until_text("Create the first one").await;

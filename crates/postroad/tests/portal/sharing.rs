@@ -77,6 +77,29 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
     assert_eq!(site.client.get(path).await.unwrap().status, 404);
 }
 
+/// The page of the records and that of a job are not loaded again as a whole, except without JavaScript.
+#[tokio::test]
+async fn pages_that_update_themselves_keep_their_place() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    assert_eq!(site.submit(&format!("{server}/domains"), &cookie, "name=quiet.test").await.status, 303);
+    let shared = site.submit(&format!("{server}/domains/quiet.test/share"), &cookie, "").await.text();
+    let link = format!("/dns/{}", shared.split_once("/dns/").unwrap().1.split(['<', '"']).next().unwrap());
+    let reply = site.client.get(&link).await.unwrap();
+    assert!(!reply.headers.contains_key("refresh"));
+    assert!(reply.text().contains("<noscript><meta http-equiv=\"refresh\""), "{}", reply.text());
+    let browser = Browser::start().await;
+    browser.open(&site.path(&link)).await;
+    browser.until_text("Records are missing").await;
+    browser.run("window.isSamePage = true").await;
+    assert_eq!(site.post("/dev/dns/quiet.test", &[], "").await.status, 200);
+    assert_eq!(site.submit(&format!("{server}/domains/quiet.test/verify"), &cookie, "").await.status, 303);
+    browser.until_text("All published").await;
+    assert_eq!(browser.run("return window.isSamePage === true").await, true);
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
 #[tokio::test]
 async fn inspector_shows_what_webhooks_post() {
     let site = Site::start();

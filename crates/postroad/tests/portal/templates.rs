@@ -191,3 +191,44 @@ async fn a_test_has_a_sender_and_unsaved_texts_are_not_left_unnoticed() {
     browser.click("form[action$='/send_test'] button").await;
     browser.until("#message").await;
 }
+
+#[tokio::test]
+async fn a_test_of_a_draft_is_sent_before_it_is_published() {
+    let site = Site::start();
+    let (browser, key) = (site.browser().await, site.ready("api_key"));
+    let server = server_of(&browser).await;
+    let call = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
+    let new = json!({
+        "name": "Bill", "alias": "bill", "subject": "Bill {{ n }}", "html_body": "<p>First {{ n }}</p>",
+        "sample_model": { "n": 7 }, "locales": { "de": { "subject": "Rechnung {{ n }}" } },
+    });
+    let id = call("templates/create", new).await["id"].clone();
+    let editor = site.path(&format!("/servers/{server}/templates/{id}"));
+    let send = async |page: &str, subject: &str| {
+        browser.open(page).await;
+        browser.click("form[action$='/send_test'] button").await;
+        browser.until("#message").await;
+        browser.until_text(subject).await;
+    };
+    // Nothing is published yet.
+    send(&editor, "Bill 7").await;
+    call("templates/publish", json!({ "id": id, "version": 1 })).await;
+    call("templates/update", json!({ "id": id, "subject": "Draft {{ n }}", "sample_model": { "n": 8 } }))
+        .await;
+    // The version on the page is chosen, and another can be.
+    send(&editor, "Draft 8").await;
+    send(&format!("{editor}?version=1"), "Bill 7").await;
+    browser.open(&editor).await;
+    let labels = browser.text("select[name=version]").await;
+    assert!(labels.contains("2, not published") && labels.contains("1, published"), "{labels}");
+    browser.run("document.querySelector('select[name=version]').scrollIntoView()").await;
+    browser.screenshot(&pictures().join("template-send-test.png")).await;
+    let cookie = site.cookie().await;
+    let path = format!("/servers/{server}/templates/{id}/send_test");
+    let form = "from=shop@example.test&to=ann@example.net&locale=de&version=2";
+    let sent = site.submit(&path, &cookie, form).await;
+    let sent = site.get(sent.headers["location"].to_str().unwrap(), &cookie).await.text();
+    assert!(sent.contains("Rechnung 8"), "{sent}");
+    let unknown = "from=shop@example.test&to=ann@example.net&version=9";
+    assert_eq!(site.submit(&path, &cookie, unknown).await.status, 404);
+}

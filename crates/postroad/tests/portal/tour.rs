@@ -193,7 +193,7 @@ async fn sign_in(site: &Site, browser: &Browser) {
     browser.open(&site.path("/sign_in")).await;
     browser.fill("input[name=email]", "colleague@example.com").await;
     browser.fill("input[name=password]", "a road of seven posts").await;
-    browser.click("form button").await;
+    browser.click("form[action='/sign_in'] button").await;
 }
 
 /// Signs in, and adds an app, whose code the browser computes (RFC 6238).

@@ -8,6 +8,11 @@ pub enum SetBy {
 }
 
 impl SetBy {
+    /// Reads a column value.
+    pub(crate) fn from_stored(text: Option<&str>) -> Self {
+        if text.is_some() { Self::Account } else { Self::Operator }
+    }
+
     /// Column value; `NULL` is the operator.
     pub(crate) fn stored(self) -> Option<&'static str> {
         (self == Self::Account).then_some("account")

@@ -58,6 +58,9 @@ pub(crate) fn router(inbox: Inbox) -> Router {
         .route("/api/v1/message/{id}/raw", get(raw).fallback(method_not_allowed))
         .route("/api/v1/message/{id}/part/{part}", get(part).fallback(method_not_allowed))
         .route("/view/{file}", get(view).fallback(method_not_allowed))
+        // Health checks of containers.
+        .route("/livez", get(async || StatusCode::OK).fallback(method_not_allowed))
+        .route("/readyz", get(async || StatusCode::OK).fallback(method_not_allowed))
         .layer(middleware::from_fn(guard::admit))
         .with_state(mailpit)
 }

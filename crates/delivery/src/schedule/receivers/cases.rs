@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{GateAction, GateScope};
-use postroad_store::{DeliverySetup, Gate, SetupMark};
+use postroad_store::{DeliverySetup, Gate, SetBy, SetupMark};
 use postroad_testkit::hidden_receiver::{BlockedTime, Greylist, HiddenLimits, HiddenReceiver, RefusedAt};
 
 use super::world::{START, World};
@@ -18,6 +18,7 @@ fn suspended_until(after_start: Duration) -> DeliverySetup {
         action: GateAction::Suspend,
         reason: "a test".to_owned(),
         automatic: false,
+        set_by: SetBy::Operator,
         created_at: START,
         ends_at: Some(START.plus(after_start)),
     };

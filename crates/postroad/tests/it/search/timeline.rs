@@ -134,7 +134,7 @@ async fn a_waiting_message_says_why_it_waits(engine: Engine) {
     let waits = waits(&world, id).await;
     assert_eq!(waits.len(), 1, "{waits:?}");
     assert!(
-        waits[0].starts_with("domain:shop.example is suspended by an operator: for maintenance"),
+        waits[0].starts_with("mail to shop.example is stopped by the operator: for maintenance"),
         "{waits:?}"
     );
 }

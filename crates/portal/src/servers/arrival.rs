@@ -1,0 +1,135 @@
+//! The message that the panel of a first message waits for: the first one accepted after the panel was made.
+
+use postroad_app::access::Operation;
+use postroad_app::{Caller, LookupError, MessageDetail, SearchRequest};
+use postroad_model::{CredentialId, MessageId};
+use postroad_store::SearchItem;
+
+use crate::messages::newest_rows::NewestRows;
+use crate::messages::{TimelineRow, rows};
+use crate::problem::Problem;
+use crate::query::query;
+use crate::shown::StatusBadge;
+use crate::visit::Visit;
+
+/// Newest messages among which the awaited one is searched.
+const SEARCHED_MAX: usize = 20;
+
+/// Describes the message that a panel waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Awaited {
+    /// The newest message when the panel was made; 0 for none.
+    since: MessageId,
+    /// The key that sends it; `None` for any.
+    key: Option<CredentialId>,
+}
+
+impl Awaited {
+    /// A message accepted from now on.
+    pub(crate) async fn from_now(
+        visit: &Visit,
+        caller: &Caller,
+        key: Option<CredentialId>,
+    ) -> Result<Self, Problem> {
+        let newest = newest(visit, caller, 1).await?;
+        Ok(Self { since: newest.first().map_or(MessageId(0), |item| item.id), key })
+    }
+
+    /// What the page's query says; `None` if it says nothing.
+    pub(super) fn of_query(visit: &Visit) -> Option<Self> {
+        let since = visit.query.number("since").map(MessageId)?;
+        Some(Self { since, key: visit.query.number("key").map(CredentialId) })
+    }
+
+    pub(super) fn of_number(since: Option<i64>) -> Option<Self> {
+        since.map(|since| Self { since: MessageId(since), key: None })
+    }
+
+    pub(super) fn since(self) -> i64 {
+        self.since.0
+    }
+
+    /// Address of the page with the panel.
+    pub(crate) fn page(self, server: i64) -> String {
+        let key = self.key.map(|key| key.0.to_string()).unwrap_or_default();
+        let query = query(&[("since", &self.since.0.to_string()), ("key", &key)]);
+        format!("/servers/{server}/first_message{query}")
+    }
+
+    fn words(self) -> &'static str {
+        match (self.since.0, self.key) {
+            (0, _) => "your first message",
+            (_, Some(_)) => "a message that is sent with this key",
+            _ => "a new message",
+        }
+    }
+}
+
+/// The panel.
+pub(crate) struct Arrival {
+    /// What it waits for.
+    pub(crate) awaited: &'static str,
+    /// Address of the page with the panel, which loads it again.
+    pub(crate) page: String,
+    pub(crate) message: Option<ArrivedMessage>,
+    pub(crate) timeline: NewestRows<TimelineRow>,
+}
+
+pub(crate) struct ArrivedMessage {
+    pub(crate) id: i64,
+    pub(crate) to: String,
+    pub(crate) subject: String,
+    pub(crate) status: StatusBadge,
+}
+
+impl Arrival {
+    /// The panel before its message arrives.
+    pub(crate) fn waiting(server: i64, awaited: Awaited) -> Self {
+        let timeline = NewestRows::default();
+        Self { awaited: awaited.words(), page: awaited.page(server), message: None, timeline }
+    }
+
+    /// The panel, with its message if that was accepted.
+    pub(super) async fn find(visit: &Visit, server: i64, awaited: Awaited) -> Result<Self, Problem> {
+        let caller = visit.caller(server, Operation::MessagesTimeline).await?;
+        let mut arrival = Self::waiting(server, awaited);
+        let mut newer = newest(visit, &caller, SEARCHED_MAX).await?;
+        newer.retain(|item| item.id > awaited.since);
+        for item in newer.into_iter().rev() {
+            if !is_sent_with(visit, &caller, item.id, awaited.key).await? {
+                continue;
+            }
+            arrival.timeline = rows(visit.app().message_timeline(caller.server_id, item.id).await?.items, 0);
+            arrival.message = Some(ArrivedMessage {
+                id: item.id.0,
+                to: item.rcpt_to,
+                subject: item.subject,
+                status: StatusBadge(item.status),
+            });
+            break;
+        }
+        Ok(arrival)
+    }
+}
+
+async fn newest(visit: &Visit, caller: &Caller, limit: usize) -> Result<Vec<SearchItem>, Problem> {
+    let filter = SearchRequest::default()
+        .filter()
+        .map_err(|_| Problem::Internal("the empty search is invalid".to_owned()))?;
+    Ok(visit.app().search_messages(caller, filter, None, limit).await?.items)
+}
+
+/// Whether the message was sent with the key. A message that was removed meanwhile was not.
+async fn is_sent_with(
+    visit: &Visit,
+    caller: &Caller,
+    id: MessageId,
+    key: Option<CredentialId>,
+) -> Result<bool, Problem> {
+    let Some(key) = key else { return Ok(true) };
+    match visit.app().find_message(caller, id, MessageDetail::Record).await {
+        Ok(found) => Ok(found.record.is_some_and(|record| record.send.credential_id == Some(key))),
+        Err(LookupError::NotFound) => Ok(false),
+        Err(LookupError::Store(error)) => Err(error.into()),
+    }
+}

@@ -1,0 +1,40 @@
+//! URLs under which this service is reached, as far as it knows: webhooks may post to its request inspectors there, also
+//! where the address is private.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use postroad_model::WebhookUrl;
+use postroad_net::guarded_http::TokenUrls;
+
+use crate::config::Config;
+
+/// Base URLs, the best one first. `plain` is the listener without TLS, if it serves the portal; `dev` is its URL and the host
+/// names in `postroad dev`.
+pub(crate) fn own_urls(
+    config: &Config,
+    plain: Option<SocketAddr>,
+    dev: Option<(String, &[String])>,
+) -> Vec<String> {
+    let mut urls: Vec<String> = config.portal.base_url.iter().cloned().collect();
+    if let Some(address) = plain {
+        if let Some((url, hosts)) = dev {
+            urls.push(url);
+            let names = hosts.iter().map(String::as_str).chain(["localhost"]);
+            urls.extend(names.map(|name| format!("http://{name}:{}", address.port())));
+        }
+        let here = if address.ip().is_unspecified() {
+            SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()))
+        } else {
+            address
+        };
+        urls.push(format!("http://{here}"));
+    }
+    urls.push(config.portal_base());
+    urls
+}
+
+/// The URLs of request inspectors below these base URLs.
+pub(crate) fn inspector_urls(base_urls: &[String]) -> Vec<TokenUrls> {
+    let parsed = base_urls.iter().filter_map(|base| WebhookUrl::parse(&format!("{base}/inspect/")).ok());
+    parsed.map(|prefix| TokenUrls::below(&prefix)).collect()
+}

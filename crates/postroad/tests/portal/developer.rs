@@ -1,0 +1,88 @@
+//! `postroad dev` opened without its link: a button signs in, on the same machine and from its own page only.
+
+use postroad_testkit::{Browser, Daemon, http::Client};
+use tempfile::TempDir;
+
+use crate::site::{Serving, Site, pictures, program};
+
+const OWN: (&str, &str) = ("sec-fetch-site", "same-origin");
+
+#[tokio::test]
+async fn a_button_signs_in_the_developer() {
+    let site = Site::start();
+    let browser = Browser::start().await;
+    browser.open(&site.path("/account/you")).await;
+    browser.until_text("Continue as the developer").await;
+    assert!(!browser.page_text().await.contains("terminal"));
+    browser.screenshot(&pictures().join("sign-in-dev.png")).await;
+    browser.click("a[href='/dev/']").await;
+    browser.until_text("Nothing was caught yet").await;
+    browser.back().await;
+    browser.set_scripts(false).await;
+    browser.click("form[action='/sign_in/developer'] button").await;
+    browser.until("nav.side").await;
+    assert!(browser.url().await.ends_with("/account/you"), "{}", browser.url().await);
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn the_button_is_refused_for_other_sites_and_hosts() {
+    let site = Site::start();
+    let path = "/sign_in/developer";
+    for headers in [
+        &[][..],
+        &[("sec-fetch-site", "cross-site")],
+        &[("sec-fetch-site", "same-site")],
+        &[("origin", "http://evil.example")],
+        &[("origin", "null")],
+        // A name that an attacker points at 127.0.0.1.
+        &[OWN, ("host", "evil.example")],
+        &[("host", "evil.example"), ("origin", "http://evil.example")],
+    ] {
+        let reply = site.post(path, headers, "next=/").await;
+        assert_eq!(reply.status, 403, "{headers:?}");
+        assert!(!reply.headers.contains_key("set-cookie"), "{headers:?}");
+    }
+    // It is no link: an image or a frame of another site cannot open it.
+    assert_eq!(site.get(path, "").await.status, 404);
+    let reply = site.post(path, &[OWN], "next=//evil.example/").await;
+    assert_eq!((reply.status, reply.headers["location"].to_str().unwrap()), (303, "/"));
+    assert!(reply.headers.contains_key("set-cookie"));
+}
+
+#[tokio::test]
+async fn serve_has_no_such_button() {
+    let serving = Serving::start("");
+    let page = serving.client.get("/sign_in").await.unwrap();
+    assert!(page.text().contains("Password") && !page.text().contains("developer"), "{}", page.text());
+    let headers = [("content-type", "application/x-www-form-urlencoded"), OWN];
+    let sent =
+        serving.client.request("POST".parse().unwrap(), "/sign_in/developer", &headers, "next=/".into());
+    let reply = sent.await.unwrap();
+    assert_eq!(reply.status, 404);
+    assert!(!reply.headers.contains_key("set-cookie"));
+}
+
+/// Behind a proxy on the same machine, the address that it reports counts.
+#[tokio::test]
+async fn other_machines_get_no_button() {
+    let folder = TempDir::new().unwrap();
+    let data_dir = folder.path().join("data");
+    let args =
+        ["dev", "--json", "--listen", "0.0.0.0", "--http-port", "0", "--plain-port", "0", "--smtp-port", "0"];
+    let args = args.into_iter().chain(["--smtps-port", "0", "--bounce-port", "0", "--data-dir"]);
+    let proxies = [("POSTROAD_HTTP_TRUSTED_PROXIES", "127.0.0.0/8")];
+    let daemon = Daemon::start(program(), args.chain([data_dir.to_str().unwrap()]), &proxies);
+    let port = daemon.ready()["url"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    let client = Client::new(&format!("http://127.0.0.1:{port}"));
+    for (address, status) in [("127.0.0.1", 303), ("192.0.2.7", 404), ("10.0.0.7", 404), ("::1", 303)] {
+        let from = ("x-forwarded-for", address);
+        let page =
+            client.request("GET".parse().unwrap(), "/sign_in", &[from], "".into()).await.unwrap().text();
+        assert_eq!(page.contains("Continue as the developer"), status == 303, "{address}: {page}");
+        assert_eq!(page.contains("the link that its terminal shows"), status == 404, "{address}: {page}");
+        let headers = [from, OWN, ("content-type", "application/x-www-form-urlencoded")];
+        let sent = client.request("POST".parse().unwrap(), "/sign_in/developer", &headers, "next=/".into());
+        assert_eq!(sent.await.unwrap().status, status, "{address}");
+    }
+}
