@@ -14,7 +14,7 @@ use postroad_store::{
 use tokio::time::Instant;
 
 use crate::access::Operation;
-use crate::budget::{Budget, BudgetLimits};
+use crate::budget::{Budget, BudgetLimits, Reservation};
 use crate::sealing::UnsealError;
 use crate::secrets::{hash, new_key};
 use crate::{App, Caller};
@@ -25,11 +25,14 @@ const VALID_FOR: Duration = Duration::from_hours(24);
 /// Our tokens are shorter; longer ones are refused without a look-up.
 const TOKEN_BYTES_MAX: usize = 100;
 /// An inspector takes 50 requests at once and 20 a second on each node, all inspectors together ten times as many: each
-/// is a transaction, and mail comes first.
+/// is a transaction, and mail comes first. `BYTES` limits what is written.
 const REQUESTS: BudgetLimits =
     BudgetLimits { all_max: 500, each_max: 50, refill: Duration::from_millis(2_500) };
-/// Interval of look-ups without a notice: requests arrive at other nodes without notifying this one.
-const POLL: Duration = Duration::from_secs(1);
+/// An inspector takes 1 MiB at once and 128 KiB a second on each node, all inspectors together four times as much.
+const BYTES: BudgetLimits =
+    BudgetLimits { all_max: 4 << 20, each_max: 1 << 20, refill: Duration::from_secs(8) };
+/// Interval of look-ups without a notice, if there may be other nodes: requests arrive there without notifying this one.
+const POLL: Duration = Duration::from_secs(2);
 
 /// An inspector as its page shows it.
 #[derive(Clone)]
@@ -51,6 +54,7 @@ impl fmt::Debug for InspectorView {
 #[derive(Debug)]
 pub struct AdmittedRequest {
     token_hash: KeyHash,
+    bytes: Reservation<ServerId>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -60,9 +64,6 @@ pub enum InspectorRefusal {
     /// The sender may try again after a second.
     #[error("the inspector gets too many requests")]
     TooManyRequests,
-    /// The sealing key is not the installation's; the text is for the operator.
-    #[error(transparent)]
-    Sealed(UnsealError),
     #[error(transparent)]
     Store(StoreError),
 }
@@ -76,38 +77,74 @@ impl From<StoreError> for InspectorRefusal {
     }
 }
 
-/// The budget of requests that one node stores.
-pub(crate) fn new_request_budget() -> Budget<ServerId> {
-    Budget::new(REQUESTS, Instant::now())
+/// What one node stores for inspectors.
+#[derive(Debug)]
+pub(crate) struct InspectorBudgets {
+    requests: Budget<ServerId>,
+    bytes: Budget<ServerId>,
+}
+
+impl InspectorBudgets {
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        Self { requests: Budget::new(REQUESTS, now), bytes: Budget::new(BYTES, now) }
+    }
+
+    fn reserve(&self, server_id: ServerId, bytes_max: usize) -> Option<Reservation<ServerId>> {
+        let now = Instant::now();
+        self.requests.reserve(server_id, 1, now)?;
+        self.bytes.reserve(server_id, bytes_max, now)
+    }
 }
 
 #[boxed_futures]
 impl App {
-    /// Opens the inspector of the caller's server for a day. Does nothing if it is open.
+    /// Opens the inspector of the caller's server for a day. Does nothing if it is open and its address can be read.
     pub async fn open_inspector(&self, caller: &Caller) -> Result<(), StoreError> {
         let (server_id, token) = (caller.server_id, new_key());
+        let open = self.inner.store.find_inspector(server_id).await?;
+        let unreadable_token =
+            open.map(|open| open.sealed_token).filter(|sealed| self.unseal(server_id, sealed).is_err());
         let new = NewInspector {
             server_id,
             account_id: caller.account_id,
             token_hash: hash(&token),
             sealed_token: self.inner.sealing_key.seal(&seal_purpose(server_id), token.as_bytes()),
             expires_at: self.inner.clock.now().plus(VALID_FOR),
+            unreadable_token,
         };
         let subject = AuditSubject::Inspector(server_id);
         let store = self.recording(&caller.requester(), Operation::WebhooksOpenInspector, subject);
         store.open_inspector(new, INSPECTORS_MAX).await.map(drop)
     }
 
-    /// The inspector of a server, if one is open.
-    pub async fn find_inspector(
+    /// The inspector of a server, if one is open. One whose token is sealed with another key counts as none:
+    /// `open_inspector` replaces it.
+    pub async fn find_inspector(&self, server_id: ServerId) -> Result<Option<InspectorView>, StoreError> {
+        let Some(found) = self.inner.store.find_inspector(server_id).await? else { return Ok(None) };
+        match self.unseal(server_id, &found.sealed_token) {
+            Ok(token) => {
+                Ok(Some(InspectorView { token, expires_at: found.expires_at, requests: found.requests }))
+            }
+            Err(error) => {
+                tracing::warn!(server.id = server_id.0, %error, "the address of a request inspector cannot be read; it can be opened again with a new one");
+                Ok(None)
+            }
+        }
+    }
+
+    fn unseal(&self, server_id: ServerId, sealed_token: &[u8]) -> Result<String, UnsealError> {
+        let token = self.inner.sealing_key.open(&seal_purpose(server_id), sealed_token)?;
+        String::from_utf8(token).map_err(|_| UnsealError::Damaged)
+    }
+
+    /// One request to the inspector of a server.
+    pub async fn find_inspector_request(
         &self,
         server_id: ServerId,
-    ) -> Result<Option<InspectorView>, InspectorRefusal> {
-        let Some(found) = self.inner.store.find_inspector(server_id).await? else { return Ok(None) };
-        let token = self.inner.sealing_key.open(&seal_purpose(server_id), &found.sealed_token);
-        let token = String::from_utf8(token.map_err(InspectorRefusal::Sealed)?)
-            .map_err(|_| InspectorRefusal::Sealed(UnsealError::Damaged))?;
-        Ok(Some(InspectorView { token, expires_at: found.expires_at, requests: found.requests }))
+        number: u64,
+    ) -> Result<Option<InspectorRequest>, StoreError> {
+        self.inner.store.find_inspector_request(server_id, number).await
     }
 
     /// Removes the requests to the inspector of the caller's server.
@@ -118,18 +155,22 @@ impl App {
     }
 
     /// Checks whether a request to this token may be stored; call it before reading the body. An unknown token costs one
-    /// read. Tokens are looked up by their hash, so that the time of the look-up reveals nothing about them.
-    pub async fn admit_inspector_request(&self, token: &str) -> Result<AdmittedRequest, InspectorRefusal> {
+    /// read. Tokens are looked up by their hash, so that the time of the look-up reveals nothing about them. The request
+    /// will have at most `bytes_max` bytes to store; they count even if it does not arrive.
+    pub async fn admit_inspector_request(
+        &self,
+        token: &str,
+        bytes_max: usize,
+    ) -> Result<AdmittedRequest, InspectorRefusal> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(InspectorRefusal::NotFound);
         }
         let token_hash = hash(token);
         let found = self.inner.store.find_inspector_by_token(token_hash).await?;
         let server_id = found.ok_or(InspectorRefusal::NotFound)?;
-        if self.inner.inspector_requests.reserve(server_id, 1, Instant::now()).is_none() {
-            return Err(InspectorRefusal::TooManyRequests);
-        }
-        Ok(AdmittedRequest { token_hash })
+        let reserved = self.inner.inspector_budgets.reserve(server_id, bytes_max);
+        let bytes = reserved.ok_or(InspectorRefusal::TooManyRequests)?;
+        Ok(AdmittedRequest { token_hash, bytes })
     }
 
     /// Stores a request. `NotFound` if the inspector has expired or was replaced meanwhile.
@@ -138,7 +179,10 @@ impl App {
         admitted: AdmittedRequest,
         request: NewInspectorRequest,
     ) -> Result<(), InspectorRefusal> {
-        Ok(self.inner.store.take_inspector_request(admitted.token_hash, request).await?)
+        let bytes = request.bytes();
+        self.inner.store.take_inspector_request(admitted.token_hash, request).await?;
+        self.inner.inspector_budgets.bytes.return_unused(admitted.bytes, bytes);
+        Ok(())
     }
 
     /// Number of arrivals and clearings so far at the inspector of a server; `None` if none is open.
@@ -157,6 +201,7 @@ impl App {
         let mut notices = store.inspector_notices(server_id);
         let mut stop = self.inner.waiting.stop_signal();
         let deadline = Instant::now() + wait;
+        let is_shared = store.may_have_other_nodes();
         loop {
             notices.mark_unchanged();
             let count = store.count_inspector_changes(server_id).await?;
@@ -166,7 +211,7 @@ impl App {
             }
             tokio::select! {
                 _ = notices.changed() => {}
-                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep(POLL), if is_shared => {}
                 () = tokio::time::sleep_until(deadline) => {}
                 _ = stop.changed() => {}
             }

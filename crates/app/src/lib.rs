@@ -15,6 +15,7 @@ pub mod domains;
 mod feed;
 mod find_message;
 mod housekeeping;
+mod inbox_audit;
 mod inspectors;
 mod installation;
 mod installation_status;
@@ -23,7 +24,6 @@ mod jobs;
 mod log_in;
 mod long_reads;
 mod maintenance;
-mod memory_audit;
 mod names;
 mod nodes;
 pub mod queue;
@@ -222,8 +222,8 @@ struct Inner {
     job_created: tokio::sync::Notify,
     /// Calls that wait for events.
     waiting: feed::WaitingCalls,
-    /// Budget of requests to inspectors.
-    inspector_requests: budget::Budget<ServerId>,
+    /// Limits of what is stored for inspectors.
+    inspector_budgets: inspectors::InspectorBudgets,
     /// Compiled templates that were used recently.
     templates: templates::Templates,
     /// Computes password hashes, a few at a time.
@@ -296,7 +296,7 @@ impl App {
                 long_reads,
                 job_created: tokio::sync::Notify::new(),
                 waiting: feed::WaitingCalls::default(),
-                inspector_requests: inspectors::new_request_budget(),
+                inspector_budgets: inspectors::InspectorBudgets::new(),
                 templates: templates::Templates::default(),
                 passwords: users::PasswordHasher::default(),
                 sealing_key,

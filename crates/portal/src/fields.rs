@@ -11,7 +11,7 @@ use crate::query::query;
 /// Maximum size of a form, URL-encoded. The forms of the template editor may be larger: `visit::LargeForms`.
 pub(crate) const FORM_BYTES_MAX: usize = 2 << 20;
 /// Time for a whole form to arrive.
-const FORM_TIME_MAX: Duration = Duration::from_mins(2);
+pub(crate) const FORM_TIME_MAX: Duration = Duration::from_mins(2);
 /// Maximum number of fields of one form.
 const FIELDS_MAX: usize = 2_000;
 
@@ -34,13 +34,13 @@ impl Fields {
     }
 
     pub(crate) async fn of_body(body: Body) -> Result<Self, Problem> {
-        Ok(Self::parse(&Self::read(body, FORM_BYTES_MAX).await?))
+        Ok(Self::parse(&Self::read(body, FORM_BYTES_MAX, FORM_TIME_MAX).await?))
     }
 
-    /// Reads the bytes of a form; refuses one that is larger than `bytes_max` or arrives too slowly.
-    pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
-        let Ok(read) = timeout(FORM_TIME_MAX, to_bytes(body, bytes_max)).await else {
-            let seconds = FORM_TIME_MAX.as_secs();
+    /// Reads the bytes of a form; refuses one that is larger than `bytes_max` or takes longer than `time_max`.
+    pub(crate) async fn read(body: Body, bytes_max: usize, time_max: Duration) -> Result<Bytes, Problem> {
+        let Ok(read) = timeout(time_max, to_bytes(body, bytes_max)).await else {
+            let seconds = time_max.as_secs();
             return Err(Problem::Invalid(format!("The form did not arrive within {seconds} seconds.")));
         };
         read.map_err(|_| {

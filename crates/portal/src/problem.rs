@@ -103,7 +103,7 @@ impl Problem {
             Self::TooManyRequests => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "Too many requests",
-                "A request inspector takes 20 requests a second. Try again in a second.",
+                "A request inspector takes 20 requests and 128 KiB a second. Try again in a second.",
             ),
             Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -287,7 +287,6 @@ impl From<InspectorRefusal> for Problem {
         match refusal {
             InspectorRefusal::NotFound => Self::NotFound,
             InspectorRefusal::TooManyRequests => Self::TooManyRequests,
-            InspectorRefusal::Sealed(error) => Self::Internal(error.to_string()),
             InspectorRefusal::Store(error) => error.into(),
         }
     }

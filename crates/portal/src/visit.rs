@@ -2,6 +2,7 @@
 //! that change something take a `Form`, whose token is checked first.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -20,7 +21,7 @@ use postroad_net::limits::FairPermit;
 use postroad_store::{Server, ServerFilter};
 
 use crate::csrf;
-use crate::fields::{FORM_BYTES_MAX, Fields};
+use crate::fields::{FORM_BYTES_MAX, FORM_TIME_MAX, Fields};
 use crate::layout::{Layout, Section, ServerLink};
 use crate::problem::{Problem, check_token};
 use crate::session;
@@ -34,6 +35,8 @@ const ZONE_BYTES_MAX: usize = 64;
 /// Maximum size of a large form. URL-encoding makes three bytes of one; the rest is for the other fields and for line
 /// ends, which browsers send as CRLF.
 const LARGE_FORM_BYTES_MAX: usize = 3 * CONTENT_BYTES_MAX + (1 << 20);
+/// Time for a large form to arrive; shorter than for others, because few may arrive at the same time.
+const LARGE_FORM_TIME_MAX: Duration = Duration::from_mins(1);
 
 pub(crate) struct Visit {
     pub(crate) state: Arc<PortalState>,
@@ -70,7 +73,7 @@ pub(crate) struct SentForm(pub(crate) Arc<OnceLock<ReadForm>>);
 #[derive(Debug)]
 pub(crate) struct ReadForm {
     pub(crate) bytes: Bytes,
-    /// Permit of a large form, held until the request is answered.
+    /// Permit of a large form, held until the request is answered: `SentForm` is among the extensions of every page.
     _permit: Option<FairPermit>,
 }
 
@@ -125,10 +128,14 @@ async fn read_form(visit: &Visit, body: Body, may_be_large: bool) -> Result<Read
     // Browsers announce the length of a form.
     let is_large = body.size_hint().exact().is_some_and(|bytes| bytes > FORM_BYTES_MAX as u64);
     if !(may_be_large && is_large) {
-        return Ok(ReadForm { bytes: Fields::read(body, FORM_BYTES_MAX).await?, _permit: None });
+        return Ok(ReadForm {
+            bytes: Fields::read(body, FORM_BYTES_MAX, FORM_TIME_MAX).await?,
+            _permit: None,
+        });
     }
     let permit = visit.state.work.large_form(visit.person.user.account_id).await?;
-    Ok(ReadForm { bytes: Fields::read(body, LARGE_FORM_BYTES_MAX).await?, _permit: Some(permit) })
+    let bytes = Fields::read(body, LARGE_FORM_BYTES_MAX, LARGE_FORM_TIME_MAX).await?;
+    Ok(ReadForm { bytes, _permit: Some(permit) })
 }
 
 fn zone(headers: &HeaderMap) -> Zone {

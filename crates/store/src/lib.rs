@@ -438,6 +438,11 @@ impl Store {
         Box::pin(self.write(move |sql| Box::pin(async move { sql.change(text, &params).await }))).await
     }
 
+    /// Whether other nodes may use the same database.
+    pub fn may_have_other_nodes(&self) -> bool {
+        !self.is_sqlite()
+    }
+
     fn is_sqlite(&self) -> bool {
         matches!(*self.engine, Engine::Sqlite { .. })
     }

@@ -13,3 +13,15 @@ pub(crate) fn like_part(part: &str) -> String {
     pattern.push('%');
     pattern
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_in_a_name_are_escaped() {
+        assert_eq!(like_part("Shop"), "%Shop%");
+        assert_eq!(like_part(r"50%_\"), r"%50\%\_\\%");
+        assert_eq!(like_part(""), "%%");
+    }
+}

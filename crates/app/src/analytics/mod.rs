@@ -1,6 +1,7 @@
 //! Statistics about a server's mail, read from the counters of `CounterTask`. Only the figures of a single message are
 //! computed from its events.
 
+mod by_server;
 mod collect;
 mod counter_task;
 mod dimension;
@@ -12,6 +13,7 @@ mod timeseries;
 mod top;
 mod zone;
 
+pub use by_server::ServerFigures;
 pub use counter_task::CounterTask;
 pub use dimension::{Dimension, DimensionValue, Filter};
 pub use figures::{Figures, Latency, Percentiles, Rates};

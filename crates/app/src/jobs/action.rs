@@ -137,7 +137,9 @@ impl App {
         action: MessageAction,
         id: MessageId,
     ) -> Result<(), ActionFailure> {
-        self.change_one(&self.recording_action(caller, action), caller.server_id, action, id).await
+        let (store, server_id) = (self.recording_action(caller, action), caller.server_id);
+        self.change_one(&store, server_id, action, id).await?;
+        Ok(self.after_changes(server_id, action).await?)
     }
 
     /// Cancels a queued or delayed message, unless it is being sent. Scheduled and held messages are cancelled by a
@@ -173,6 +175,9 @@ impl App {
             .into_iter()
             .map(|id| async move { (id, self.change_one(store, server_id, action, id).await) });
         let changed: Vec<_> = stream::iter(changes).buffered(AT_ONCE).collect().await;
+        if changed.iter().any(|(_, result)| result.is_ok()) {
+            self.after_changes(server_id, action).await?;
+        }
         let mut results = Vec::with_capacity(changed.len());
         for (id, result) in changed {
             match result {
@@ -181,6 +186,17 @@ impl App {
             }
         }
         Ok(results)
+    }
+
+    /// After an erasure, removes the requests to the server's inspector: its webhooks post recipients and subjects there.
+    async fn after_changes(&self, server_id: ServerId, action: MessageAction) -> Result<(), StoreError> {
+        match action {
+            MessageAction::Erase => self.inner.store.forget_inspector_requests(server_id).await,
+            MessageAction::Retry
+            | MessageAction::Release
+            | MessageAction::CancelHold
+            | MessageAction::CancelScheduled => Ok(()),
+        }
     }
 
     async fn change_one(

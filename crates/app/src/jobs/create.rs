@@ -88,7 +88,7 @@ impl App {
         Ok(job)
     }
 
-    /// A page of the server's jobs, newest first, and whether there are more. The problems of each are left out.
+    /// A page of the server's jobs, newest first, without their problems, and whether there are more.
     pub async fn list_jobs(
         &self,
         server_id: ServerId,
@@ -98,9 +98,6 @@ impl App {
         let mut jobs = self.inner.store.list_jobs(server_id, before, limit + 1).await?;
         let has_more = jobs.len() > limit;
         jobs.truncate(limit);
-        for job in &mut jobs {
-            job.problems.clear();
-        }
         Ok((jobs, has_more))
     }
 

@@ -267,7 +267,8 @@ impl App {
         Ok(JobStep { problems, is_repetition: true, position, pause, ..step })
     }
 
-    /// The first step erases the address wherever it remains, and drops the request. The second truncates SQLite's
+    /// The first step erases the address wherever it remains, or else only what webhooks have posted to the inspector
+    /// meanwhile, and drops the request. The second truncates SQLite's
     /// write-ahead log, which still contains the address, and ends the job.
     async fn remove_remains(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let state = if job.request.is_empty() {
@@ -276,6 +277,8 @@ impl App {
         } else {
             if let Some(person) = erase::address_of(&job.request) {
                 self.erase_person(job.server_id, job.id, &person).await?;
+            } else {
+                self.inner.store.forget_inspector_requests(job.server_id).await?;
             }
             JobState::Running
         };

@@ -1,5 +1,8 @@
 //! The page: the URL, and the received requests.
 
+use std::borrow::Cow;
+use std::io;
+
 use askama::Template;
 use postroad_app::InspectorView;
 use postroad_app::access::Operation;
@@ -68,12 +71,12 @@ struct RequestPage {
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Request inspector", Section::Webhooks).await?;
-    let found = visit.app().find_inspector(caller.server_id).await?;
     if let Some(number) = visit.query.number("request").and_then(|number| u64::try_from(number).ok()) {
-        let requests = found.map(|found| found.requests).unwrap_or_default();
-        let request = requests.iter().find(|one| one.number == number).ok_or(Problem::NotFound)?;
-        return page(&RequestPage { layout, server, request: row(request, ALL_BYTES) });
+        let found = visit.app().find_inspector_request(caller.server_id, number).await?;
+        let request = row(&found.ok_or(Problem::NotFound)?, ALL_BYTES);
+        return page(&RequestPage { layout, server, request });
     }
+    let found = visit.app().find_inspector(caller.server_id).await?;
     let open = found.map(|InspectorView { token, expires_at, requests }| Open {
         url: format!("{}/inspect/{token}", visit.base_url),
         webhook_url: format!("{}/inspect/{token}", visit.state.own_url(&visit.base_url)),
@@ -105,8 +108,10 @@ fn row(received: &InspectorRequest, (body_max, headers_max): (usize, usize)) -> 
     let InspectorRequest { number, at, request } = received;
     let parsed: Option<serde_json::Value> = serde_json::from_str(&request.body).ok();
     let event = parsed.as_ref().and_then(|value| value["type"].as_str()).map(ToOwned::to_owned);
-    let pretty = parsed.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    let whole = pretty.unwrap_or_else(|| request.body.clone());
+    let whole = match parsed.and_then(|value| with_indents(&value, indented_max(&request.body))) {
+        Some(indented) => Cow::Owned(indented),
+        None => Cow::Borrowed(request.body.as_str()),
+    };
     let body = beginning_on_page(&whole, body_max).to_owned();
     let query = beginning_on_page(&request.query, body_max).to_owned();
     let (headers, has_more_headers) = first_headers(request.headers.iter().cloned(), headers_max);
@@ -122,5 +127,59 @@ fn row(received: &InspectorRequest, (body_max, headers_max): (usize, usize)) -> 
         is_cut: request.is_cut,
         status: request.status,
         event: event.map(|event| beginning(&event, EVENT_BYTES).to_owned()),
+    }
+}
+
+/// Maximum number of bytes of a body with indents: deep nesting could make it a hundred times as long.
+fn indented_max(body: &str) -> usize {
+    4 * body.len() + (16 << 10)
+}
+
+/// A JSON value on several lines; `None` if that takes more than `bytes_max` bytes.
+fn with_indents(value: &serde_json::Value, bytes_max: usize) -> Option<String> {
+    let mut written = AtMost { bytes: Vec::new(), bytes_max };
+    serde_json::to_writer_pretty(&mut written, value).ok()?;
+    String::from_utf8(written.bytes).ok()
+}
+
+/// Bytes up to a maximum; writing more is an error.
+struct AtMost {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl io::Write for AtMost {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.bytes_max {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::Timestamp;
+    use postroad_store::NewInspectorRequest;
+
+    use super::*;
+
+    fn shown(body: String) -> String {
+        let request = NewInspectorRequest { body, ..NewInspectorRequest::default() };
+        row(&InspectorRequest { number: 1, at: Timestamp::from_micros(0), request }, ALL_BYTES).body
+    }
+
+    #[test]
+    fn json_gets_indents_unless_they_make_it_much_longer() {
+        let event = r#"{"type":"message.sent","data":{"tags":["a","b"]}}"#;
+        assert!(shown(event.to_owned()).contains("\n  \"data\": {\n    \"tags\": [\n      \"a\",\n"));
+        let deep = format!("{}{}1{}", "[".repeat(120), "1,".repeat(30_000), "]".repeat(120));
+        assert_eq!(shown(deep.clone()), deep);
+        assert_eq!(shown("not {json".to_owned()), "not {json");
     }
 }

@@ -66,7 +66,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 
 pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let (_, layout) = visit.server_layout(server, "Keys", Section::Keys).await?;
-    let (q, revoked) = (visit.query.text("q").trim().to_owned(), visit.query.text("revoked").to_owned());
+    let (q, revoked) = (visit.query.text("q").to_owned(), visit.query.text("revoked").to_owned());
     let filter = CredentialFilter {
         server_id: Some(ServerId(server)),
         name_part: Some(q.clone()).filter(|part| !part.is_empty()),

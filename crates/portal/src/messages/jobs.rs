@@ -11,14 +11,17 @@ use crate::problem::Problem;
 use crate::query::query;
 use crate::sentence::Sentence;
 use crate::shown::{When, count};
+use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
+/// Maximum number of bytes shown of each query in the list.
+const QUERY_BYTES_MAX: usize = 500;
 
 struct JobRow {
     id: i64,
     kind: &'static str,
-    /// The search; empty for a finished erasure, which forgets it.
+    /// The search, or its beginning; empty for a finished erasure, which forgets it.
     query: String,
     state: JobState,
     done: String,
@@ -74,10 +77,12 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (jobs, has_more) = visit.app().list_jobs(caller.server_id, before, PAGE_ROWS).await?;
     let next = jobs.last().filter(|_| has_more).map(|last| query(&[("before", &last.id.to_string())]));
     let has_running = jobs.iter().any(|job| job.state == JobState::Running);
-    page(&ListPage { layout, server, rows: jobs.into_iter().map(row).collect(), has_running, next })
+    let mut budget = TextBudget::default();
+    let rows = jobs.iter().map(|job| row(job, &mut budget)).collect();
+    page(&ListPage { layout, server, rows, has_running, next })
 }
 
-fn row(job: MessageJob) -> JobRow {
+fn row(job: &MessageJob, budget: &mut TextBudget) -> JobRow {
     JobRow {
         id: job.id,
         kind: kind_words(job.kind),
@@ -86,7 +91,7 @@ fn row(job: MessageJob) -> JobRow {
         total: count(job.total.max(job.done)),
         failed: job.failed,
         created_at: When(job.created_at),
-        query: job.request,
+        query: budget.cut(&job.request, QUERY_BYTES_MAX),
     }
 }
 

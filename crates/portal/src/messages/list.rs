@@ -6,7 +6,7 @@ use postroad_app::access::Operation;
 use postroad_model::{DomainName, MessageId, Status};
 use postroad_store::{SearchItem, Template as StoredTemplate, TemplateKind};
 
-use super::search::{Search, Tab};
+use super::search::{Search, Tab, quoted};
 use crate::answer::{Answer, page};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
@@ -90,7 +90,13 @@ impl ListPage {
 
     /// Query string for the messages of the current tab that have this tag.
     fn of_tag(&self, tag: &str) -> String {
-        query(&[("tab", self.search.tab.name()), ("tag", tag)])
+        let tab = ("tab", self.search.tab.name());
+        if tag.trim() == tag {
+            query(&[tab, ("tag", tag)])
+        } else {
+            // Spaces around what is typed into the field are not part of the tag.
+            query(&[tab, ("q", &format!("tag:{}", quoted(tag)))])
+        }
     }
 }
 

@@ -51,10 +51,10 @@ impl Search {
         let filter = |name| if tab == Tab::All { fields.text(name) } else { "" };
         Self {
             tab,
-            q: fields.text("q").trim().to_owned(),
+            q: fields.text("q").to_owned(),
             status: postroad_app::parse_status(filter("status")).map_or("", Status::as_str),
             domain: filter("domain").to_owned(),
-            tag: fields.text("tag").trim().to_owned(),
+            tag: fields.text("tag").to_owned(),
         }
     }
 
@@ -160,7 +160,7 @@ impl Search {
 }
 
 /// A value as the query language quotes it.
-fn quoted(value: &str) -> String {
+pub(super) fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct PoolChoice {
 }
 
 /// Pools that the account sees, or all for the operator. The shared pool is left out, because servers without a pool of
-/// their own send from it. The chosen pool is always among them.
+/// their own send from it. The chosen pool is always among them; it may be a shared one.
 pub(crate) async fn pools_for(
     visit: &Visit,
     account: AccountId,

@@ -29,7 +29,6 @@ pub(super) fn form(token: &str, next: &str, problem: Option<String>) -> Answer {
         fields: vec![code],
         hidden: vec![("token", token.to_owned()), ("next", next.to_owned())],
         check_box: None,
-        is_ticked: false,
         button: "Go on",
         problem,
         notice: None,

@@ -57,12 +57,16 @@ impl OpenRequest {
 
     /// Where a new person goes first: to the authenticator app if they ticked its box, else to `next`.
     pub(super) fn first_page<'a>(&self, next: &'a str) -> &'a str {
-        if self.wants_app() { "/account/you#app" } else { next }
+        if self.fields.is_ticked(APP) { "/account/you#app" } else { next }
     }
 
-    /// Whether the box for the authenticator app was ticked: a refused form keeps it.
-    pub(super) fn wants_app(&self) -> bool {
-        self.fields.is_ticked(APP_CHECK_BOX.0)
+    /// The check box of the forms for a new password; as it was, if a form was refused.
+    pub(super) fn app_check_box(&self) -> CheckBox {
+        CheckBox {
+            name: APP,
+            label: "Also ask for a code of an authenticator app when I sign in (set up on the next page)",
+            is_ticked: self.fields.is_ticked(APP),
+        }
     }
 
     /// Sets the session cookie and continues to `next`.
@@ -90,9 +94,15 @@ pub(super) struct Field {
     pub(super) hint: &'static str,
 }
 
-/// Check box of the forms in which a new person chooses a password: name and label.
-pub(super) const APP_CHECK_BOX: (&str, &str) =
-    ("app", "Also ask for a code of an authenticator app when I sign in (set up on the next page)");
+/// A check box below the fields of a page.
+pub(super) struct CheckBox {
+    name: &'static str,
+    label: &'static str,
+    is_ticked: bool,
+}
+
+/// Name of the check box of the forms for a new password.
+const APP: &str = "app";
 
 /// What `postroad dev` offers on its own machine.
 pub(super) struct Developer {
@@ -111,9 +121,7 @@ pub(super) struct FormPage {
     pub(super) fields: Vec<Field>,
     /// Name and value of hidden fields.
     pub(super) hidden: Vec<(&'static str, String)>,
-    /// Name and label of a check box below the fields.
-    pub(super) check_box: Option<(&'static str, &'static str)>,
-    pub(super) is_ticked: bool,
+    pub(super) check_box: Option<CheckBox>,
     pub(super) button: &'static str,
     pub(super) problem: Option<String>,
     pub(super) notice: Option<&'static str>,

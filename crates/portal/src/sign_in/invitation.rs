@@ -1,6 +1,6 @@
 //! An invitation to an account.
 
-use super::form::{APP_CHECK_BOX, Field, FormPage, OpenRequest};
+use super::form::{Field, FormPage, OpenRequest};
 use super::set_up::new_password;
 use crate::answer::Answer;
 use crate::problem::Problem;
@@ -35,8 +35,7 @@ async fn form(request: &OpenRequest, token: &str, name: &str, problem: Option<St
         action: "/invitation",
         fields: vec![name, new_password()],
         hidden: vec![("token", token.to_owned())],
-        check_box: Some(APP_CHECK_BOX),
-        is_ticked: request.wants_app(),
+        check_box: Some(request.app_check_box()),
         button: "Join",
         problem,
         notice: None,

@@ -67,7 +67,6 @@ fn form(request: &OpenRequest, email: &str, next: &str, problem: Option<String>)
         fields: vec![email, password],
         hidden: vec![("next", next.to_owned())],
         check_box: None,
-        is_ticked: false,
         button: "Sign in",
         problem,
         notice: notice(request.query.text("done")),

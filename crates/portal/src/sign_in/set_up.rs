@@ -1,13 +1,13 @@
 //! Creates the first person of an installation, with the link that `postroad serve` or an admin command prints.
 
-use super::form::{APP_CHECK_BOX, Field, FormPage, OpenRequest};
+use super::form::{Field, FormPage, OpenRequest};
 use crate::answer::Answer;
 use crate::problem::Problem;
 
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
     request.app().check_set_up_link(token).await?;
-    form(token, "", "", false, None)
+    form(&request, token, "", "", None)
 }
 
 pub(super) async fn submit(request: OpenRequest) -> Answer {
@@ -15,14 +15,11 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
     let (token, account, email) = (fields.text("token"), fields.text("account"), fields.text("email"));
     match request.app().set_up(token, account, email, fields.raw("password"), &request.visitor).await {
         Ok(session) => Ok(request.signed_in(&session, request.first_page("/servers"))),
-        Err(refusal) => {
-            let text = Problem::from(refusal).into_form_text()?;
-            form(token, account, email, request.wants_app(), Some(text))
-        }
+        Err(refusal) => form(&request, token, account, email, Some(Problem::from(refusal).into_form_text()?)),
     }
 }
 
-fn form(token: &str, account: &str, email: &str, is_ticked: bool, problem: Option<String>) -> Answer {
+fn form(request: &OpenRequest, token: &str, account: &str, email: &str, problem: Option<String>) -> Answer {
     let account = Field {
         name: "account",
         label: "Organisation",
@@ -46,8 +43,7 @@ fn form(token: &str, account: &str, email: &str, is_ticked: bool, problem: Optio
         action: "/set_up",
         fields: vec![account, email, new_password()],
         hidden: vec![("token", token.to_owned())],
-        check_box: Some(APP_CHECK_BOX),
-        is_ticked,
+        check_box: Some(request.app_check_box()),
         button: "Create account",
         problem,
         notice: None,

@@ -41,7 +41,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesList).await?;
     let (_, layout) = visit.server_layout(server, "Templates", Section::Templates).await?;
     let after = visit.query.number("after").map(TemplateId);
-    let q = visit.query.text("q").trim().to_owned();
+    let q = visit.query.text("q").to_owned();
     let part = Some(q.clone()).filter(|part| !part.is_empty());
     let (found, has_more) = visit.app().list_templates(&caller, part, after, PAGE_ROWS).await?;
     let next = page_after(&q, found.last().map(|last| last.id), has_more);

@@ -52,7 +52,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let caller = visit.caller(server, Operation::WebhooksList).await?;
     let (_, layout) = visit.server_layout(server, "Webhooks", Section::Webhooks).await?;
     let after = visit.query.number("after").map(WebhookId);
-    let q = visit.query.text("q").trim().to_owned();
+    let q = visit.query.text("q").to_owned();
     let part = Some(q.as_str()).filter(|part| !part.is_empty());
     let (webhooks, has_more) = visit.app().list_webhooks(&caller, part, after, PAGE_ROWS).await?;
     let next = page_after(&q, webhooks.last().map(|last| last.id), has_more);

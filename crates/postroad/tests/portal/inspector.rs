@@ -1,8 +1,14 @@
 //! The request inspector on two nodes of one database, and the limit of its requests.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use postroad_testkit::eventually;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
+use crate::roles::{call, join};
 use crate::site::Site;
 
 /// Opens the inspector of the first server; returns the paths of its page and of its URL.
@@ -56,4 +62,83 @@ async fn a_flood_of_requests_is_refused_for_a_moment() {
         status => Err(format!("{status}")),
     })
     .await;
+}
+
+#[tokio::test]
+async fn large_requests_are_refused_before_they_fill_the_disk() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let (page, address) = open_inspector(&site, &cookie).await;
+    let large = "x".repeat(70 << 10);
+    // 1 MiB are 16 bodies of 64 KiB; more are taken only at 128 KiB a second.
+    let replies = join_all((0..40).map(|_| site.post(&address, &[], &large))).await;
+    assert!(replies.iter().all(|reply| [200, 429].contains(&reply.status)), "{replies:?}");
+    assert!(replies.iter().any(|reply| reply.status == 429), "{replies:?}");
+    assert!(replies.iter().any(|reply| reply.status == 200), "{replies:?}");
+    // A small request needs little.
+    eventually(async || match site.post(&address, &[], "{\"a\":{\"b\":1}}").await.status {
+        200 => Ok(()),
+        status => Err(format!("{status}")),
+    })
+    .await;
+    let shown = site.get(&page, &cookie).await.text();
+    assert!(shown.contains("&#34;a&#34;: {\n  "), "with indents: {shown}");
+    let (_, rest) = shown.split_once("?request=").expect("a long body has its own page");
+    let whole = site.get(&format!("{page}?request={}", rest.split('"').next().unwrap()), &cookie).await;
+    assert!(whole.status == 200 && whole.body.len() > 64 << 10, "{}", whole.status);
+    assert_eq!(site.get(&format!("{page}?request=999"), &cookie).await.status, 404);
+    let too_large = site.post(&address, &[], &"x".repeat((1 << 20) + 1)).await;
+    assert!([413, 429].contains(&too_large.status), "{too_large:?}");
+}
+
+#[tokio::test]
+async fn a_request_whose_body_stalls_is_ended() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let (page, address) = open_inspector(&site, &cookie).await;
+    let mut stream = TcpStream::connect(site.url.strip_prefix("http://").unwrap()).await.unwrap();
+    let head = format!("POST {address} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nstalled");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    let read = stream.read_exact(&mut answer);
+    tokio::time::timeout(Duration::from_mins(1), read).await.expect("it does not wait for ever").unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 408");
+    assert!(!site.get(&page, &cookie).await.text().contains("stalled"));
+}
+
+#[tokio::test]
+async fn every_erasure_removes_what_webhooks_posted_to_the_inspector() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let (page, address) = open_inspector(&site, &cookie).await;
+    let key = site.ready("api_key");
+    let post_and_see = async || {
+        assert_eq!(site.post(&address, &[], "{\"subject\":\"Private words\"}").await.status, 200);
+        assert!(site.get(&page, &cookie).await.text().contains("Private words"));
+    };
+    let until_removed = async || {
+        eventually(async || {
+            let text = site.get(&page, &cookie).await.text();
+            assert!(text.contains(&address), "the address stays");
+            if text.contains("Private words") { Err("it is still there") } else { Ok(()) }
+        })
+        .await;
+    };
+    for tag in ["one", "list", "query"] {
+        let id = site.send(json!({ "tag": tag })).await;
+        site.until(id, "Sent").await;
+        post_and_see().await;
+        let what = match tag {
+            "one" => json!({ "id": id }),
+            "list" => json!({ "ids": [id] }),
+            _ => json!({ "query": format!("tag:{tag}") }),
+        };
+        call(&site, "x-server-api-key", &key, "messages/erase", &what).await;
+        until_removed().await;
+    }
+    // The job of the last erasure may still be running: it would remove these too.
+    let (_, reader) = join(&site, "reader", "read-only").await;
+    let shown = site.get(&page, &reader).await;
+    assert_eq!(shown.status, 200);
+    assert!(!shown.text().contains("inspector/clear"), "a person who only reads has no button");
 }

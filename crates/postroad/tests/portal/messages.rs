@@ -433,6 +433,7 @@ async fn a_job_on_all_that_match_is_started_after_a_question() {
     browser.until_text("3 of 3").await;
     let jobs = site.get(&format!("/servers/{}/jobs", development.id), &cookie).await.text();
     assert!(jobs.contains("status:Held tag:news") && jobs.contains("3 of 3"), "{jobs}");
+    assert!(!jobs.contains("rel=\"next\""), "one page is enough: {jobs}");
     let form = "tab=held&q=tag%3Anothing&act=cancel_hold&all=1";
     let page = site.submit(&format!("/servers/{}/messages/bulk", development.id), &cookie, form).await.text();
     assert!(page.contains("No message matches"), "{page}");
@@ -576,4 +577,27 @@ async fn domains_and_templates_are_suggested() {
     let typed = browser.run("return document.querySelector('[name=q]').value.trim()").await;
     assert_eq!(typed, "template:welcome-mail");
     assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_tag_that_ends_with_a_space_leads_to_its_messages() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let list = format!("{}/messages", site.server_path(&cookie).await);
+    for tag in ["news ", "news"] {
+        site.send(json!({ "tag": tag, "subject": format!("Tagged {}", tag.len()) })).await;
+    }
+    let page = site.get(&list, &cookie).await.text();
+    let links: Vec<String> = page
+        .split("href=\"")
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|link| link.contains("/messages?") && link.contains("news"))
+        .map(|link| link.replace("&amp;", "&").replace("&#38;", "&"))
+        .collect();
+    assert_eq!(links.len(), 2, "{page}");
+    for link in links {
+        let found = site.get(&link, &cookie).await.text();
+        let count = found.matches(">Tagged ").count();
+        assert_eq!(count, 1, "{link}: {found}");
+    }
 }

@@ -12,7 +12,7 @@ use postroad_testkit::{Browser, Database, SmtpClient, TestCertificate, eventuall
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::roles::call;
+use crate::roles::{call, join};
 use crate::site::{Site, pictures, server_of};
 
 #[tokio::test]
@@ -477,4 +477,56 @@ async fn a_waiting_message_says_who_stopped_it(site: Site) {
         assert_eq!(site.submit(&format!("{server}/queue/resume"), &operator, "").await.status, 303);
         site.until(id, "Sent").await;
     }
+}
+
+#[tokio::test]
+async fn the_account_page_shows_the_messages_of_the_month_by_server() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let account_key = site.ready("account_api_key");
+    let by_account =
+        async |path: &str, body| call(&site, "x-account-api-key", &account_key, path, &body).await;
+    for _ in 0..2 {
+        let id = site.send(json!({})).await;
+        site.until(id, "Sent").await;
+    }
+    let quiet = by_account("servers/create", json!({ "name": "Quiet" })).await["id"].as_i64().unwrap();
+    let (_, reader) = join(&site, "reader", "read-only").await;
+    let row = |page: &str, server: &str| {
+        let (_, rest) = page.split_once(&format!(">{server}</a></td>"))?;
+        let cells = rest.split("</tr>").next()?.split("<td").skip(1);
+        Some(
+            cells
+                .map(|cell| cell.split(['>', '<']).nth(1).unwrap_or_default().to_owned())
+                .collect::<Vec<_>>(),
+        )
+    };
+    let name = by_account("servers/list", json!({})).await["items"][0]["name"].as_str().unwrap().to_owned();
+    eventually(async || {
+        let page = site.get("/account", &reader).await;
+        assert_eq!(page.status, 200);
+        let found = row(&page.text(), &name);
+        if found == Some(vec!["2".into(), "2".into()]) { Ok(()) } else { Err(page.text()) }
+    })
+    .await;
+    let page = site.get("/account", &cookie).await.text();
+    assert_eq!(row(&page, "Quiet"), Some(vec!["0".into(), "0".into()]), "{page}");
+    assert!(page.contains("All servers") && page.contains("<strong>2</strong>"), "{page}");
+    // A refused new name shows the page with its table.
+    let refused = site.submit("/account", &cookie, "name=").await;
+    assert!(refused.status == 422 && refused.text().contains("Messages this month"), "{}", refused.text());
+
+    by_account("servers/delete", json!({ "id": quiet })).await;
+    assert_eq!(row(&site.get("/account", &cookie).await.text(), "Quiet"), None, "it is deleted");
+    for number in 0..22 {
+        by_account("servers/create", json!({ "name": format!("More {number}") })).await;
+    }
+    let page = site.get("/account", &cookie).await.text();
+    assert!(page.contains("The first 20 servers") && page.contains("These servers together"), "{page}");
+    let rows = page.matches("/analytics\">").count();
+    assert_eq!(rows, 20, "{page}");
+    let browser = site.browser().await;
+    browser.open(&site.path("/account")).await;
+    browser.until_text("Messages this month").await;
+    browser.screenshot(&pictures().join("account.png")).await;
 }

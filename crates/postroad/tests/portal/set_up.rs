@@ -2,8 +2,10 @@
 
 use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::{Browser, totp_code};
+use serde_json::json;
 
-use crate::site::{Serving, pictures};
+use crate::roles::call;
+use crate::site::{Serving, Site, pictures};
 
 #[tokio::test]
 async fn first_person_chooses_an_authenticator_app_at_once() {
@@ -27,6 +29,29 @@ async fn first_person_chooses_an_authenticator_app_at_once() {
     browser.click("section a.button").await;
     browser.until_text("Create the first one").await;
     assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_invited_person_may_choose_an_authenticator_app_at_once() {
+    let site = Site::start();
+    let account =
+        call(&site, "x-account-api-key", &site.ready("account_api_key"), "account/get", &json!({})).await;
+    let wanted =
+        json!({ "account": account["id"], "email": "anna@example.com", "role": "member", "mail": false });
+    let invited =
+        call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "users/invite", &wanted).await;
+    let token = invited["link"].as_str().unwrap().split_once("token=").unwrap().1.to_owned();
+    let own = [("sec-fetch-site", "same-origin")];
+    let join = async |password: &str| {
+        let form = format!("token={token}&name=Anna&app=1&password={password}");
+        site.post("/invitation", &own, &form).await
+    };
+    let page = site.get(&format!("/invitation?token={token}"), "").await.text();
+    assert!(page.contains("name=\"app\"") && !page.contains(" checked"), "{page}");
+    let refused = join("short").await;
+    assert!(refused.status == 422 && refused.text().contains(" checked"), "{}", refused.text());
+    let joined = join("a+road+of+seven+posts").await;
+    assert_eq!((joined.status, joined.header("location")), (303, Some("/account/you#app")));
 }
 
 #[tokio::test]

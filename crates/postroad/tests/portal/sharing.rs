@@ -127,7 +127,7 @@ async fn inspector_shows_what_webhooks_post() {
     assert_eq!(reply.status, 503);
     browser.until_text("answered 503").await;
     assert_eq!(site.post("/inspect/AAAAAAAAAAAAAAAAAAAAAAAA", &[], "a=1").await.status, 404);
-    assert_eq!(site.post(path, &[], &"x".repeat(2 << 20)).await.status, 404, "far too much");
+    assert_eq!(site.post(path, &[], &"x".repeat(2 << 20)).await.status, 413, "far too much");
     assert_eq!(site.post(path, &[], &"x".repeat(100_000)).await.status, 200);
     browser.until_text("longer than is kept").await;
     browser.click("form[action$='/clear'] button").await;

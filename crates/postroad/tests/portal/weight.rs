@@ -136,7 +136,20 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
     }
     let attempts = format!("{server}/webhooks/{webhook}");
     let events = format!("{server}/events");
-    for page in [&attempts, &events, "/account/audit", &format!("{server}/keys"), "/account/people"] {
+    let jobs = format!("{server}/jobs");
+    for number in 0..51 {
+        let query = format!("\"{number}{}\"", "<&'>".repeat(240));
+        // A server may have ten running jobs.
+        eventually(async || {
+            let headers = [("x-server-api-key", key.as_str()), ("content-type", "application/json")];
+            let body = json!({ "query": query }).to_string();
+            let call = site.client.request(Method::POST, "/api/v1/messages/retry", &headers, body.into());
+            let answer = call.await.unwrap().json();
+            if answer["status"] == "success" { Ok(()) } else { Err(answer) }
+        })
+        .await;
+    }
+    for page in [&attempts, &events, "/account/audit", &format!("{server}/keys"), "/account/people", &jobs] {
         let reply = site.get(page, &cookie).await;
         assert_eq!(reply.status, 200, "{page}");
         assert!(reply.body.len() + shared < BYTES_MAX, "{page}: {} + {shared}", reply.body.len());

@@ -43,6 +43,16 @@ impl Store {
         .await
     }
 
+    /// The sums of several servers over spans that start in one of these ranges (start included, end excluded; seconds
+    /// since 1970), from the events counted so far. A server without counters is absent.
+    pub async fn sum_totals(
+        &self,
+        servers: Vec<ServerId>,
+        ranges: Vec<(Grain, i64, i64)>,
+    ) -> Result<HashMap<ServerId, Sums>> {
+        self.read(move |sql| Box::pin(async move { sum_totals(sql, &servers, &ranges).await })).await
+    }
+
     /// The counters of these dimension sets in the spans that start at these times, each found by its key. The cost
     /// grows with sets times spans, not with the number of stored counters.
     pub async fn find_counters(
@@ -117,6 +127,38 @@ pub(crate) async fn list_counters(
         (limit as i64).into(),
     ];
     sql.query(text, &params).await?.into_iter().map(counter_row).collect()
+}
+
+async fn sum_totals(
+    sql: &Sql<'_>,
+    servers: &[ServerId],
+    ranges: &[(Grain, i64, i64)],
+) -> Result<HashMap<ServerId, Sums>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT c.server_id, c.counts, c.first_attempt, c.sent FROM json_each($1) AS server
+         CROSS JOIN json_each($2) AS range
+         CROSS JOIN counters c ON c.server_id = server.value AND c.grain = range.value ->> 0 AND c.shape = $3
+             AND c.at >= range.value ->> 1 AND c.at < range.value ->> 2"
+    } else {
+        "SELECT c.server_id, c.counts, c.first_attempt, c.sent
+         FROM json_array_elements_text(CAST($1::text AS json)) AS server (id)
+         CROSS JOIN json_array_elements(CAST($2::text AS json)) AS range (value)
+         CROSS JOIN LATERAL (
+             SELECT * FROM counters c WHERE c.server_id = server.id::bigint
+             AND c.grain = (range.value ->> 0)::bigint AND c.shape = $3
+             AND c.at >= (range.value ->> 1)::bigint AND c.at < (range.value ->> 2)::bigint
+             OFFSET 0) c"
+    };
+    let servers: Vec<i64> = servers.iter().map(|server| server.0).collect();
+    let ranges: Vec<(i64, i64, i64)> =
+        ranges.iter().map(|(grain, from, to)| (grain.code(), *from, *to)).collect();
+    let params = [to_json(&servers).into(), to_json(&ranges).into(), Breakdown::Total.code().into()];
+    let mut sums: HashMap<ServerId, Sums> = HashMap::new();
+    for mut row in sql.query(text, &params).await? {
+        let of_server = sums.entry(ServerId(row.int(0)?)).or_default();
+        of_server.add_encoded(&encoded(&mut row, 1)?)?;
+    }
+    Ok(sums)
 }
 
 /// Counters of these sets in these spans, each by its key, without scanning others.

@@ -41,6 +41,7 @@ pub(crate) async fn pull_small_tables(sql: &Sql<'_>, now: Timestamp) -> Result<(
         "UPDATE gates SET ends_at = ends_at - (created_at - $1), created_at = $1 WHERE created_at > $1",
         "UPDATE webhooks SET last_success_at = $1 WHERE last_success_at > $1",
         "UPDATE webhooks SET failing_since = $1 WHERE failing_since > $1",
+        "UPDATE webhooks SET last_failure_at = $1 WHERE last_failure_at > $1",
         "UPDATE sources SET warmup_started_at = $1 WHERE warmup_started_at > $1",
         "UPDATE sources SET warmup_paused_at = $1 WHERE warmup_paused_at > $1",
     ];

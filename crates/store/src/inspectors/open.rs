@@ -25,7 +25,7 @@ struct Replaceable {
 
 #[boxed_futures]
 impl Store {
-    /// Opens the inspector of a server. Returns `false` if it already has one, which stays as it is. If `inspectors_max`
+    /// Opens the inspector of a server. Returns `false` if it already has a readable one, which stays as it is. If `inspectors_max`
     /// are open, the new one replaces the oldest of the account that has the most. `NotFound` without the server.
     pub async fn open_inspector(&self, new: NewInspector, inspectors_max: usize) -> Result<bool> {
         let (server_id, now) = (new.server_id, self.clock.now());
@@ -62,11 +62,11 @@ async fn open(
     let server_id = new.server_id;
     let text = "INSERT INTO inspectors (server_id, account_id, token_hash, token, expires_at, count, changed,
                     created_at)
-                VALUES ($1, $2, $3, $4, $5, 0, 0, $6)
+                VALUES ($1, $2, $3, $4, $5, 0, $6, $6)
                 ON CONFLICT (server_id) DO UPDATE SET account_id = excluded.account_id,
                     token_hash = excluded.token_hash, token = excluded.token, expires_at = excluded.expires_at,
                     count = 0, changed = inspectors.changed + 1, created_at = excluded.created_at
-                WHERE inspectors.expires_at <= $6
+                WHERE inspectors.expires_at <= $6 OR inspectors.token = $7
                 RETURNING server_id";
     let params = [
         server_id.0.into(),
@@ -75,11 +75,12 @@ async fn open(
         new.sealed_token.into(),
         new.expires_at.into(),
         now.into(),
+        new.unreadable_token.into(),
     ];
     if sql.query_opt(text, &params).await?.is_none() {
         return Ok(false);
     }
-    // The requests of an expired inspector of the server.
+    // The requests of the server's former inspector.
     let text = "DELETE FROM inspector_requests WHERE server_id = $1";
     sql.overwriting(sql.execute(text, &[server_id.0.into()])).await?;
     replace_oldest(sql, server_id, inspectors_max, now).await?;

@@ -15,6 +15,8 @@ pub struct NewInspector {
     /// The token, sealed by the caller.
     pub sealed_token: Vec<u8>,
     pub expires_at: Timestamp,
+    /// A sealed token that cannot be unsealed: the open inspector that has it is replaced.
+    pub unreadable_token: Option<Vec<u8>>,
 }
 
 /// An inspector that has not expired, for its page.
@@ -49,9 +51,10 @@ pub struct InspectorRequest {
 }
 
 impl NewInspectorRequest {
-    pub(super) fn bytes(&self) -> i64 {
+    /// Number of bytes of query, headers and body.
+    pub fn bytes(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        (self.body.len() + self.query.len() + headers) as i64
+        self.body.len() + self.query.len() + headers
     }
 }
 

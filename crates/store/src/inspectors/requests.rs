@@ -43,6 +43,20 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, now))).await
     }
 
+    /// One request to the inspector of a server; `None` without it, or if the inspector has expired.
+    pub async fn find_inspector_request(
+        &self,
+        server_id: ServerId,
+        number: u64,
+    ) -> Result<Option<InspectorRequest>> {
+        let text = "SELECT r.number, r.at, r.method, r.status, r.is_cut, r.query, r.headers, r.body
+                    FROM inspectors i JOIN inspector_requests r ON r.server_id = i.server_id
+                    WHERE i.server_id = $1 AND i.expires_at > $2 AND r.number = $3";
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        let params = vec![server_id.0.into(), self.clock.now().into(), number.into()];
+        self.fetch_opt(text, params, InspectorRequest::read).await
+    }
+
     /// Removes the requests of a server's inspector. Does nothing if it has none.
     pub async fn clear_inspector(&self, server_id: ServerId) -> Result<()> {
         self.write_described(move |sql| {
@@ -71,8 +85,13 @@ impl Store {
         self.inspector_notifier.subscribe_server(server_id)
     }
 
-    /// Removes the requests of a server's inspector during the erasure of a person, whose address they may contain.
-    pub(crate) async fn forget_inspector_requests(&self, server_id: ServerId) -> Result<()> {
+    /// Removes the requests of a server's inspector after an erasure: they may be the server's own webhooks, with the
+    /// recipients and subjects of erased messages. Does nothing without an inspector.
+    pub async fn forget_inspector_requests(&self, server_id: ServerId) -> Result<()> {
+        let text = "SELECT server_id FROM inspectors WHERE server_id = $1";
+        if self.fetch_opt(text, vec![server_id.0.into()], |row| row.int(0)).await?.is_none() {
+            return Ok(());
+        }
         self.write(move |sql| Box::pin(clear(sql, server_id))).await?;
         self.inspector_notifier.notify([server_id]);
         Ok(())
@@ -91,7 +110,7 @@ async fn take(
     let row = sql.query_opt(text, &[token_hash.0.to_vec().into(), now.into()]).await?;
     let row = row.ok_or(StoreError::NotFound)?;
     let (server_id, number) = (ServerId(row.int(0)?), row.int(1)?);
-    let bytes = request.bytes();
+    let bytes = request.bytes() as i64;
     sql.execute(
         "INSERT INTO inspector_requests (server_id, number, at, bytes, method, status, is_cut, query, headers, body)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",

@@ -96,7 +96,7 @@ pub struct JobProblem {
 pub struct NewJob {
     pub server_id: ServerId,
     pub kind: JobKind,
-    /// JSON that the caller interprets.
+    /// The query, which the caller interprets.
     pub request: String,
     pub total: u64,
 }

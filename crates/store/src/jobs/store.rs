@@ -19,8 +19,14 @@ const REMOVED_AT_ONCE: i64 = 500;
 
 macro_rules! columns {
     () => {
-        "server_id, id, kind, request, state, position, done, failed, total, problems, claimed_until, created_at,
-         updated_at"
+        columns!("problems")
+    };
+    ($problems:literal) => {
+        concat!(
+            "server_id, id, kind, request, state, position, done, failed, total, ",
+            $problems,
+            ", claimed_until, created_at, updated_at"
+        )
     };
 }
 
@@ -80,7 +86,7 @@ impl Store {
         self.fetch_opt(text, vec![server_id.0.into(), id.into()], MessageJob::read).await
     }
 
-    /// Jobs of a server before `before`, newest first.
+    /// Jobs of a server before `before`, newest first, without their problems: a job may have a thousand.
     pub async fn list_jobs(
         &self,
         server_id: ServerId,
@@ -89,7 +95,7 @@ impl Store {
     ) -> Result<Vec<MessageJob>> {
         let text = concat!(
             "SELECT ",
-            columns!(),
+            columns!("'[]'"),
             " FROM jobs WHERE server_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
         );
         let params = vec![server_id.0.into(), before.unwrap_or(i64::MAX).into(), (limit as i64).into()];

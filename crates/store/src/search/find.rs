@@ -228,7 +228,8 @@ async fn list_by_status(
     }
     let of_queue = match listed {
         ListedStatuses { is_queued: true, .. } => Some(statements::BY_QUEUE),
-        ListedStatuses { is_scheduled: true, .. } => Some(statements::BY_SCHEDULE),
+        ListedStatuses { is_scheduled: true, .. } if sql.is_sqlite() => Some(statements::BY_SCHEDULE_SQLITE),
+        ListedStatuses { is_scheduled: true, .. } => Some(statements::BY_SCHEDULE_POSTGRES),
         _ => None,
     };
     if let Some(text) = of_queue {

@@ -50,8 +50,14 @@ pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
      AND status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled') ORDER BY id DESC LIMIT $5";
 pub(super) const BY_QUEUE: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4";
-/// Without the messages of the queue that are not scheduled, of which there may be many.
-pub(super) const BY_SCHEDULE: &str = "SELECT message_id FROM queue
+/// Without the messages of the queue that are not scheduled, of which there may be many. SQLite would choose the primary
+/// key and walk through them.
+pub(super) const BY_SCHEDULE_SQLITE: &str =
+    "SELECT message_id FROM queue INDEXED BY queue_scheduled_by_server
+     WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0
+     ORDER BY message_id DESC LIMIT $4";
+/// PostgreSQL chooses that index too, because it is smaller.
+pub(super) const BY_SCHEDULE_POSTGRES: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0
      ORDER BY message_id DESC LIMIT $4";
 
@@ -166,7 +172,7 @@ mod tests {
             (MESSAGES_SQLITE, "SEARCH m USING PRIMARY KEY (server_id=? AND id=?)"),
             (BY_RARE_STATUS, "messages_by_rare_status (server_id=? AND status=? AND id>? AND id<?)"),
             (BY_QUEUE, "SEARCH queue USING PRIMARY KEY (server_id=? AND message_id>? AND message_id<?)"),
-            (BY_SCHEDULE, "SEARCH queue USING PRIMARY KEY (server_id=? AND message_id>? AND message_id<?)"),
+            (BY_SCHEDULE_SQLITE, "queue_scheduled_by_server (server_id=? AND message_id>? AND message_id<?)"),
             (
                 BLOCKS,
                 "SEARCH search_blocks USING INDEX sqlite_autoindex_search_blocks_1 (server_id=? AND first_id<?)",
@@ -215,6 +221,28 @@ mod tests {
                 "{plan}\nof {text}"
             );
             assert!(!plan.contains("Seq Scan on messages") && !plan.contains("Seq Scan on sends"), "{plan}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn scheduled_messages_are_found_on_postgres_without_reading_the_queue() {
+        let database = postroad_testkit::Database::create();
+        create_schema(Database::Postgres(database.url().to_owned())).await;
+        let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let fill = "INSERT INTO queue (server_id, message_id, domain, due_at, attempts, scheduled)
+            SELECT 1, n, 'x.example', n, 0, CASE WHEN n % 1000 = 0 THEN 1 ELSE 0 END FROM generate_series(1, 20000) n";
+        client.batch_execute(fill).await.unwrap();
+        let values = [("$4", "500"), ("$3", "9000000000000000000"), ("$2", "5"), ("$1", "1")];
+        let text = values
+            .iter()
+            .fold(BY_SCHEDULE_POSTGRES.to_owned(), |text, (name, value)| text.replace(name, value));
+        for statistics in ["", "ANALYZE queue"] {
+            client.batch_execute(statistics).await.unwrap();
+            let rows = client.query(&format!("EXPLAIN (ANALYZE, TIMING OFF) {text}"), &[]).await.unwrap();
+            let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            let plan = plan.join("\n");
+            assert!(!plan.contains("Rows Removed by Filter") && plan.contains("queue_scheduled"), "{plan}");
         }
     }
 

@@ -45,7 +45,7 @@ const OF_SERVER: &[&str] = &[
     of_server!("idempotency_keys", "key"),
     of_server!("jobs", "id"),
     of_server!("saved_searches", "id"),
-    of_server!("inspector_requests", "number"),
+    // With its requests, of which there are few.
     of_server!("inspectors", "server_id"),
     of_server!("search_postings", "block, token"),
     of_server!("search_blocks", "first_id"),

@@ -10,6 +10,7 @@ use postroad_model::{
     EventId, EventKind, IdGenerator, MessageId, ServerId, Timestamp, WebhookAttemptId, WebhookId,
 };
 
+use super::health::update_health;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
@@ -244,42 +245,13 @@ pub(crate) async fn settle(
         of_webhooks.entry((outcome.server_id, outcome.webhook_id)).or_default().push(outcome);
     }
     for (key, outcomes) in of_webhooks {
-        note_state(sql, key, &outcomes).await?;
-    }
-    Ok(())
-}
-
-/// Updates the endpoint's health in the order in which the posts began: several run at once, and neither a failure nor
-/// a success of a long post outweighs the outcome of a post that began later.
-async fn note_state(
-    sql: &Sql<'_>,
-    (server_id, id): (ServerId, WebhookId),
-    outcomes: &[&WebhookOutcome],
-) -> Result<(), StoreError> {
-    let times_of = |is_wanted: fn(WebhookNext) -> bool| {
-        outcomes.iter().filter(move |outcome| is_wanted(outcome.next)).map(|outcome| outcome.attempt.at)
-    };
-    let succeeded_at = times_of(|next| next == WebhookNext::Done).max();
-    let failures = times_of(|next| matches!(next, WebhookNext::RetryAt(_) | WebhookNext::GiveUp));
-    let failed_at = failures.filter(|at| succeeded_at.is_none_or(|succeeded_at| *at > succeeded_at)).min();
-    match (succeeded_at, failed_at) {
-        (Some(succeeded_at), failed_at) => {
-            let text = "UPDATE webhooks SET
-                    failing_since = CASE
-                        WHEN failing_since > $3 AND (CAST($4 AS BIGINT) IS NULL OR failing_since < $4) THEN failing_since
-                        WHEN last_success_at > $4 THEN NULL
-                        ELSE $4 END,
-                    last_success_at = CASE WHEN last_success_at > $3 THEN last_success_at ELSE $3 END
-                WHERE server_id = $1 AND id = $2";
-            sql.execute(text, &[server_id.0.into(), id.0.into(), succeeded_at.into(), failed_at.into()])
-                .await?;
-        }
-        (None, Some(failed_at)) => {
-            let text = "UPDATE webhooks SET failing_since = $3 WHERE server_id = $1 AND id = $2
-                 AND failing_since IS NULL AND (last_success_at IS NULL OR last_success_at <= $3)";
-            sql.execute(text, &[server_id.0.into(), id.0.into(), failed_at.into()]).await?;
-        }
-        (None, None) => {}
+        let times_of = |is_wanted: fn(WebhookNext) -> bool| {
+            let wanted = outcomes.iter().filter(|outcome| is_wanted(outcome.next));
+            wanted.map(|outcome| outcome.attempt.at).collect::<Vec<_>>()
+        };
+        let successes = times_of(|next| next == WebhookNext::Done);
+        let failures = times_of(|next| matches!(next, WebhookNext::RetryAt(_) | WebhookNext::GiveUp));
+        update_health(sql, key, &successes, &failures).await?;
     }
     Ok(())
 }

@@ -248,6 +248,7 @@ pub(crate) async fn update(
                 enabled = coalesce($6, enabled),
                 disabled_reason = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE disabled_reason END,
                 failing_since = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE failing_since END,
+                last_failure_at = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE last_failure_at END,
                 version = version + CASE WHEN ",
             is_changed!(),
             " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod endpoints;
+mod health;
 pub(crate) mod outbox;
 mod replay;
 

@@ -338,6 +338,34 @@ TABLE idempotency_keys
     PRIMARY KEY (server_id, key)
     CREATE INDEX idempotency_keys_by_expiry ON public.idempotency_keys USING btree (expires_at)
 
+TABLE inspector_requests
+    server_id bigint NOT NULL
+    number bigint NOT NULL
+    at bigint NOT NULL
+    bytes bigint NOT NULL
+    method text NOT NULL
+    status bigint NOT NULL
+    is_cut bigint NOT NULL
+    query text NOT NULL
+    headers text NOT NULL
+    body text NOT NULL
+    PRIMARY KEY (server_id, number)
+    FOREIGN KEY (server_id) REFERENCES inspectors(server_id) ON DELETE CASCADE
+
+TABLE inspectors
+    server_id bigint NOT NULL
+    account_id bigint NOT NULL
+    token_hash bytea NOT NULL
+    token bytea NOT NULL
+    expires_at bigint NOT NULL
+    count bigint NOT NULL
+    changed bigint NOT NULL
+    created_at bigint NOT NULL
+    UNIQUE (token_hash)
+    PRIMARY KEY (server_id)
+    FOREIGN KEY (server_id) REFERENCES servers(id)
+    CREATE INDEX inspectors_by_end ON public.inspectors USING btree (expires_at)
+
 TABLE invitations
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     account_id bigint NOT NULL
@@ -456,6 +484,7 @@ TABLE queue
     CREATE INDEX queue_by_expiry ON public.queue USING btree (expires_at, message_id) WHERE (expires_at IS NOT NULL)
     CREATE INDEX queue_free_by_server ON public.queue USING btree (server_id, due_at, message_id) WHERE ((claimed_node IS NULL) AND (scheduled = 0))
     CREATE INDEX queue_scheduled ON public.queue USING btree (due_at, message_id) WHERE (scheduled > 0)
+    CREATE INDEX queue_scheduled_by_server ON public.queue USING btree (server_id, message_id) WHERE (scheduled > 0)
     CREATE INDEX queue_scheduled_by_server_due ON public.queue USING btree (server_id, due_at, message_id) WHERE (scheduled > 0)
 
 TABLE recipient_domains
@@ -773,6 +802,7 @@ TABLE webhooks
     created_at bigint NOT NULL
     updated_at bigint NOT NULL
     version bigint NOT NULL DEFAULT 1
+    last_failure_at bigint
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE INDEX webhooks_by_server ON public.webhooks USING btree (server_id)

@@ -359,6 +359,33 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_by_expiry ON idempotency_keys (expires_at);
 
+CREATE TABLE inspector_requests (
+    server_id INTEGER NOT NULL REFERENCES inspectors (server_id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    method TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    is_cut INTEGER NOT NULL,
+    query TEXT NOT NULL,
+    headers TEXT NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (server_id, number)
+);
+
+CREATE TABLE inspectors (
+    server_id INTEGER PRIMARY KEY REFERENCES servers (id),
+    account_id INTEGER NOT NULL,
+    token_hash BLOB NOT NULL UNIQUE,
+    token BLOB NOT NULL,
+    expires_at INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+);
+
+CREATE INDEX inspectors_by_end ON inspectors (expires_at);
+
 CREATE TABLE invitations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id INTEGER NOT NULL REFERENCES accounts (id),
@@ -464,6 +491,8 @@ CREATE INDEX queue_by_due ON queue (due_at, message_id);
 CREATE INDEX queue_by_expiry ON queue (expires_at, message_id) WHERE expires_at IS NOT NULL;
 
 CREATE INDEX queue_scheduled ON queue (due_at, message_id) WHERE scheduled > 0;
+
+CREATE INDEX queue_scheduled_by_server ON queue (server_id, message_id) WHERE scheduled > 0;
 
 CREATE INDEX queue_scheduled_by_server_due ON queue (server_id, due_at, message_id) WHERE scheduled > 0;
 
@@ -788,6 +817,6 @@ CREATE TABLE webhooks (
     last_success_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
-, version INTEGER NOT NULL DEFAULT 1);
+, version INTEGER NOT NULL DEFAULT 1, last_failure_at INTEGER);
 
 CREATE INDEX webhooks_by_server ON webhooks (server_id);

@@ -23,6 +23,7 @@ on_both_engines!(
     held_messages_are_left_out_of_latencies,
     providers_are_learned_and_forgotten,
     servers_are_counted_separately,
+    totals_of_several_servers_are_read_together,
     too_many_tags_are_counted_together,
     a_removed_set_gets_a_new_number,
     a_batch_of_many_different_sets_is_counted_in_parts,
@@ -298,6 +299,29 @@ async fn servers_are_counted_separately(fixture: Fixture) {
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 1);
     let theirs = totals_of(&fixture, fixture.other_server, Grain::Day).await;
     assert_eq!(theirs.values().map(|sums| sums.counts.of(Metric::Accepted)).collect::<Vec<_>>(), [2]);
+}
+
+async fn totals_of_several_servers_are_read_together(fixture: Fixture) {
+    fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
+    let other =
+        fixture.send(fixture.other_server, &["b@one.example", "c@one.example"], InitialState::Pending, b"x");
+    fixture.accept(other).await;
+    let servers = vec![fixture.server, fixture.other_server, ServerId(999)];
+    let accepted = async |ranges: Vec<(Grain, i64, i64)>| {
+        let sums = fixture.store.sum_totals(servers.clone(), ranges).await.expect("the store works");
+        let accepted = sums.into_iter().map(|(server, sums)| (server, sums.counts.of(Metric::Accepted)));
+        accepted.collect::<BTreeMap<_, _>>()
+    };
+    let today = Grain::Day.start(fixture.now());
+    let day = (Grain::Day, today, today + Grain::Day.seconds());
+    assert_eq!(accepted(vec![day]).await, BTreeMap::new(), "nothing is counted yet");
+    count_all_events(&fixture).await;
+    let expected = BTreeMap::from([(fixture.server, 1), (fixture.other_server, 2)]);
+    assert_eq!(accepted(vec![day]).await, expected);
+    let twice = expected.iter().map(|(server, count)| (*server, 2 * count)).collect();
+    let hour = Grain::Hour.start(fixture.now());
+    assert_eq!(accepted(vec![day, (Grain::Hour, hour, hour + 1)]).await, twice, "the ranges are added up");
+    assert_eq!(accepted(vec![(Grain::Hour, hour + 1, hour + 3_600)]).await, BTreeMap::new());
 }
 
 /// Accepted messages by tag, from the counters of this breakdown.

@@ -85,6 +85,9 @@ pub(crate) async fn undo_setup_changes(fixture: &Fixture) {
     };
     fixture.execute(of_engine).await;
     fixture.execute("DROP TABLE inspector_requests; DROP TABLE inspectors").await;
+    fixture
+        .execute("ALTER TABLE webhooks DROP COLUMN last_failure_at; DROP INDEX queue_scheduled_by_server")
+        .await;
     let of_both = "DROP INDEX audit_by_actor_id; DROP INDEX credentials_by_name; DROP INDEX credentials_by_account_name;
         DROP INDEX credentials_by_server_name; DROP INDEX credentials_by_revocation; DROP INDEX servers_by_change; DROP INDEX accounts_by_change;
         ALTER TABLE servers DROP COLUMN changed_xact; ALTER TABLE accounts DROP COLUMN changed_xact";

@@ -22,6 +22,8 @@ on_both_engines!(
     opening_and_clearing_are_recorded,
     an_inspector_is_removed_with_its_server,
     an_erasure_removes_all_requests_of_the_server,
+    one_request_is_found_by_its_number,
+    an_inspector_whose_token_cannot_be_read_is_replaced,
 );
 
 /// Inspectors that may be open at the same time, where a test does not fill them.
@@ -39,6 +41,7 @@ fn new_inspector(fixture: &Fixture, server_id: ServerId, number: u8) -> NewInspe
         token_hash: token(number),
         sealed_token: vec![number],
         expires_at: fixture.now().plus(VALID_FOR),
+        unreadable_token: None,
     }
 }
 
@@ -295,4 +298,39 @@ async fn an_erasure_removes_all_requests_of_the_server(fixture: Fixture) {
         let file = std::fs::read(fixture.place.sqlite_path()).expect("the file is there");
         assert!(memchr::memmem::find(&file, b"secret text").is_none(), "it is overwritten");
     }
+}
+
+async fn one_request_is_found_by_its_number(fixture: Fixture) {
+    let find = async |server_id, number| {
+        let found = fixture.store.find_inspector_request(server_id, number).await.expect("the store works");
+        found.map(|found| (found.number, found.request.body))
+    };
+    assert_eq!(find(fixture.server, 1).await, None);
+    open_new(&fixture, fixture.server, 1).await;
+    take(&fixture.store, 1, "first").await;
+    take(&fixture.store, 1, "second").await;
+    assert_eq!(find(fixture.server, 2).await, Some((2, "second".to_owned())));
+    assert_eq!(find(fixture.server, 1).await, Some((1, "first".to_owned())));
+    assert_eq!((find(fixture.server, 3).await, find(fixture.server, u64::MAX).await), (None, None));
+    assert_eq!(find(fixture.other_server, 1).await, None);
+    fixture.clock.advance(VALID_FOR);
+    assert_eq!(find(fixture.server, 1).await, None, "it has expired");
+}
+
+async fn an_inspector_whose_token_cannot_be_read_is_replaced(fixture: Fixture) {
+    let store = &fixture.store;
+    open_new(&fixture, fixture.server, 1).await;
+    take(store, 1, "old").await;
+    let before = store.count_inspector_changes(fixture.server).await.expect("it works").expect("it is open");
+    let other =
+        NewInspector { unreadable_token: Some(vec![9]), ..new_inspector(&fixture, fixture.server, 2) };
+    assert!(!store.open_inspector(other, MANY).await.expect("it works"), "somebody replaced it meanwhile");
+    let new = NewInspector { unreadable_token: Some(vec![1]), ..new_inspector(&fixture, fixture.server, 2) };
+    assert!(store.open_inspector(new, MANY).await.expect("the store works"));
+    let found = find(&fixture, fixture.server).await.expect("it is open");
+    assert_eq!((found.sealed_token, found.requests.len()), (vec![2], 0));
+    let after = store.count_inspector_changes(fixture.server).await.expect("it works");
+    assert!(after > Some(before), "open pages notice it");
+    let former = store.take_inspector_request(token(1), request("x")).await;
+    assert!(matches!(former, Err(StoreError::NotFound)), "the former URL: {former:?}");
 }

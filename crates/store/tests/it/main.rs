@@ -23,6 +23,7 @@ mod history;
 mod hourly_limit;
 mod idempotency;
 mod inspectors;
+mod jobs;
 mod model;
 mod nodes;
 mod opening;

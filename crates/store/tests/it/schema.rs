@@ -18,7 +18,8 @@ async fn sqlite_schema_is_the_golden_one() {
     compare("schema_sqlite.sql", &text);
 }
 
-#[tokio::test]
+// With several threads: copying a database blocks one, while its first connections still have to be closed.
+#[tokio::test(flavor = "multi_thread")]
 async fn postgres_schema_is_the_golden_one() {
     let fixture = Fixture::postgres().await;
     // Creates partitions, which must not show.

@@ -65,10 +65,16 @@ async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
     let to: Vec<String> = (0..random.random_range(1..4))
         .map(|_| format!("{}@{}", pick(random, &PEOPLE), pick(random, &DOMAINS)))
         .collect();
-    let held = random.random_ratio(1, 5);
-    let state = if held {
+    let status = match random.random_range(0..10) {
+        0..=1 => Status::Held,
+        2 => Status::Scheduled,
+        _ => Status::Pending,
+    };
+    let state = if status == Status::Held {
         let (reason, details) = (postroad_model::HoldReason::Credential, "as the key says".to_owned());
         InitialState::Held { reason, details, expiry: fixture.in_secs(3_600) }
+    } else if status == Status::Scheduled {
+        InitialState::Scheduled(fixture.in_secs(1_000_000))
     } else {
         InitialState::Pending
     };
@@ -99,7 +105,7 @@ async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
         template: info.options.template.clone(),
         order: order.clone(),
         attachment: info.options.attachment,
-        status: if held { Status::Held } else { Status::Pending },
+        status,
         at: info.created_at,
     };
     ids.into_iter().zip(names).zip(to).map(known).collect()
@@ -232,9 +238,11 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
                 filter.terms.push(FilterTerm { matcher, is_negated });
                 tests.push(Box::new(move |known| test(known) != is_negated));
             }
-            match random.random_range(0..4) {
+            match random.random_range(0..6) {
                 0 => filter.statuses = Some(vec![Status::Held]),
                 1 => filter.statuses = Some(vec![Status::Pending, Status::Bounced]),
+                2 => filter.statuses = Some(vec![Status::Scheduled]),
+                3 => filter.statuses = Some(vec![Status::Held, Status::Scheduled, Status::Pending]),
                 _ => {}
             }
             if random.random_ratio(1, 4) {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use postroad_model::{AccountId, CredentialId, DomainId, Scope, ServerId, ServerMode};
 use postroad_store::{
-    AccountCeilingsChange, AccountFilter, KeyHash, NewCredential, NewServer, SetBy, StoreError, Updated,
+    AccountCeilingsChange, AccountFilter, CredentialFilter, KeyHash, NewCredential, NewServer, SetBy,
+    StoreError, Updated,
 };
 
 use crate::by_operator;
@@ -15,6 +16,7 @@ on_both_engines!(
     names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not_be,
     servers_are_created_listed_suspended_and_change_mode,
     credential_is_read_back_whole,
+    credentials_are_found_by_a_part_of_their_name,
     suspension_of_server_or_account_reaches_its_keys,
     rotated_credential_is_valid_until_its_end,
     a_login_belongs_to_one_credential_at_a_time,
@@ -168,6 +170,34 @@ async fn credential_is_read_back_whole(fixture: Fixture) {
     assert_eq!((access.credential.id, access.mode), (id, ServerMode::Live));
     assert_eq!(access.credential.allow, new.allow);
     assert!(store.find_credential_access(KeyHash([9; 32])).await.expect("the store works").is_none());
+}
+
+async fn credentials_are_found_by_a_part_of_their_name(fixture: Fixture) {
+    let store = &fixture.store;
+    let names = ["Shop 50%_off", "shop", "billing", r"back\slash"];
+    for (number, name) in names.into_iter().enumerate() {
+        let new = new_credential(fixture.server, name, 1 + number as u8);
+        store.create_credential(new).await.expect("the store works");
+    }
+    let new = new_credential(fixture.other_server, "the other shop", 9);
+    store.create_credential(new).await.expect("the store works");
+    let of_server = CredentialFilter { server_id: Some(fixture.server), ..CredentialFilter::default() };
+    let of_account = CredentialFilter { account_id: Some(fixture.account), ..CredentialFilter::default() };
+    let found = async |filter: &CredentialFilter, part: &str| {
+        let filter = CredentialFilter { name_part: Some(part.to_owned()), ..filter.clone() };
+        let page = store.list_credentials_page(filter, None, 10).await.expect("the store works");
+        page.into_iter().map(|found| found.name).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&of_server, "SHOP").await, ["Shop 50%_off", "shop"]);
+    assert_eq!(found(&of_account, "shop").await, ["Shop 50%_off", "shop", "the other shop"]);
+    assert_eq!(found(&CredentialFilter::default(), "other").await, ["the other shop"]);
+    assert_eq!(found(&of_server, "%_").await, ["Shop 50%_off"]);
+    assert_eq!(found(&of_server, r"\").await, [r"back\slash"]);
+    for revoked in [true, false] {
+        let filter = CredentialFilter { revoked: Some(revoked), ..of_server.clone() };
+        let expected: &[&str] = if revoked { &[] } else { &["billing"] };
+        assert_eq!(found(&filter, "bill").await, expected);
+    }
 }
 
 async fn suspension_of_server_or_account_reaches_its_keys(fixture: Fixture) {

@@ -304,6 +304,21 @@ async fn a_webhook_fails_only_if_a_post_failed_after_the_last_success(fixture: F
     let batch = [(&works[1], at(5), retry), (&works[1], at(7), WebhookNext::Done)];
     let found = settle(&fixture, &webhook, &batch).await;
     assert_eq!((found.failing_since, found.last_success_at), (None, Some(at(7))));
+    // A batch of two posts that began before what is known.
+    settle(&fixture, &webhook, &[(&works[0], at(8), WebhookNext::Done), (&works[1], at(10), retry)]).await;
+    let batch = [(&works[0], at(4), WebhookNext::Done), (&works[1], at(6), retry)];
+    let found = settle(&fixture, &webhook, &batch).await;
+    assert_eq!((found.failing_since, found.last_success_at), (Some(at(10)), Some(at(8))));
+    assert_eq!(settle(&fixture, &webhook, &[(&works[1], at(9), retry)]).await.failing_since, Some(at(9)));
+    // A batch of which only some failures are later than the known success.
+    settle(&fixture, &webhook, &[(&works[0], at(20), WebhookNext::Done)]).await;
+    let found = settle(&fixture, &webhook, &[(&works[0], at(18), retry), (&works[1], at(24), retry)]).await;
+    assert_eq!((found.failing_since, found.last_success_at), (Some(at(24)), Some(at(20))));
+    settle(&fixture, &webhook, &[(&works[0], at(30), WebhookNext::Done)]).await;
+    let late = [(at(28), WebhookNext::Done), (at(29), retry), (at(31), retry)];
+    let batch = late.map(|(at, next)| (&works[0], at, next));
+    let found = settle(&fixture, &webhook, &batch).await;
+    assert_eq!((found.failing_since, found.last_success_at), (Some(at(31)), Some(at(30))));
 }
 
 async fn a_webhook_that_failed_only_later_is_not_disabled(fixture: Fixture) {

@@ -1,6 +1,7 @@
 -- Request inspectors, at most one for each server: a URL that accepts any request until `expires_at`. The token in the URL is known by
 -- its hash; `token` is the sealed token, for the page that shows the URL. `count` is the number of requests received so far.
--- `changed` counts arrivals and clearings, so that open pages notice those of other nodes.
+-- `changed` counts arrivals and clearings, so that open pages notice those of other nodes. It begins at the time of opening in µs, so
+-- that an inspector that replaces another does not repeat its numbers.
 CREATE TABLE inspectors (
     server_id INTEGER PRIMARY KEY REFERENCES servers (id),
     account_id INTEGER NOT NULL,
@@ -28,3 +29,10 @@ CREATE TABLE inspector_requests (
     body TEXT NOT NULL,
     PRIMARY KEY (server_id, number)
 );
+
+-- When the last failed post to an endpoint began: a success that becomes known later, but began earlier, must not hide it.
+ALTER TABLE webhooks ADD COLUMN last_failure_at INTEGER;
+UPDATE webhooks SET last_failure_at = failing_since;
+
+-- For searches of scheduled messages, newest first: the primary key would be walked through all queued messages.
+CREATE INDEX queue_scheduled_by_server ON queue (server_id, message_id) WHERE scheduled > 0;
