@@ -459,7 +459,7 @@ async fn a_waiting_message_says_who_stopped_it_on_postgres() {
 
 async fn a_waiting_message_says_who_stopped_it(site: Site) {
     let operator = site.cookie().await;
-    let (_, admin) = crate::roles::join(&site, "anna", "admin").await;
+    let (_, admin) = join(&site, "anna", "admin").await;
     let server = site.server_path(&operator).await;
     for (cookie, who) in [(&admin, "an administrator of the account"), (&operator, "the operator")] {
         let gate = site.submit(&format!("{server}/queue/suspend"), cookie, "reason=moving+house").await;

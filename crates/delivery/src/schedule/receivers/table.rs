@@ -1,4 +1,5 @@
-//! The table, and the thresholds that every change has to keep.
+//! The table of `cargo xtask bench pacing`, and the thresholds that every change has to keep: for the median of the
+//! seeds, and for the worst one.
 
 use std::time::Duration;
 
