@@ -57,7 +57,7 @@ impl Boundary {
         let peer = peer::find(socket, headers, &self.trusted_proxies);
         let info = RequestInfo::new(headers, peer);
         let (method, uri, version) = (request.method().clone(), request.uri().clone(), request.version());
-        let (mut request, unread_body) = drain::watch(request);
+        let (mut request, body_reading) = drain::watch(request);
         request.extensions_mut().insert(info.clone());
         request.extensions_mut().insert(peer);
 
@@ -82,7 +82,7 @@ impl Boundary {
         let id = HeaderValue::from_str(&info.id).expect("a request id is visible ASCII");
         headers.insert(X_REQUEST_ID, id);
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if unread_body.ends_connection() && version < Version::HTTP_2 {
+        if body_reading.ends_connection() && version < Version::HTTP_2 {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let fields = response.extensions_mut().remove::<LogFields>();

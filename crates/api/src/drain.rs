@@ -18,37 +18,37 @@ use tokio::time::timeout;
 /// Limits for draining one body.
 const DRAIN_BYTES_MAX: usize = 64 << 20;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
-/// A remainder of at most this size is read quickly enough to keep the connection.
+/// A body of at most this size is drained quickly enough to keep the connection.
 const KEEP_BYTES_MAX: u64 = 64 << 10;
 
-/// Unread part of a request body: decides whether the connection is closed after the answer.
+/// Whether a request's body was read; decides whether the connection is closed after the answer.
 #[derive(Debug)]
-pub(crate) struct UnreadBody {
+pub(crate) struct BodyReading {
     /// Whether the body was read to its end.
     finished: Arc<AtomicBool>,
-    /// Whether the client sends the body anyway, and it is small enough to keep the connection.
-    is_small: bool,
+    /// Whether the connection can be kept although the body is unread: the client sends it anyway, and it is small.
+    can_keep_connection: bool,
 }
 
-impl UnreadBody {
+impl BodyReading {
     pub(crate) fn ends_connection(&self) -> bool {
-        !self.finished.load(Ordering::Relaxed) && !self.is_small
+        !self.finished.load(Ordering::Relaxed) && !self.can_keep_connection
     }
 }
 
 /// Watches the body: if it is dropped before its end, the remainder is drained in the background.
-pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, UnreadBody) {
+pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, BodyReading) {
     let (parts, body) = request.into_parts();
     let finished = Arc::new(AtomicBool::new(body.is_end_stream()));
     // A client that waits for 100 Continue has sent nothing, and will send nothing once it sees the answer.
     let waits = parts.headers.contains_key(EXPECT);
-    let is_small = !waits && body.size_hint().upper().is_some_and(|bytes| bytes <= KEEP_BYTES_MAX);
-    let unread_body = UnreadBody { finished: Arc::clone(&finished), is_small };
+    let can_keep_connection = !waits && body.size_hint().upper().is_some_and(|bytes| bytes <= KEEP_BYTES_MAX);
+    let body_reading = BodyReading { finished: Arc::clone(&finished), can_keep_connection };
     if body.is_end_stream() {
-        return (Request::from_parts(parts, body), unread_body);
+        return (Request::from_parts(parts, body), body_reading);
     }
     let watched = Body::new(Watched { body, finished, drains: !waits });
-    (Request::from_parts(parts, watched), unread_body)
+    (Request::from_parts(parts, watched), body_reading)
 }
 
 struct Watched {

@@ -468,7 +468,14 @@ async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
 }
 
 fn invite(email: &str, role: UserRole) -> InvitationRequest {
-    InvitationRequest { account: None, email: email.to_owned(), role, operator: false, mail: true, key: None }
+    InvitationRequest {
+        account: None,
+        email: email.to_owned(),
+        role,
+        operator: false,
+        mail: true,
+        idempotency_key: None,
+    }
 }
 
 async fn invitations_by_mail_are_limited_except_the_operators(fixture: Fixture) {
@@ -506,7 +513,7 @@ async fn an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition(fix
     fixture.create_person(ANNA, UserRole::Owner).await;
     let by = fixture.signed_in(ANNA).await.requester();
     let key = CreationKey { key: "once".to_owned(), fingerprint: [1; 32] };
-    let bob = InvitationRequest { key: Some(key), ..invite("bob@example.com", UserRole::Member) };
+    let bob = InvitationRequest { idempotency_key: Some(key), ..invite("bob@example.com", UserRole::Member) };
     // The call is dropped after the invitation is stored and before the mail is, as if the process had ended.
     let mut first = app.invite_user(&by, bob.clone());
     while fixture

@@ -77,15 +77,5 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequ
     fields.finish(findings);
     // Only the command line sets a login.
     let login = None;
-    Ok(NewCredentialRequest {
-        server,
-        name,
-        scope,
-        test,
-        hold,
-        allow,
-        expires_at,
-        login,
-        key: idempotency_key,
-    })
+    Ok(NewCredentialRequest { server, name, scope, test, hold, allow, expires_at, login, idempotency_key })
 }

@@ -34,8 +34,8 @@ pub(crate) struct DomainOut {
     dkim: Vec<DkimKeyOut>,
     /// Domain of the return path: `rp.<domain>` once its record is verified, `rp.<hostname>` until then.
     return_path: String,
-    /// Host of tracking links: `track.<domain>` once its record is verified and it answers with a valid certificate;
-    /// until then the installation's, usually `track.<hostname>`.
+    /// Host of tracking links: the one that the operator set; else `track.<domain>` once its record is verified and it
+    /// answers with a valid certificate; else the installation's, usually `track.<hostname>`.
     tracking_host: String,
     /// When the records were last looked up.
     checked_at: Option<String>,

@@ -61,7 +61,7 @@ pub(crate) fn read(headers: &HeaderMap, text: &[u8], findings: &mut Findings) ->
     let helo = read_required_text(&mut fields, "helo", findings);
     let weight = read_weight(&mut fields, findings).unwrap_or(1);
     let warm_up = fields.flag("warm_up", findings).unwrap_or(false);
-    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
+    let idempotency_key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(NewAddress { pool, address, helo, weight, warm_up, key })
+    Ok(NewAddress { pool, address, helo, weight, warm_up, idempotency_key })
 }

@@ -59,7 +59,7 @@ pub(crate) fn read(
     let name = read_required_text(&mut fields, "name", findings);
     let shared = fields.flag("shared", findings).unwrap_or(false);
     let account = read_account(&mut fields, findings);
-    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
+    let idempotency_key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(NewPoolRequest { name, shared, account, key })
+    Ok(NewPoolRequest { name, shared, account, idempotency_key })
 }

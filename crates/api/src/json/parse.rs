@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
             let is_item = self.depth == REQUEST_LIST_DEPTH && self.next_token() == Some(b'{');
             let value = if is_item { self.item()? } else { self.value()? };
             self.push(&mut values, value)?;
-            if self.is_last(b']')? {
+            if self.take_comma_or_end(b']')? {
                 self.shrink(&mut values);
                 return Ok(Json::Array(values));
             }
@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
             self.at += 1;
             let value = self.value()?;
             self.push(&mut entries, (name, value))?;
-            if self.is_last(b'}')? {
+            if self.take_comma_or_end(b'}')? {
                 keep_last(&mut entries);
                 self.shrink(&mut entries);
                 return Ok(Json::Object(entries));
@@ -179,8 +179,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Consumes a comma or the end of the list.
-    fn is_last(&mut self, end: u8) -> Result<bool, Fault> {
+    /// Consumes a comma or `end`; returns whether it was `end`.
+    fn take_comma_or_end(&mut self, end: u8) -> Result<bool, Fault> {
         let token = self.next_token();
         if token != Some(b',') && token != Some(end) {
             return Err(Fault::Syntax);

@@ -66,7 +66,7 @@ pub(crate) fn read(
     });
     let pool = read_integer(&mut fields, "ip_pool", findings).map(PoolId);
     let account = read_account(&mut fields, findings);
-    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
+    let idempotency_key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(NewServerRequest { account, name, mode, pool, key })
+    Ok(NewServerRequest { account, name, mode, pool, idempotency_key })
 }

@@ -70,7 +70,7 @@ pub(crate) fn read(
     let operator = fields.flag("operator", findings).unwrap_or(false);
     let mail = fields.flag("mail", findings).unwrap_or(true);
     let account = read_account(&mut fields, findings);
-    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
+    let idempotency_key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(InvitationRequest { account, email, role, operator, mail, key })
+    Ok(InvitationRequest { account, email, role, operator, mail, idempotency_key })
 }

@@ -1,4 +1,4 @@
-//! Table of all operations. A new endpoint, page or command is a row here.
+//! Table of all operations. An endpoint, page or command that does something new needs a row here.
 
 use postroad_model::{Scope, UserRole};
 
@@ -56,7 +56,7 @@ macro_rules! operations {
 }
 
 operations! {
-    // operation              endpoint                    level            effect   lowest role of a person
+    // operation              name                        level            effect   lowest role of a person
     SendMessage               "send/message"              Server           Send     Member;
     SendRaw                   "send/raw"                  Server           Send     Member;
     SendBatch                 "send/batch"                Server           Send     Member;
@@ -202,7 +202,7 @@ operations! {
 }
 
 impl Operation {
-    /// `group/action`, as in the path of its endpoint and in the audit log.
+    /// `group/action`: its name in the audit log, and the path of its endpoint if it has one.
     pub const fn name(self) -> &'static str {
         self.row().0
     }

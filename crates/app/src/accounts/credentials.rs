@@ -32,7 +32,7 @@ pub struct NewCredentialRequest {
     pub expires_at: Option<Timestamp>,
     /// User name in the form of an e-mail address, for SMTP programs that require one.
     pub login: Option<String>,
-    pub key: Option<CreationKey>,
+    pub idempotency_key: Option<CreationKey>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -74,7 +74,7 @@ impl App {
     ) -> Result<Created<CreatedCredential>, AccountRefusal> {
         let operation = Operation::CredentialsCreate;
         let account_id = self.server_of(by, operation, request.server).await?.account_id;
-        if let Some(id) = self.find_created(Some(account_id), request.key.as_ref()).await? {
+        if let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await? {
             let credential = self.credential_of(by, operation, CredentialId(id)).await?;
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
@@ -85,7 +85,7 @@ impl App {
             return Err(AccountRefusal::problem("scope", "should be `full`, `send` or `read`"));
         }
         check_name(&request.name)?;
-        self.check_limits(Some(&request.allow), request.expires_at)?;
+        self.check_networks_and_expiry(Some(&request.allow), request.expires_at)?;
         self.check_credential_count(request.server).await?;
         let limits = self.limits_of_requesting_key(by).await?;
         let pair = KeyPair::generate();
@@ -102,7 +102,7 @@ impl App {
             expires_at: limits.until(request.expires_at),
         };
         let subject = AuditSubject::NewCredential(key_hash);
-        let key = request.key.as_ref().map(|key| (account_id, key));
+        let key = request.idempotency_key.as_ref().map(|key| (account_id, key));
         let store = self.recording_creation(by, operation, subject, key);
         let created = match request.login {
             None => store.create_credential(new).await,
@@ -110,7 +110,7 @@ impl App {
         };
         // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
-            && let Some(id) = self.find_created(Some(account_id), request.key.as_ref()).await?
+            && let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await?
         {
             let credential = self.credential_of(by, operation, CredentialId(id)).await?;
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
@@ -165,7 +165,7 @@ impl App {
             Change::Set(at) => Some(at),
             Change::Keep | Change::Clear => None,
         };
-        self.check_limits(request.allow.as_deref(), expires_at)?;
+        self.check_networks_and_expiry(request.allow.as_deref(), expires_at)?;
         if credential.scope == Scope::Address {
             check_networks_of_address_key(by, &credential.allow, request.allow.as_deref())?;
         }
@@ -264,7 +264,7 @@ impl App {
     ) -> Result<Credential, AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_credential(id).await?;
-        // A server is read even if the credential is unknown: an answer about somebody else's takes the same time.
+        // Reads a server even if the credential is unknown, so that timing does not reveal other accounts' credentials.
         let server_id = found.as_ref().map_or(ServerId(0), |credential| credential.server_id);
         let server = self.inner.store.find_server(server_id).await?;
         let server = server.filter(|server| server.delete_at.is_none());
@@ -274,7 +274,7 @@ impl App {
         found.ok_or(AccountRefusal::NotFound(ObjectKind::Credential))
     }
 
-    fn check_limits(
+    fn check_networks_and_expiry(
         &self,
         allow: Option<&[IpNet]>,
         expires_at: Option<Timestamp>,

@@ -27,7 +27,7 @@ pub struct NewServerRequest {
     pub mode: ServerMode,
     /// The pool that its mail leaves from.
     pub pool: Option<PoolId>,
-    pub key: Option<CreationKey>,
+    pub idempotency_key: Option<CreationKey>,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl App {
         // Counted before the key is looked up: if the server of a concurrent call with the same key is counted, it is
         // found too.
         let servers = self.inner.store.count_objects(account_id, LimitedObject::Servers).await?;
-        if let Some(id) = self.find_created(Some(account_id), request.key.as_ref()).await? {
+        if let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await? {
             let value = self.server_of(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
@@ -73,13 +73,13 @@ impl App {
             by,
             operation,
             subject,
-            request.key.as_ref().map(|key| (account_id, key)),
+            request.idempotency_key.as_ref().map(|key| (account_id, key)),
         );
         let new = NewServer { account_id, name, mode: request.mode, pool_id: request.pool };
         let created = store.create_server_by(owner_of(by), new).await;
         // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(id) = self.find_created(Some(account_id), request.key.as_ref()).await?
+            && let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await?
         {
             let value = self.server_of(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });

@@ -59,7 +59,7 @@ impl App {
             allow: if is_by_address { new.address } else { new.allow },
             expires_at: new.expires_at,
             login,
-            key: None,
+            idempotency_key: None,
         };
         let created = self.create_credential(&Requester::command_line(), request).await;
         let created = created.map_err(named(object))?.value;

@@ -65,7 +65,7 @@ fn whole_list<T>((items, has_more): (Vec<T>, bool), kind: &str, call: &str) -> R
     Ok(items)
 }
 
-/// Turns a refusal into an error that names the object.
+/// Turns a refusal into an error, which names the object if it exists already or is a pool in use.
 fn named(object: String) -> impl FnOnce(AccountRefusal) -> AdminError {
     move |refusal| match refusal {
         AccountRefusal::Exists(_) => AdminError::refused(format!("{object} exists already")),

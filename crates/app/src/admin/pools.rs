@@ -33,7 +33,7 @@ impl App {
             None => None,
         };
         let object = format!("the pool `{name}`");
-        let request = NewPoolRequest { name, shared, account, key: None };
+        let request = NewPoolRequest { name, shared, account, idempotency_key: None };
         let created = self.create_ip_pool(&Requester::command_line(), request).await;
         Ok(shown_pool(&created.map_err(named(object))?.value))
     }
@@ -66,7 +66,7 @@ impl App {
         warm_up: bool,
     ) -> Result<Value, AdminError> {
         let pool = self.find_pool(pool).await?.id;
-        let new = NewAddress { pool, address, helo, weight, warm_up, key: None };
+        let new = NewAddress { pool, address, helo, weight, warm_up, idempotency_key: None };
         let added = self.add_pool_address(&Requester::command_line(), new).await;
         Ok(shown_pool(&added.map_err(of_address(address))?.value))
     }

@@ -24,7 +24,7 @@ impl App {
             None => None,
         };
         let object = format!("the server `{}/{}`", account.name, name.trim());
-        let request = NewServerRequest { account: Some(account.id), name, mode, pool, key: None };
+        let request = NewServerRequest { account: Some(account.id), name, mode, pool, idempotency_key: None };
         let created = self.create_server_as(&Requester::command_line(), request).await;
         let mut answer = shown(&created.map_err(named(object))?.value);
         self.add_ceiling_warning(&mut answer, account.id, LimitedObject::Servers).await;

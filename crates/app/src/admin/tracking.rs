@@ -25,7 +25,7 @@ pub struct SetDomainTracking {
     pub domain: NamedDomain,
     pub opens: Option<Switch>,
     pub clicks: Option<Switch>,
-    /// Empty for the installation's host.
+    /// Empty for the default: `track.<domain>` if verified, else the installation's.
     pub host: Option<String>,
 }
 
@@ -98,7 +98,8 @@ fn shown_server(server: &Server) -> Value {
     })
 }
 
-/// `null` means inherited from the server.
+/// `null` for `opens` and `clicks`: the server's setting; for `host`: `track.<domain>` if verified, else the
+/// installation's.
 fn shown_domain(domain: &Domain, tracking: &DomainTracking) -> Value {
     json!({
         "id": domain.id,

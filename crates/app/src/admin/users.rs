@@ -44,7 +44,8 @@ impl App {
         mail: bool,
     ) -> Result<Value, AdminError> {
         let account = self.find_account(account).await?.id;
-        let request = InvitationRequest { account: Some(account), email, role, operator, mail, key: None };
+        let request =
+            InvitationRequest { account: Some(account), email, role, operator, mail, idempotency_key: None };
         let Invited { invitation, link, .. } =
             self.invite_user(&Requester::command_line(), request).await?.value;
         let mut answer = shown_invitation(&invitation);

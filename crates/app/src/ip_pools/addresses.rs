@@ -25,7 +25,7 @@ pub struct NewAddress {
     pub weight: u32,
     /// Whether the address warms up: it starts with few messages a day, and their number increases.
     pub warm_up: bool,
-    pub key: Option<CreationKey>,
+    pub idempotency_key: Option<CreationKey>,
 }
 
 /// `None` leaves a value as it is.
@@ -65,7 +65,7 @@ impl App {
     ) -> Result<Created<PoolView>, AccountRefusal> {
         let operation = Operation::IpPoolsAddAddress;
         let pool = self.find_ip_pool(by, operation, request.pool).await?;
-        if self.is_address_added(&pool.pool, request.key.as_ref()).await? {
+        if self.is_address_added(&pool.pool, request.idempotency_key.as_ref()).await? {
             return Ok(Created { value: pool, is_replay: true });
         }
         let (helo, weight) = check(Some(&request.helo), Some(request.weight))?;
@@ -80,13 +80,13 @@ impl App {
             weight: weight.unwrap_or(1),
             warmup_started_at: request.warm_up.then(|| self.inner.clock.now()),
         };
-        let key = request.key.as_ref().map(|key| (key_owner_of(&pool.pool), key));
+        let key = request.idempotency_key.as_ref().map(|key| (key_owner_of(&pool.pool), key));
         let store = self.recording_creation(by, operation, AuditSubject::NewSource(address), key);
         let added = store.add_source(new).await;
         self.forget_setup();
         // A concurrent call with the same idempotency key may have added it.
         let is_replay = matches!(added, Err(StoreError::Conflict))
-            && self.is_address_added(&pool.pool, request.key.as_ref()).await?;
+            && self.is_address_added(&pool.pool, request.idempotency_key.as_ref()).await?;
         if !is_replay {
             added.map_err(AccountRefusal::from_store_error_on(ObjectKind::IpAddress))?;
         }

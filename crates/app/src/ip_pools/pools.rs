@@ -18,7 +18,7 @@ pub struct NewPoolRequest {
     pub shared: bool,
     /// The account that the pool is reserved for.
     pub account: Option<AccountId>,
-    pub key: Option<CreationKey>,
+    pub idempotency_key: Option<CreationKey>,
 }
 
 /// Pools to list; `None` in a field matches all.
@@ -40,7 +40,7 @@ impl App {
         let operation = Operation::IpPoolsCreate;
         permit(&by.actor, operation, Subject::Installation)
             .map_err(AccountRefusal::from_denial_on(ObjectKind::IpPool))?;
-        if let Some(id) = self.find_created(request.account, request.key.as_ref()).await? {
+        if let Some(id) = self.find_created(request.account, request.idempotency_key.as_ref()).await? {
             let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
@@ -55,8 +55,10 @@ impl App {
         }
         let name = request.name.trim().to_owned();
         let subject = AuditSubject::NewPool(name.clone());
-        let key =
-            request.key.as_ref().map(|key| (request.account.unwrap_or(postroad_store::INSTALLATION), key));
+        let key = request
+            .idempotency_key
+            .as_ref()
+            .map(|key| (request.account.unwrap_or(postroad_store::INSTALLATION), key));
         let store = self.recording_creation(by, operation, subject, key);
         let created = match request.account {
             Some(account) => store.create_pool_for(name, account).await,
@@ -64,7 +66,7 @@ impl App {
         };
         // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
-            && let Some(id) = self.find_created(request.account, request.key.as_ref()).await?
+            && let Some(id) = self.find_created(request.account, request.idempotency_key.as_ref()).await?
         {
             let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
             return Ok(Created { value, is_replay: true });

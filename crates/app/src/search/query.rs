@@ -61,7 +61,7 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
         },
         Some("token") => Matcher::Token(value),
         Some("message_id") => {
-            Matcher::MessageId(value.trim_start_matches('<').trim_end_matches('>').to_owned())
+            Matcher::MessageIdHeader(value.trim_start_matches('<').trim_end_matches('>').to_owned())
         }
         Some("has") if value == "attachment" => Matcher::HasAttachment,
         Some("has") => return Err(problem(value_start, "`has:` takes `attachment` only".to_owned())),
@@ -159,7 +159,7 @@ mod tests {
             [
                 term(Matcher::Id(MessageId(12))),
                 term(Matcher::Token("aB3".into())),
-                term(Matcher::MessageId("x@y".into())),
+                term(Matcher::MessageIdHeader("x@y".into())),
             ]
         );
         assert_eq!(parse("  ").unwrap(), SearchFilter::default());

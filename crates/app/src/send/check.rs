@@ -1,5 +1,5 @@
-//! The From check: every address a message claims to be from must be on a verified domain of the server. A
-//! sub-domain of a verified domain is not verified. Only `postroad dev` has callers that may use any address.
+//! The From check: every address a message claims to be from must be on a domain that is verified for the
+//! server. A sub-domain of a verified domain is not verified. Only `postroad dev` has callers that may use any address.
 
 use postroad_mail::find_spelled_domains;
 use postroad_model::{DomainName, Limits, ServerId, mailbox::claimed_domain};
@@ -21,7 +21,8 @@ impl App {
         }
     }
 
-    /// Refuses if the display name of `mailbox` shows an address whose domain is not verified.
+    /// Refuses if encoded words or non-ASCII text in `mailbox` show an address whose domain is not verified. A plain
+    /// ASCII name is not checked.
     pub(super) async fn authorise_name(&self, caller: &Caller, mailbox: &str) -> Result<(), Refusal> {
         // A longer text is not a mailbox; the syntax check reports it.
         if mailbox.len() > Limits::MAILBOX_BYTES_MAX {

@@ -105,11 +105,13 @@ impl InProgress {
 /// This request's turn. When it is dropped, the next request's turn begins.
 #[derive(Debug)]
 pub(super) struct Turn {
+    /// Dropped before `_key_lock`, which counts the references that are left.
     _guard: OwnedMutexGuard<()>,
     _key_lock: KeyLock,
 }
 
-/// The lock of a key, as one request holds it while it waits and during its turn. The last one dropped removes the key.
+/// A request's reference to the lock of its key, kept while it waits and during its turn. Dropping the last one removes
+/// the key.
 #[derive(Debug)]
 struct KeyLock {
     lock: Option<Arc<Lock>>,
@@ -119,7 +121,7 @@ struct KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // While the map is locked, no other request can take the lock out of it.
+        // While the map is locked, no other request can get a reference to the lock.
         let mut turns = self.turns.lock();
         self.lock.take();
         if turns.get(&self.server_and_key).is_some_and(|lock| lock.strong_count() == 0) {

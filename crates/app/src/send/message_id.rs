@@ -19,7 +19,7 @@ pub(crate) fn stored_message_filter(own: OwnMessageId, message_id: String) -> Se
     SearchFilter {
         since: Some(made_at.minus(STORED_WITHIN)),
         until: Some(made_at.plus(STORED_WITHIN)),
-        terms: vec![FilterTerm { matcher: Matcher::MessageId(message_id), is_negated: false }],
+        terms: vec![FilterTerm { matcher: Matcher::MessageIdHeader(message_id), is_negated: false }],
         ..SearchFilter::default()
     }
 }

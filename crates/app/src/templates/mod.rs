@@ -48,7 +48,7 @@ use crate::ttl_cache::TtlCache;
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     engine: engine::Engine,
-    /// Recently used templates, with their published version.
+    /// Recently used templates without their texts, with the numbers of the newest and published versions.
     heads: TtlCache<(ServerId, TemplateRef), Arc<Template>>,
     compiled: cache::CompiledCache,
 }

@@ -84,7 +84,7 @@ impl App {
         }
         let matcher = match name {
             MessageName::Token(token) => Matcher::Token(token),
-            MessageName::MessageId(id) => Matcher::MessageId(id),
+            MessageName::MessageId(id) => Matcher::MessageIdHeader(id),
         };
         let terms = vec![FilterTerm { matcher, is_negated: false }];
         let filter = Arc::new(SearchFilter { terms, ..SearchFilter::default() });

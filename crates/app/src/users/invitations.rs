@@ -33,7 +33,7 @@ pub struct InvitationRequest {
     pub operator: bool,
     /// Whether the link is mailed; else the operator passes it on.
     pub mail: bool,
-    pub key: Option<CreationKey>,
+    pub idempotency_key: Option<CreationKey>,
 }
 
 /// A new invitation, as the answer to its creator shows it.
@@ -90,7 +90,7 @@ impl App {
         } else {
             None
         };
-        let token = self.invitation_token(account_id, request.key.as_ref());
+        let token = self.invitation_token(account_id, request.idempotency_key.as_ref());
         let new = NewInvitation {
             account_id,
             email: email.as_str().to_owned(),
@@ -100,7 +100,7 @@ impl App {
             expires_at: self.inner.clock.now().plus(INVITATION_TIME),
         };
         let subject = AuditSubject::NewInvitation(account_id, email.as_str().to_owned());
-        let key = request.key.as_ref().map(|key| (account_id, key));
+        let key = request.idempotency_key.as_ref().map(|key| (account_id, key));
         let store = self.recording_creation(by, operation, subject, key);
         let created = store.create_invitation(new).await;
         // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
@@ -112,7 +112,7 @@ impl App {
         let invitation = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?;
         let link = self.invitation_link(&token);
         if request.mail {
-            self.mail_invitation(email, &invitation, &link, request.key.as_ref()).await?;
+            self.mail_invitation(email, &invitation, &link, request.idempotency_key.as_ref()).await?;
         }
         let value = Invited { invitation, link: shows_link.then_some(link), limit };
         Ok(Created { value, is_replay: false })
@@ -123,7 +123,7 @@ impl App {
         account_id: AccountId,
         request: &InvitationRequest,
     ) -> Result<Option<Created<Invited>>, AccountRefusal> {
-        let key = request.key.as_ref();
+        let key = request.idempotency_key.as_ref();
         let Some(id) = self.find_created(Some(account_id), key).await? else { return Ok(None) };
         let found = self.inner.store.find_invitation_of(account_id, InvitationId(id)).await?;
         let invitation = found.ok_or(AccountRefusal::NotFound(ObjectKind::Invitation))?;
@@ -144,7 +144,7 @@ impl App {
         account_id: AccountId,
         request: &InvitationRequest,
     ) -> Result<Option<Created<Invited>>, AccountRefusal> {
-        if request.key.is_none() {
+        if request.idempotency_key.is_none() {
             return Ok(None);
         }
         for _ in 0..CREATED_LOOKUPS_MAX {

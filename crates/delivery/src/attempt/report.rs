@@ -83,7 +83,7 @@ pub(crate) fn report_failed_connection(
         return true;
     }
     let is_unanswered = failed.was_tried && failed.reply.is_none();
-    if is_unanswered && schedule.is_one_too_many(path, failed.was_connected, now) {
+    if is_unanswered && schedule.limit_to_open_connections(path, failed.was_connected, now) {
         return true;
     }
     // Only a host that lets the connection time out is silent; one that refuses it frees it at once.

@@ -46,7 +46,7 @@ pub struct FinalReply {
     /// Name of that pool.
     #[serde(default)]
     pub ip_pool: Option<String>,
-    /// Provider for which the warm-up of that address counts the message.
+    /// Receiver group for which the warm-up of that address counts the message.
     #[serde(default)]
     pub provider: Option<String>,
 }

@@ -29,9 +29,14 @@ impl Schedule {
         self.attempt_connected(path_id, attempt, now);
     }
 
-    /// Call it when no host of the site could be reached and none replied. Returns whether other connections are open:
-    /// then the site probably accepts no more than those. `was_connected`: this task had one of them.
-    pub(crate) fn is_one_too_many(&mut self, path_id: usize, was_connected: bool, now: Timestamp) -> bool {
+    /// No host of the site could be reached and none replied. If other connections are open, limits the site to those
+    /// and returns true. `was_connected`: this task had an open connection itself.
+    pub(crate) fn limit_to_open_connections(
+        &mut self,
+        path_id: usize,
+        was_connected: bool,
+        now: Timestamp,
+    ) -> bool {
         let path = &self.paths[path_id];
         let source_site = &mut self.source_sites[path.source_site];
         let others = source_site.open.saturating_sub(u32::from(was_connected));
@@ -62,11 +67,11 @@ impl Schedule {
             }
             let since = path.back_off.since();
             let others = &self.queues[path.queue].paths;
-            let is_alone = others.iter().any(|other| {
+            let others_reached = others.iter().any(|other| {
                 let reached_at = self.paths[*other].reached_at;
                 *other != path_id && since.is_some() && reached_at >= since
             });
-            self.paths[path_id].back_off.is_alone |= is_alone;
+            self.paths[path_id].back_off.is_alone |= others_reached;
         }
     }
 

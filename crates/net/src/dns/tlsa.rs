@@ -33,7 +33,7 @@ pub enum HostTlsa {
     Secure { base: String, records: Vec<TlsaRecord> },
     /// Unknown at the moment. The host must not be used: an attacker may be hiding its records.
     Unknown(String),
-    /// Not looked up, or not for long enough, because too many look-ups wait for an answer.
+    /// Not looked up, or given up early, because too many look-ups wait for an answer.
     Busy,
 }
 
@@ -78,7 +78,7 @@ impl Dns {
         answer(HostTlsa::Absent, valid_for)
     }
 
-    /// Name that has the host's addresses, if all of them are secure.
+    /// TLSA base domain (RFC 7672 2.2): the end of the host's aliases, if all answers with addresses are secure.
     async fn secure_base(&self, host: &str) -> Result<Option<(String, Duration)>, LookupFailure> {
         let families = if self.inner.ipv6 {
             let (v6, v4) = self.ask_both_families(host).await;

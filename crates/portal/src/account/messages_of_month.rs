@@ -34,7 +34,7 @@ pub(super) struct MessagesOfMonth {
 }
 
 impl MessagesOfMonth {
-    /// From the counters of analytics, which exist without a limit of the account too.
+    /// Reads the counters of analytics: the account's own counts exist only for periods that have a limit.
     pub(super) async fn read(visit: &Visit) -> Result<Self, Problem> {
         let now = visit.app().now();
         let first_day = format!("{}-01", &days::day_of(now)[.."2027-01".len()]);

@@ -62,6 +62,6 @@ fn read_request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, St
         allow,
         expires_at,
         login: None,
-        key: once::creation_key(fields),
+        idempotency_key: once::creation_key(fields),
     })
 }

@@ -211,6 +211,7 @@ impl Layout {
 pub(crate) fn notice(code: &str) -> Option<&'static str> {
     Some(match code {
         "retried" => "The message is tried again now.",
+        "sent-now" => "The message is due now.",
         "released" => "Released: it is in the queue.",
         "cancelled" => "Cancelled: it will not be sent.",
         "erased" => "Erased: recipient, subject and content are gone.",

@@ -49,7 +49,8 @@ impl Act {
 
     fn notice(self) -> &'static str {
         match self {
-            Self::Message(MessageAction::Retry) | Self::SendNow => "retried",
+            Self::Message(MessageAction::Retry) => "retried",
+            Self::SendNow => "sent-now",
             Self::Message(MessageAction::Release) => "released",
             Self::Message(MessageAction::CancelHold | MessageAction::CancelScheduled)
             | Self::CancelQueued => "cancelled",

@@ -180,7 +180,7 @@ pub(super) async fn create_server(Path(account): Path<i64>, form: Form) -> Answe
         name: fields.text("name").to_owned(),
         mode: ServerMode::parse(fields.text("mode")).unwrap_or(ServerMode::Live),
         pool: fields.number("pool").map(PoolId),
-        key: once::creation_key(&fields),
+        idempotency_key: once::creation_key(&fields),
     };
     match visit.app().create_server_as(&visit.by, request).await {
         Ok(_) => Ok(see_other(&format!(

@@ -44,7 +44,7 @@ async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
         role: read_role(&fields)?,
         operator: fields.is_ticked("operator"),
         mail: fields.is_ticked("mail") || !visit.by.actor.is_operator(),
-        key: None,
+        idempotency_key: None,
     };
     match visit.app().invite_user(&visit.by, request).await {
         Ok(invited) => match invited.value.link {

@@ -19,7 +19,7 @@ pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name").to_owned();
     let account = fields.number("account").map(AccountId);
-    let request = NewPoolRequest { name, shared: fields.is_ticked("shared"), account, key: None };
+    let request = NewPoolRequest { name, shared: fields.is_ticked("shared"), account, idempotency_key: None };
     visit.app().create_ip_pool(&visit.by, request).await?;
     Ok(to_list("created"))
 }
@@ -41,7 +41,7 @@ pub(super) async fn add_address(form: Form) -> Answer {
         helo: fields.text("helo").to_owned(),
         weight: weight(&fields)?.unwrap_or(1),
         warm_up: fields.is_ticked("warm_up"),
-        key: None,
+        idempotency_key: None,
     };
     visit.app().add_pool_address(&visit.by, new).await?;
     Ok(to_list("created"))

@@ -15,7 +15,7 @@ pub(super) async fn submit(form: Form) -> Answer {
     let name = fields.text("name").to_owned();
     let mode = ServerMode::parse(fields.text("mode")).unwrap_or(ServerMode::Live);
     let pool = fields.number("pool").map(PoolId);
-    let request = NewServerRequest { account: None, name: name.clone(), mode, pool, key: None };
+    let request = NewServerRequest { account: None, name: name.clone(), mode, pool, idempotency_key: None };
     match visit.app().create_server_as(&visit.by, request).await {
         Ok(created) => Ok(see_other(&format!("/servers/{}/keys?ceiling=servers", created.value.id))),
         Err(refusal) => {

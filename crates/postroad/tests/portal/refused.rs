@@ -7,7 +7,7 @@ use postroad_testkit::Reply;
 use serde_json::json;
 
 use crate::roles::call;
-use crate::site::{Site, form_token};
+use crate::site::{Site, form_token, hidden};
 
 /// Sends a form as a browser does from a page of the portal.
 async fn submit_from(site: &Site, page: &str, path: &str, cookie: &str, fields: &str) -> Reply {
@@ -209,4 +209,42 @@ async fn a_problem_has_the_menu_and_links_back_only_to_our_own_pages() {
     assert!(stale.status == 403 && stale.text().contains("class=\"side\""), "{}", stale.text());
     let nobody = site.post("/servers", &[("sec-fetch-site", "same-origin")], "csrf=x&name=a").await;
     assert_eq!(nobody.status, 303);
+}
+
+#[tokio::test]
+async fn refused_forms_of_a_server_keep_what_was_typed() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let refused = async |path: &str, form: &str| {
+        let reply = site.submit(&format!("{server}{path}"), &cookie, form).await;
+        assert_eq!(reply.status, 422, "{path}: {}", reply.text());
+        reply.text()
+    };
+    let version = hidden(&site.get(&format!("{server}/settings"), &cookie).await.text(), "version");
+    let form = format!(
+        "version={version}&name=Other+name&mode=development&send_rate=quickly&hourly_limit=77&track_opens=1&excluded_hosts=a.example"
+    );
+    let text = refused("/settings", &form).await;
+    for part in [
+        "name=\"send_rate\" value=\"quickly\"",
+        "value=\"Other name\"",
+        "value=\"77\"",
+        "a.example</textarea>",
+        "value=\"development\" checked",
+        "name=\"track_opens\" value=\"1\" checked",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let text = refused("/ceilings", &format!("version={version}&send_rate=quickly&messages_days=33")).await;
+    assert!(text.contains("value=\"33\"") && text.contains("<details open"), "{text}");
+    let text = refused("/suppressions/import", "csv=ann%40example.net%0D%0Anobody&reason=complaint").await;
+    assert!(text.contains("ann@example.net\r\nnobody</textarea>"), "{text}");
+    assert!(text.contains("<details open class=\"below\"><summary>Import a list"), "{text}");
+    let text = refused("/suppressions", "address=nobody&details=because&reason=complaint").await;
+    assert!(text.contains("value=\"nobody\"") && text.contains("value=\"because\""), "{text}");
+    let text = refused("/keys", "name=deploy&scope=send&allow=nonsense").await;
+    assert!(text.contains("value=\"deploy\"") && text.contains("value=\"nonsense\""), "{text}");
+    let text = refused("/webhooks", "url=ftp%3A%2F%2Fx&event=message.held&format=standard").await;
+    assert!(text.contains("value=\"ftp://x\"") && text.contains("value=\"message.held\" checked"), "{text}");
 }

@@ -33,45 +33,6 @@ async fn page_and_export_of_suppressions_are_filtered_by_reason_and_day() {
 }
 
 #[tokio::test]
-async fn refused_forms_keep_what_was_typed() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let server = site.server_path(&cookie).await;
-    let refused = async |path: &str, form: &str| {
-        let reply = site.submit(&format!("{server}{path}"), &cookie, form).await;
-        assert_eq!(reply.status, 422, "{path}: {}", reply.text());
-        reply.text()
-    };
-    let version =
-        crate::site::hidden(&site.get(&format!("{server}/settings"), &cookie).await.text(), "version");
-    let form = format!(
-        "version={version}&name=Other+name&mode=development&send_rate=quickly&hourly_limit=77&track_opens=1&excluded_hosts=a.example"
-    );
-    let text = refused("/settings", &form).await;
-    for part in [
-        "name=\"send_rate\" value=\"quickly\"",
-        "value=\"Other name\"",
-        "value=\"77\"",
-        "a.example</textarea>",
-        "value=\"development\" checked",
-        "name=\"track_opens\" value=\"1\" checked",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    let text = refused("/ceilings", &format!("version={version}&send_rate=quickly&messages_days=33")).await;
-    assert!(text.contains("value=\"33\"") && text.contains("<details open"), "{text}");
-    let text = refused("/suppressions/import", "csv=ann%40example.net%0D%0Anobody&reason=complaint").await;
-    assert!(text.contains("ann@example.net\r\nnobody</textarea>"), "{text}");
-    assert!(text.contains("<details open class=\"below\"><summary>Import a list"), "{text}");
-    let text = refused("/suppressions", "address=nobody&details=because&reason=complaint").await;
-    assert!(text.contains("value=\"nobody\"") && text.contains("value=\"because\""), "{text}");
-    let text = refused("/keys", "name=deploy&scope=send&allow=nonsense").await;
-    assert!(text.contains("value=\"deploy\"") && text.contains("value=\"nonsense\""), "{text}");
-    let text = refused("/webhooks", "url=ftp%3A%2F%2Fx&event=message.held&format=standard").await;
-    assert!(text.contains("value=\"ftp://x\"") && text.contains("value=\"message.held\" checked"), "{text}");
-}
-
-#[tokio::test]
 async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_removed() {
     let site = Site::start();
     let browser = site.browser().await;

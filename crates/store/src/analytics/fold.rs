@@ -20,7 +20,8 @@ pub enum CountProgress {
     AllDone,
     /// There may be more events.
     MoreLeft,
-    /// Nothing was counted: another node counted the events first, or a set of dimensions was removed meanwhile.
+    /// Nothing was counted: another node counted the events first, or retention removed a combination of dimension
+    /// values meanwhile.
     Overtaken,
 }
 

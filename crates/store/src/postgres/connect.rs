@@ -24,8 +24,8 @@ const CANCEL_MAX: Duration = Duration::from_secs(3);
 /// `lock_timeout` ends waits for an idempotency key that another node is writing, and for rows locked by a dead
 /// connection of ours that the database has not noticed yet.
 ///
-/// The other two timeouts end what our own limits cannot end. They are long, because a large body on a slow link takes
-/// long.
+/// The other two timeouts end statements and transactions whose client is gone or cannot cancel them. They are long,
+/// because a large body on a slow link takes long.
 ///
 /// Statements are planned each time, except in transactions of `kept_plans`. A kept plan made while the queue was empty
 /// would read the whole queue for every batch once it has grown, until the table is analysed. That costs more than

@@ -26,7 +26,8 @@ pub struct FilterTerm {
     pub is_negated: bool,
 }
 
-/// One condition. Texts are found anywhere in a field, in any letter case; names are compared as a whole.
+/// One condition. A `Needle` is found anywhere in its field, in any letter case. A `String` must equal the whole value
+/// (a domain in any letter case).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matcher {
     To(Needle),
@@ -47,7 +48,7 @@ pub enum Matcher {
     HasAttachment,
     Id(MessageId),
     /// The Message-ID header without its angle brackets.
-    MessageId(String),
+    MessageIdHeader(String),
     Token(String),
 }
 

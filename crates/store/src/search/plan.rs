@@ -114,7 +114,7 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
         Matcher::HasAttachment => vec![vec![tokens::of_attachment()]],
         // `Plan::first_id` and `end_id` find it.
         Matcher::Id(_) => Vec::new(),
-        Matcher::MessageId(id) => value(TokenKind::MessageId, id),
+        Matcher::MessageIdHeader(id) => value(TokenKind::MessageId, id),
         Matcher::Token(token) => value(TokenKind::Token, token),
     }
 }

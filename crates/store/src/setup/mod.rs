@@ -1,4 +1,5 @@
-//! Setup by operators and customers: accounts, servers with their ceilings, credentials, settings.
+//! Accounts, servers with their ceilings, credentials and settings. What delivery reads as its setup is in
+//! `delivery_setup.rs`.
 
 pub(crate) mod account_ceilings;
 mod account_keys;

@@ -98,8 +98,8 @@ async fn period_counts(
     Ok(counts)
 }
 
-/// Checks in the adding transaction that the account may have one more object, and records a crossed threshold.
-/// `CeilingReached` if it may not.
+/// Checks in the adding transaction that the account may have one more object. Adds an event at nine tenths of the
+/// ceiling and at the ceiling. `CeilingReached` beyond it.
 pub(crate) async fn check_ceiling(
     sql: &Sql<'_>,
     account_id: AccountId,

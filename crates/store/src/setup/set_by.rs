@@ -1,6 +1,6 @@
-//! Origin of a server's value: operator or account.
+//! Who makes a change: the operator or the account.
 
-/// Origin of a ceiling, a suspension or a gate of a server. An account cannot lift one that the operator set.
+/// Who makes a change. An account cannot lift a ceiling, suspension or gate of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetBy {
     Operator,

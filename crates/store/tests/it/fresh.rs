@@ -197,7 +197,7 @@ async fn messages_without_room_stay_in_the_queue(fixture: Fixture) {
     assert_eq!(claimed, [ids[0], in_batch[0], in_batch[1]], "a claim finds them");
 }
 
-/// If the answer to a commit is lost, the messages that it claimed are found by the next claim.
+/// If the answer to a commit is lost, later claims of this node return the messages that the commit had claimed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fresh_messages_come_back_if_the_answer_to_their_commit_is_lost() {
     let database = postroad_testkit::Database::create();

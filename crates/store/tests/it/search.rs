@@ -283,7 +283,7 @@ async fn assert_found_by_names(fixture: &Fixture, newest_first: &[Known], one: &
         (Matcher::Id(MessageId(i64::MAX)), vec![]),
         (Matcher::Token(one.token.clone()), vec![one.id]),
         (anywhere(&one.token), vec![one.id]),
-        (Matcher::MessageId(one.message_id.clone()), of_send.clone()),
+        (Matcher::MessageIdHeader(one.message_id.clone()), of_send.clone()),
         (anywhere(&format!("<{}>", one.message_id)), of_send),
         (anywhere(&one.token[1..]), vec![]),
     ] {

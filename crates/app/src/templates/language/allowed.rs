@@ -5,8 +5,10 @@
 pub(super) enum Allowed {
     /// A value only.
     Value,
-    /// A value or `null`: conditions, `==`, `in` and tests.
+    /// A value or `null`: conditions, `and`, `or`, `not`, `bool`, `==`, `in`, and tests other than `defined` and
+    /// `undefined`.
     Null,
-    /// A value, `null` or a missing variable: where it is bound to a name, kept in a list, or has a default.
+    /// A value, `null` or a missing variable: bound to a name, kept in a list or map, with a default, or in
+    /// `is defined` and `is undefined`.
     Missing,
 }

@@ -19,8 +19,8 @@ const GREEDY: i64 = 1;
 const DOMAINS_OF_EACH: usize = 3;
 /// Longest wait of mail to the healthy receiver.
 const HEALTHY_WAIT_MAX: Duration = Duration::from_secs(20);
-/// Messages of the backlog that a receiver may take before one of a small server that it never refused: those in the
-/// hands of connections, and one in each turn.
+/// Maximum number of backlog messages that a receiver takes before a small server's message, unless it refused or
+/// delayed that message.
 const TURNS_MAX: usize = 60;
 /// Everything is sent by then, however long receivers greylist and block.
 const LENGTH: Duration = Duration::from_hours(12);
@@ -112,7 +112,7 @@ fn is_healthy(message: &Message) -> bool {
     message.domain.ends_with(".r0.example")
 }
 
-/// Messages of the backlog that the receiver of this one took while it waited.
+/// Number of backlog messages that the receiver took while `message` waited.
 fn overtaken_by(world: &World, message: &Message) -> usize {
     let site = |message: &Message| message.domain.split_once('.').map(|(_, site)| site.to_owned());
     let (of, sent_at) = (site(message), message.sent_at.unwrap_or(world.now));

@@ -101,7 +101,7 @@ pub(crate) enum DomainCommand {
         /// Whether clicks are tracked; default for the server's setting
         #[arg(long, value_enum)]
         clicks: Option<OnOffDefault>,
-        /// Host name of its links, such as track.example.com, pointed at this service; "" for the installation's
+        /// Host name of its links, such as track.example.com, pointed at this service; "" for the default: track.<domain> if verified, else the installation's
         #[arg(long, value_name = "NAME")]
         host: Option<String>,
     },

@@ -9,8 +9,8 @@ use super::limits::{providers, send_many};
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// Most messages of the other server that may arrive between the acceptance of ours and its arrival: those that the two
-/// connections had taken, then one turn each, and those that arrive while the answer is on its way.
+/// Maximum number of backlog messages that may arrive between the API's answer and our message: those that connections
+/// had taken, and a few turns.
 const TURNS_MAX: usize = 10;
 
 /// Creates another server with a verified domain; returns its key.

@@ -44,7 +44,7 @@ both_engines!(
     mail_leaves_from_the_addresses_of_its_servers_pool,
     a_warming_address_sends_its_quota_and_the_shared_pool_the_rest,
     a_warm_up_counts_by_provider_and_shows_its_history,
-    numbers_by_pool_name_the_pool_that_was_used
+    analytics_by_pool_show_the_pool_that_was_used
 );
 
 async fn mail_leaves_from_the_addresses_of_its_servers_pool(engine: Engine) {
@@ -123,7 +123,7 @@ async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
     assert_eq!(history[0]["bounced"], 0);
 }
 
-async fn numbers_by_pool_name_the_pool_that_was_used(engine: Engine) {
+async fn analytics_by_pool_show_the_pool_that_was_used(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);

@@ -1,4 +1,4 @@
-//! Smart host: with and without TLS and password, and never a password in clear text.
+//! Smart host: with and without TLS and password. A password is never sent in clear text to another machine.
 
 use std::time::{Duration, Instant};
 
@@ -104,7 +104,7 @@ async fn mail_goes_through_the_smart_host_with_tls_from_the_first_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_certificate_gets_no_password() {
+async fn an_untrusted_certificate_gets_no_password() {
     let certificate = TestCertificate::for_names(&[HOST]);
     let script = with_auth().with_tls(PeerTls::With(certificate));
     let smart = SmartHost::start("required", script, None);
@@ -118,7 +118,7 @@ async fn a_wrong_certificate_gets_no_password() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_tls_no_password_is_sent() {
-    // With a password TLS is required, whatever the setting says.
+    // A password is sent to another machine only inside TLS, whatever the setting says.
     for (tls, class) in [("off", "auth_failure"), ("opportunistic", "protocol")] {
         let smart = SmartHost::start(tls, with_auth(), None);
         let id = smart.send().await;
