@@ -142,7 +142,7 @@ impl Matcher {
             }
             Self::HasAttachment => row.options()?.attachment,
             Self::Id(id) => row.id == id.0,
-            Self::MessageId(id) => row.message_id == *id,
+            Self::MessageIdHeader(id) => row.message_id == *id,
             Self::Token(token) => row.token == *token,
         })
     }
