@@ -21,7 +21,7 @@ pub(crate) struct OwnAccountIn {
 
 /// Get the account
 ///
-/// The account that the key belongs to.
+/// The account of the key; with an operator key, the account that the request names.
 #[crate::documented::path(
     post,
     path = "/api/v1/account/get",

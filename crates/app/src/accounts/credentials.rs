@@ -227,9 +227,9 @@ impl App {
             return Err(AccountRefusal::problem("grace_s", "should be at most 30 days"));
         }
         let limits = self.limits_of_requesting_key(by).await?;
-        let allow = limits
-            .within(old.allow)
-            .map_err(|_| AccountRefusal::problem("id", "has networks outside those of the key that asks"))?;
+        let allow = limits.within(old.allow).map_err(|_| {
+            AccountRefusal::problem("id", "is of a credential with networks outside those of the calling key")
+        })?;
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();
         let new = NewCredential {

@@ -116,7 +116,7 @@ pub fn parse_status(text: &str) -> Option<Status> {
 fn unknown_status(at: usize) -> QueryProblem {
     let names = Status::ALL.map(Status::as_str).join(", ");
     let words = STATUS_WORDS.map(|(word, _)| word).join(", ");
-    problem(at, format!("unknown status; statuses are {names}, or in other words {words}"))
+    problem(at, format!("unknown status; statuses are {names}; {words} work too"))
 }
 
 fn parse_time(text: &str) -> Option<Timestamp> {

@@ -38,7 +38,7 @@ pub enum SignerError {
     RsaKey,
     #[error("this is not an Ed25519 private key in PKCS #8")]
     Ed25519Key,
-    #[error("the selector is not a DNS name of letters, digits, hyphens and dots")]
+    #[error("the selector is not a DNS name of at most 128 letters, digits, hyphens, underscores and dots")]
     Selector,
 }
 

@@ -35,7 +35,7 @@ fn plural(
     let one = one.or(kwargs.get("one")?);
     let other = other.or(kwargs.get("other")?);
     kwargs.assert_all_used()?;
-    let other = other.ok_or_else(|| invalid("`plural` needs at least two forms, `one` and `other`"))?;
+    let other = other.ok_or_else(|| invalid("`plural` needs the form `other`, its second argument"))?;
     let rules = PluralRules::try_new(locale.into(), PluralRulesOptions::default())
         .map_err(|_| invalid("plurals are not known in this language"))?;
     let form = match rules.category_for(number.unsigned_abs()) {
