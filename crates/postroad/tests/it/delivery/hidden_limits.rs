@@ -16,8 +16,8 @@ use super::limits::until_received;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// What the events of a message say that `rate.example` refused.
-const SLOWED: &str = "rate.example from this address is slowed to about";
+/// Part of an event of a message that `step.example` refused at the end of its data.
+const SLOWED: &str = "step.example from this address is slowed to about";
 
 /// A receiver, the number of its messages, and the expected outcome.
 struct Receiver {
@@ -256,7 +256,7 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
             delays.extend(of_message);
         }
         assert!(delays.len() <= refused, "{}: {} delays, {refused} refusals", receiver.domain, delays.len());
-        if receiver.domain == "rate.example" {
+        if receiver.domain == "step.example" && refused > 0 {
             assert!(delays.iter().any(|event| event.contains(SLOWED)), "{delays:?}");
         }
     }
