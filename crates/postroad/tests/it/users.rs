@@ -238,7 +238,7 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
     }
     assert!(!open.to_string().contains("token"), "{open}");
 
-    // The people of the account: that of `dev`, and one made at the command line.
+    // The people of the account: the one that `dev` made, and one made at the command line.
     let made =
         world.admin(&["user", "create", "carl@customer.example", "--account", "dev", "--role", "read-only"]);
     assert!(made["link"].as_str().unwrap().contains("/reset_password?token="), "{made}");
