@@ -57,6 +57,12 @@ impl ClockWatch {
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
+/// Microseconds of a duration; the longest ones are cut to 292,000 years.
+const fn micros_of(duration: Duration) -> i64 {
+    let micros = duration.as_micros();
+    if micros > i64::MAX as u128 { i64::MAX } else { micros as i64 }
+}
+
 impl Timestamp {
     /// Latest time that RFC 3339 can express with a four-digit year.
     const MICROS_MAX: i64 = 253_402_300_799_999_999;
@@ -80,12 +86,12 @@ impl Timestamp {
 
     #[must_use]
     pub const fn plus(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(duration.as_micros() as i64))
+        Self(self.0.saturating_add(micros_of(duration)))
     }
 
     #[must_use]
     pub const fn minus(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(duration.as_micros() as i64))
+        Self(self.0.saturating_sub(micros_of(duration)))
     }
 
     /// The time from `earlier` to `self`, zero if `earlier` is later.

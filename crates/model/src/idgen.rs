@@ -10,6 +10,8 @@ use crate::clock::{Clock, Timestamp};
 /// Start of the seconds in ids: 2025-01-01T00:00:00Z.
 const EPOCH_SECS: i64 = 1_735_689_600;
 const SEQUENCE_BITS: u32 = 16;
+/// Seconds that fit into an id: until 2161.
+const SECONDS_MAX: i64 = (1 << 32) - 1;
 const NODE_BITS: u32 = 5;
 
 /// Number of nodes that can share a database.
@@ -79,9 +81,9 @@ pub fn node_of(id: i64) -> u8 {
     ((id >> SEQUENCE_BITS) & i64::from(NODE_COUNT - 1)) as u8
 }
 
-/// First tick of the second that contains `moment`.
+/// First tick of the second that contains `moment`; of the first or last second of ids, if no id is from then.
 fn tick_at(moment: Timestamp) -> i64 {
-    (moment.as_secs() - EPOCH_SECS).max(0) << SEQUENCE_BITS
+    moment.as_secs().saturating_sub(EPOCH_SECS).clamp(0, SECONDS_MAX) << SEQUENCE_BITS
 }
 
 fn with_node(tick: i64, node: u8) -> i64 {
@@ -117,6 +119,13 @@ mod tests {
     fn ids_stay_below_two_to_the_53_until_2161() {
         let ids = at((1 << 32) - 1, NODE_COUNT - 1, 0);
         assert!(ids.next() < 1 << 53);
+    }
+
+    #[test]
+    fn moments_that_no_id_can_have_give_the_first_or_last_id() {
+        let at = |micros: i64| first_id_at(Timestamp::from_micros(micros));
+        assert_eq!((at(i64::MIN), at(0)), (0, 0));
+        assert_eq!(at(i64::MAX) >> (SEQUENCE_BITS + NODE_BITS), SECONDS_MAX);
     }
 
     #[test]

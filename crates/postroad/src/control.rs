@@ -62,8 +62,8 @@ pub(crate) struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Replaces a socket that a killed process left behind; the store's lock guarantees that no other process
-    /// uses it.
+    /// Replaces a socket that a killed process left behind; the lock on `node-id` guarantees that no other process uses
+    /// it.
     pub(crate) fn listen(data_dir: &Path, app: App, queue_admin: QueueAdmin) -> anyhow::Result<Self> {
         let path = data_dir.join(NAME);
         match std::fs::remove_file(&path) {

@@ -1,7 +1,7 @@
 //! The binary: command line, configuration, wiring, signals. Reads as a table of contents; the work is done in
 //! the crates below.
 
-#![warn(clippy::print_stderr)] // `terminal` is the one place that prints; it escapes what strangers wrote
+#![warn(clippy::print_stderr)] // use `terminal`, which escapes what strangers wrote
 
 mod cli;
 mod commands;

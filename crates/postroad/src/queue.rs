@@ -221,7 +221,8 @@ async fn parse_scope(app: &App, text: &str) -> anyhow::Result<GateScope> {
     })
 }
 
-/// A gate on a pool that does not exist would have no effect. `default` is the pool of an installation without pools.
+/// Refuses a gate on a pool that does not exist, because it would have no effect. `default` is the pool of an
+/// installation without pools.
 async fn check_pool(app: &App, scope: &GateScope) -> anyhow::Result<()> {
     let (GateScope::Pool(name) | GateScope::Lane { pool: name, .. }) = scope else { return Ok(()) };
     let mut names = app.list_pool_names().await?;

@@ -1,6 +1,6 @@
 //! The key that seals secrets in the database: from the configured file, or from one in the data directory.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -21,7 +21,9 @@ pub(crate) fn load(config: &Config, is_service: bool) -> anyhow::Result<SealingK
         return read(file).with_context(|| format!("`secrets.key_file` {}", file.display()));
     }
     let file = config.data_dir.join(FILE);
-    if file.try_exists().unwrap_or(false) {
+    // Only a missing name means that there is no key: a link to a volume that is not mounted has one.
+    let is_missing = std::fs::symlink_metadata(&file).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if !is_missing {
         return read(&file).with_context(|| format!("cannot use {}", file.display()));
     }
     let key = SealingKey::generate();
@@ -44,7 +46,8 @@ fn read(path: &Path) -> anyhow::Result<SealingKey> {
         .context("it should hold 32 bytes in base64, as `openssl rand -base64 32` prints")
 }
 
-/// Writes the file atomically: half a key would look like a damaged one.
+/// Writes the file atomically, and durably: half a key would look like a damaged one, and what a lost key sealed is lost.
+/// Fails if the file exists.
 fn write(path: &Path, key: &SealingKey) -> anyhow::Result<()> {
     let new = path.with_extension("key.new");
     let mut options = std::fs::File::options();
@@ -52,6 +55,9 @@ fn write(path: &Path, key: &SealingKey) -> anyhow::Result<()> {
     file.write_all(STANDARD.encode(key.as_bytes()).as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()?;
-    std::fs::rename(&new, path)?;
+    std::fs::hard_link(&new, path)?;
+    std::fs::remove_file(&new)?;
+    let folder = path.parent().context("the file is in the data folder")?;
+    std::fs::File::open(folder)?.sync_all()?;
     Ok(())
 }

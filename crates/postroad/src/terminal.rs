@@ -33,7 +33,7 @@ pub(crate) fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "postroad: {}", escape(text));
 }
 
-/// A warning as a sentence, or as one line of JSON.
+/// Prints a warning as a sentence, or as one line of JSON.
 pub(crate) fn warn(text: &str, json: bool) {
     if json {
         let _ = writeln!(std::io::stderr(), "{}", escape(&json!({ "warning": text }).to_string()));

@@ -90,6 +90,12 @@ fn choose_profile(args: &ApiArgs) -> anyhow::Result<Profile> {
         let profile = Profile::read(path)?;
         // Otherwise the keys of the environment would go to the profile's service.
         ensure!(profile.has_key(), "the profile {} has no key", path.display());
+        // Likewise, its keys would go to the service of the environment.
+        ensure!(
+            profile.url.is_some() || args.url.is_some(),
+            "the profile {} has no `url`: add it, or use --url",
+            path.display()
+        );
         profiles.push(profile);
     }
     profiles.push(Profile::of_environment());

@@ -14,8 +14,9 @@ use crate::control::Request;
 use crate::terminal;
 
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// Maximum number of lines of one part; the control socket accepts a megabyte.
+/// Maximum number of lines of one part.
 const PART_LINES_MAX: usize = 500;
+/// Maximum size of one part as JSON; the control socket accepts a megabyte.
 const PART_BYTES_MAX: usize = 256 << 10;
 
 /// Executes the command. Returns the answer to print; `None` if the list itself was written to standard output.

@@ -5,12 +5,15 @@ use std::time::Duration;
 use super::Config;
 use super::layers::Layers;
 
+const RETENTION_CHECK_EVERY_MIN: Duration = Duration::from_millis(100);
+
 pub(super) fn check_together(config: &Config, layers: &mut Layers) {
     check_tls(config, layers);
     check_plain_http(config, layers);
     check_counters(config, layers);
     check_forwarding(config, layers);
     check_domain_checks(config, layers);
+    check_retention(config, layers);
     let largest = [
         ("limits.request_bytes", config.limits.request_bytes_max),
         ("limits.batch_bytes", config.limits.batch_bytes_max),
@@ -78,6 +81,13 @@ fn check_domain_checks(config: &Config, layers: &mut Layers) {
     }
     if checks.longest < checks.shortest {
         layers.blame("domains.check_interval_max", "is shorter than `domains.check_interval`; raise it");
+    }
+}
+
+/// A sweep without a pause would keep the store busy.
+fn check_retention(config: &Config, layers: &mut Layers) {
+    if config.retention.check_every < RETENTION_CHECK_EVERY_MIN {
+        layers.blame("retention.check_every", "is less than 100 ms; raise it");
     }
 }
 

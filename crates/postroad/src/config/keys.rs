@@ -1,4 +1,4 @@
-//! Table of settings: the only code that names a key, its default, its explanation and its field.
+//! Table of settings. A row has a key, its default, its explanation, and the function that sets its field.
 //!
 //! The default file, the environment variables, the check for unknown keys and the typed values are derived
 //! from it. A new setting is one row here and one field in `Config`.

@@ -76,7 +76,7 @@ pub(crate) enum Database {
     },
 }
 
-/// URL of a PostgreSQL database; printed without its password.
+/// URL of a PostgreSQL database; printed without user, password and parameters.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PostgresUrl(String);
 

@@ -60,6 +60,8 @@ impl RawValue {
     pub(super) fn text(&self) -> Result<&str, String> {
         match self {
             Self::Text(text) | Self::Variable(text) => Ok(text),
+            // The number may be a password without its quotes: it is not repeated.
+            Self::Number(_) => Err("a number does not fit here; write a text in quotes".to_owned()),
             _ => self.refuse("write a text in quotes"),
         }
     }

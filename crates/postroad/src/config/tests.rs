@@ -179,6 +179,25 @@ fn every_wrong_value_is_reported_with_its_position_and_a_fix() {
 }
 
 #[test]
+fn a_password_without_quotes_is_not_repeated() {
+    assert_eq!(
+        problems("[delivery]\nsmarthost_password = 12345678\n", &[]),
+        [
+            "postroad.toml:2: `delivery.smarthost_password`: a number does not fit here; write a text in quotes"
+        ]
+    );
+}
+
+#[test]
+fn retention_needs_a_pause_between_two_sweeps() {
+    let found = problems("[retention]\ncheck_every = \"0s\"\n", &[]);
+    assert!(
+        found.len() == 1 && found[0].contains("`retention.check_every` is less than 100 ms"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn broken_or_missing_files_are_named() {
     assert_eq!(problems("a = \n", &[]).len(), 1);
     assert!(

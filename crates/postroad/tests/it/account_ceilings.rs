@@ -88,7 +88,7 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
     }
     let details = &world.deliveries(id(3)).await[0]["details"];
     assert_eq!(*details, "The account's limit of 20 messages a month is reached");
-    // Both servers get the event, once.
+    // Both servers get each event once.
     for key in [own, second] {
         let events =
             wait_for_events(&world, key, &["send_limit.approaching", "send_limit.exceeded"], 2).await;

@@ -1,4 +1,5 @@
-//! Account and server keys cannot change the operator's settings, or people with more rights.
+//! Limits of account and server keys: the operator's settings, holds, suspensions, roles, networks and shared pools.
+//! Also deleted servers and audit entries.
 
 use postroad_testkit::eventually;
 use serde_json::{Value, json};
@@ -349,7 +350,7 @@ async fn erasures_links_and_gates_are_in_the_audit_log(world: World) {
     assert_eq!(hosts["items"][0]["after"]["value"], "mail.other.example", "{hosts}");
 }
 
-/// On PostgreSQL, which another program can change while the service runs.
+/// Runs on PostgreSQL, which another program can change while the service runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tampered_audit_log_is_noticed_at_the_command_line() {
     let world = World::start(crate::world::Engine::Postgres);
@@ -368,7 +369,7 @@ async fn a_tampered_audit_log_is_noticed_at_the_command_line() {
     // The check also succeeds after later entries.
     done(&world, (ACCOUNT, &one.key), "account/update", &json!({"name": "uno"})).await;
     assert!(verify(&expected).0);
-    // The newest entries are removed, and the head is set back.
+    // The newest entries are removed; later the head is set back too.
     let id = &one.id.to_string();
     let database = world.database();
     database.remove_audit_entries_after(id, 5);

@@ -79,7 +79,7 @@ pub(crate) async fn state(world: &World, customer: &Customer) -> Value {
     for list in ["servers/list", "credentials/list", "account_keys/list", "account/get", "account/audit"] {
         shown.push(done(world, by, list, &json!({})).await);
     }
-    // When a key was used is recorded a moment later.
+    // The last use of a key is recorded a moment later.
     for list in &mut shown {
         for item in list["items"].as_array_mut().into_iter().flatten() {
             item.as_object_mut().expect("an object").remove("last_used_at");
@@ -158,7 +158,7 @@ async fn nothing_of_another_account_is_seen_or_changed(world: World) {
         for key in [&one.server_keys[0], &other.server_keys[0]] {
             assert_eq!(code(&world, (SERVER, key), name, &foreign).await, "AccessDenied", "{name}");
         }
-        // An account key is no operator key, nor the reverse.
+        // An account key is not accepted as an operator key, nor an operator key as an account key.
         assert_eq!(code(&world, (OPERATOR, &one.key), name, &foreign).await, "InvalidOperatorAPIKey");
         let operator = ready(&world, "operator_api_key");
         assert_eq!(code(&world, (ACCOUNT, operator), name, &foreign).await, "InvalidAccountAPIKey");
@@ -834,6 +834,12 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
     };
     assert_eq!(list_accounts(&[], &["--profile", narrow.to_str().expect("text")]), "AccessDenied");
     assert_eq!(list_accounts(&[], &["--url", url]), "success");
+    // The keys of a profile without a URL do not go to the environment's URL.
+    let homeless = world.folder.path().join("homeless.json");
+    std::fs::write(&homeless, json!({ "account_api_key": key }).to_string()).expect("a file");
+    let (success, _, text) =
+        world.command_output("api", &["account/get", "--profile", homeless.to_str().expect("text")]);
+    assert!(!success && text.contains("has no `url`"), "{text}");
     // A profile that is not needed is not read.
     let (gone, at) = (("POSTROAD_PROFILE", "/nonexistent.json"), ("POSTROAD_URL", url));
     assert_eq!(list_accounts(&[gone, at], &[]), "success");

@@ -122,7 +122,7 @@ async fn server_and_account_names_are_unique_and_never_look_like_ids(world: Worl
 async fn a_suspension_succeeds_although_another_server_is_named_like_its_id(world: World) {
     let mut world = world;
     let prod = world.admin(&["server", "create", "prod", "--account", "dev"])["id"].clone();
-    // Older versions accepted numbers as names: another server is named like the id of this one.
+    // Older versions accepted numbers as names: another server has the id of `prod` as its name.
     let store = world.stopped_store().await;
     let servers = store.list_servers().await.unwrap();
     let dev = servers.iter().find(|server| server.name == "dev").unwrap();

@@ -20,7 +20,7 @@ both_engines!(
     the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists
 );
 
-/// Asserts that the medians of two calls, made in turns, differ by at most 30 % and 0.3 ms.
+/// Asserts that the medians of two calls, made in turns, differ by at most 30 % plus 0.3 ms.
 fn assert_alike(name: &str, taken: [Vec<Duration>; 2]) {
     let [one, other] = taken.map(|mut taken| {
         taken.sort_unstable();

@@ -12,7 +12,7 @@ use crate::world::{Engine, both_engines};
 
 const CANCEL: &str = "/api/v1/send/cancel";
 const MESSAGES: usize = 200;
-/// Messages of one call. Few, so that delivery begins between two calls.
+/// Maximum number of messages that one call cancels. Small, so that delivery begins between two calls.
 const AT_ONCE: usize = 5;
 
 both_engines!(

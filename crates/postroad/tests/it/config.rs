@@ -61,7 +61,7 @@ fn every_key_can_come_from_the_environment() {
     assert!(said.contains("POSTROAD_HTTP_LISTEN"), "{said}");
 }
 
-/// Paths of a certificate, of another certificate's key, and of its own key.
+/// Paths of a certificate, of a key that does not belong to it, and of its own key.
 fn two_pairs(folder: &std::path::Path) -> [String; 3] {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     [path("a/dev-certificate.pem"), path("b/dev-key.pem"), path("a/dev-key.pem")]
@@ -168,7 +168,7 @@ fn a_service_raises_its_limit_of_open_files_as_far_as_it_may() {
 }
 
 #[test]
-fn a_database_url_is_never_printed_with_its_password() {
+fn a_refused_database_url_is_printed_without_its_password() {
     let (_, said) = check("", &[("POSTROAD_DATABASE", "mysql://u:hunter2@h/d")]);
     assert!(!said.contains("hunter2"), "{said}");
 }

@@ -21,7 +21,7 @@ fn hash(number: usize, kind: u8) -> KeyHash {
     KeyHash(hash)
 }
 
-/// Adds credentials below the HTTP API, which would take long.
+/// Adds credentials directly to the store, because the HTTP API would take long.
 pub(crate) async fn add_credentials(
     store: &Store,
     server_id: ServerId,

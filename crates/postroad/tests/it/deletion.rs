@@ -26,7 +26,7 @@ const SHORT_LIVED: [&str; 7] = [
     "counter_marks.",
     "recipient_domains.",
 ];
-/// The audit log of an account stays.
+/// Columns of rows that stay: the audit log of an account.
 const KEPT: [&str; 2] = ["audit.account_id", "audit_heads.account_id"];
 
 /// Creates a domain, a message, a webhook, a template and a suppression of a customer's server.
@@ -76,7 +76,7 @@ async fn purge(world: &World, app: &App, store: &Store, server: ServerId, accoun
     counting.stop();
 }
 
-/// Rows of accounts that were not deleted, except rows of `SHORT_LIVED`.
+/// `rows` without those of the deleted owners (`gone`) and those of `SHORT_LIVED` tables.
 fn of_others(rows: &OwnedRows, gone: &[String]) -> OwnedRows {
     let is_kept = |key: &String| {
         !SHORT_LIVED.iter().any(|table| key.starts_with(table)) && !gone.iter().any(|end| key.ends_with(end))

@@ -11,7 +11,7 @@ fn assert_error(answer: &Value, code: &str, message: &str) {
     assert_eq!(answer["data"], json!({"code": code, "message": message}), "{answer}");
 }
 
-/// A `parameter-error` with exactly these `(pointer, message)`.
+/// Asserts a `parameter-error` with exactly these `(pointer, message)`.
 pub(crate) fn assert_invalid(answer: &Value, problems: &[(&str, &str)]) {
     assert_eq!(answer["status"], "parameter-error", "{answer}");
     let errors: Vec<Value> =
@@ -170,7 +170,7 @@ async fn of_several_errors_the_first_in_order_is_answered(world: World) {
     let pointers: Vec<&str> =
         answer["data"]["errors"].as_array().unwrap().iter().map(|e| e["pointer"].as_str().unwrap()).collect();
     assert_eq!(pointers, ["/subject", "/to/0", "/headers/Bcc", "/send_at", "/attachments/0/data"]);
-    // No recipients comes before too many: an empty list has none to count.
+    // `NoRecipients` comes before `NoContent` and `UnauthenticatedFromAddress`.
     let none = world.call(SEND, &json!({"to": [], "from": "a@other.test"})).await;
     assert_eq!(none["data"]["code"], "NoRecipients");
 }

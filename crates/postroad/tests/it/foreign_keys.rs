@@ -37,7 +37,7 @@ pub(crate) fn prepare_mail(world: &World, to: &str) -> Value {
 pub(crate) async fn fill(world: &World, zebra: &Customer) -> Things {
     let operator = (OPERATOR, ready(world, "operator_api_key"));
     let (account, server) = ((ACCOUNT, zebra.key.as_str()), (SERVER, zebra.server_keys[0].as_str()));
-    // Everything that it sends is held, so that nothing changes by itself.
+    // Everything that the server sends is held, so that nothing changes by itself.
     done(world, server, "server/update", &json!({"mode": "development"})).await;
     let mail = prepare_mail(world, "zebra@zebra.example");
     let sent = done(world, server, "send/message", &mail).await;
@@ -124,7 +124,7 @@ async fn shown_by_server(world: &World, server: Key<'_>) -> Value {
     shown.into()
 }
 
-/// The keys of `one` that an endpoint accepts, and a key that it refuses.
+/// The keys of `one` that the endpoint is called with: those that it accepts, and some that it refuses.
 fn keys(operation: &Value, one: &Customer) -> Vec<(&'static str, String)> {
     let takes =
         |name: &str| operation["security"].as_array().unwrap().iter().any(|way| way.get(name).is_some());

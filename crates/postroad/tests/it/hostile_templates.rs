@@ -115,7 +115,7 @@ async fn recursion_and_foreign_files_are_refused_before_anything_is_rendered(wor
         .await;
         assert!(took < LONGEST, "{source}: {took:?}");
     }
-    // A layout around itself, and one around another.
+    // A layout cannot have a layout, neither itself nor another template.
     for layout in ["frame", "me"] {
         let nested = json!({"alias": "frame", "layout": layout});
         let answer = refused(&world, "update", nested).await;

@@ -53,7 +53,7 @@ async fn a_limited_key_creates_no_credential_with_wider_limits(world: World) {
     let body = json!({"id": id, "allow": [], "expires_at": "none"});
     assert_eq!(limits(&world, by, "credentials/update", &body).await, own);
     assert_eq!(limits(&world, account, "credentials/update", &body).await, free);
-    // A rotated one gets the limits too.
+    // A rotated credential gets the key's limits too.
     let rotated = json!({"id": one.credentials[0], "grace_s": 60});
     assert_eq!(limits(&world, by, "credentials/rotate", &rotated).await, own);
     let elsewhere = json!({"id": one.credentials[1], "allow": ["192.0.2.0/24"]});

@@ -156,7 +156,7 @@ async fn messages_have_mailpits_shape() {
     {
         assert_eq!(call(&world, "GET", path, "").await.status, 404, "{path}");
     }
-    // Our own endpoints keep their paths and envelopes beside it.
+    // Our own endpoints keep their paths and envelopes beside Mailpit's.
     let own = call(&world, "GET", "/api/v1/message/latest/nothing", "").await;
     assert_eq!((own.status, &own.json()["data"]["code"]), (404, &json!("UnknownEndpoint")));
     let own = world.call("/api/v1/messages/search", &json!({})).await;

@@ -393,7 +393,7 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         visit.by_operator(path, wrong).await;
     }
 
-    // Answers that come before an endpoint is called.
+    // Answers that are given before an endpoint is called.
     let (key, big) = (visit.world.key.clone(), json!({"plain_body": "x".repeat(41 << 20)}));
     let too_large = visit.world.client.post_json("/api/v1/send/message", Some(&key), &big).await;
     let no_key = visit.world.client.post_json("/api/v1/server/get", None, &json!({})).await;

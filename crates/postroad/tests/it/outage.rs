@@ -21,7 +21,7 @@ fn assert_try_again(reply: &Reply) {
     assert_eq!(answer["data"]["code"], "ServiceUnavailable");
 }
 
-/// Soft limit on the size of files the process writes: the kernel then refuses writes as on a full disk.
+/// Sets the soft limit on the size of files that the process writes: the kernel then refuses writes as on a full disk.
 pub(crate) fn limit_file_size(pid: u32, bytes: &str) {
     let status = Command::new("prlimit")
         .args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:unlimited")])

@@ -317,7 +317,7 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     batch["defaults"]["send_at"] = json!(due.to_rfc3339());
     let sent = done(&world, BATCH, &batch).await;
     let ids: Vec<i64> = sent["results"].as_array().unwrap().iter().map(id_of).collect();
-    // Cancel from just before the messages are due until they are gone.
+    // One message is cancelled every 10 ms, from 200 ms before they are due.
     let mut cancelling = tokio::task::JoinSet::new();
     for (at, id) in ids.iter().copied().enumerate() {
         let (client, key) = (Client::new(&url), world.key.clone());

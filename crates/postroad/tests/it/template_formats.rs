@@ -158,7 +158,7 @@ async fn numbers_that_would_change_are_refused_with_their_pointer(world: World) 
     let template =
         json!({"alias": "n", "name": "N", "publish": true, "subject": "{{ n }}", "plain_body": "x"});
     done(&world, "create", template).await;
-    // Written into the body as text, because serde_json would change them too.
+    // The number is written into the body as text, because serde_json would change it too.
     let render = async |number: &str| {
         let body = format!(r#"{{"alias": "n", "model": {{"n": 1, "a/b": [{{"x": {number}}}]}}}}"#);
         world.request("POST", "/api/v1/templates/render", &[], body).await.json()

@@ -170,7 +170,7 @@ async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
     let one = World::start_on(Some(&url), Some(database), &[]);
     let other = World::start_on(Some(&url), None, &[]);
     create_template_that_left_its_layout(&one).await;
-    // Now the other node has the layout in its cache, for two seconds.
+    // This render puts the layout into the other node's cache for two seconds.
     let framed = done(&other, "render", json!({"alias": "a", "version": 1, "model": {}})).await;
     assert_eq!(framed["subject"], "Framed");
     done(&one, "delete", json!({"alias": "frame"})).await;

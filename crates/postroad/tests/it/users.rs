@@ -238,7 +238,7 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
     }
     assert!(!open.to_string().contains("token"), "{open}");
 
-    // The people of the account: that of `dev`, and one made at the command line.
+    // The people of the account: the one that `dev` made, and one made at the command line.
     let made =
         world.admin(&["user", "create", "carl@customer.example", "--account", "dev", "--role", "read-only"]);
     assert!(made["link"].as_str().unwrap().contains("/reset_password?token="), "{made}");
@@ -316,4 +316,20 @@ async fn the_command_line_manages_people(world: World) {
     // The key that seals secrets is for the service alone.
     let key = world.data_dir().join("secrets.key");
     assert_eq!(key.metadata().expect("made at the first start").permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn a_link_to_a_missing_key_is_not_replaced_by_a_new_key() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).expect("a folder");
+    let key = data.join("secrets.key");
+    std::os::unix::fs::symlink(folder.path().join("not mounted"), &key).expect("a link");
+    let ports = ["--http-port", "--smtp-port", "--smtps-port", "--bounce-port"].map(|port| [port, "0"]);
+    let mut command = std::process::Command::new(program());
+    let output = command.args(["dev", "--json", "--data-dir"]).arg(&data).args(ports.as_flattened()).output();
+    let output = output.expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("secrets.key"), "{output:?}");
+    assert!(key.is_symlink(), "the link is kept");
 }

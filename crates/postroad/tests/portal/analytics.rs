@@ -1,8 +1,6 @@
 //! Analytics by filters, days and time zone.
 
-use std::time::Duration;
-
-use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::Browser;
 use serde_json::json;
 
 use crate::site::{Site, pictures, server_of};
@@ -75,7 +73,7 @@ async fn figures_are_listed_by_time_and_compared_with_the_period_before() {
     browser.open(&site.path(&format!("/servers/{server}/analytics?range=week"))).await;
     browser.click("#times summary").await;
     let row = browser.text("#times tbody tr").await;
-    assert!(row.contains(&day_from_now(0)) && row.contains('3'), "{row}");
+    assert!(row.contains(&day_from_now(&browser, 0).await) && row.contains('3'), "{row}");
     assert_eq!(browser.count("#times tbody tr").await, 1, "days without mail are left out");
     browser.screenshot(&pictures().join("analytics-times.png")).await;
     // Every bar can be pointed at, also one without mail.
@@ -87,16 +85,16 @@ async fn figures_are_listed_by_time_and_compared_with_the_period_before() {
     assert!(titles.iter().all(|bar| bar[1].as_f64().unwrap() > 50.0), "{titles:?}");
     assert!(titles[0][0].as_str().unwrap().contains(": 0 delivered"), "{titles:?}");
     // Tomorrow has no messages, and is compared with today.
-    let day = day_from_now(1);
+    let day = day_from_now(&browser, 1).await;
     browser.open(&site.path(&format!("/servers/{server}/analytics?since={day}&until={day}"))).await;
     browser.until_text("before: 3 (−100 %)").await;
     assert_eq!(browser.console().await, [""; 0]);
 }
 
-/// The day in UTC, `days` from now.
-fn day_from_now(days: u64) -> String {
-    let at = SystemClock.now().plus(Duration::from_hours(24 * days));
-    at.to_rfc3339().chars().take("2026-01-31".len()).collect()
+/// The day in the browser's time zone, `days` from now.
+async fn day_from_now(browser: &Browser, days: u64) -> String {
+    let script = format!("return new Date(Date.now() + {days} * 86400000).toLocaleDateString('en-CA')");
+    browser.run(&script).await.as_str().expect("a day").to_owned()
 }
 
 #[tokio::test]

@@ -157,14 +157,14 @@ async fn the_audit_log_shows_what_one_person_or_key_did() {
         assert!(url.contains("actor=") && url.contains("actor_id="), "{url}");
     }
     browser.screenshot(&pictures().join("audit-one.png")).await;
-    // The export has the same entries, and the cross shows anybody's.
+    // The export has the same entries, and the cross removes the filter.
     let cookie = site.cookie().await;
     let query = browser.url().await.split_once('?').unwrap().1.to_owned();
     let lines = site.get(&format!("/account/audit/export?{query}"), &cookie).await.text();
     assert!(lines.contains("robots") && !lines.contains("annas"), "{lines}");
     browser.click(".chip a:last-child").await;
     browser.until_text("annas").await;
-    // An id without its kind is no filter.
+    // `actor_id` without `actor` is ignored.
     let page = site.get("/account/audit?operation=servers/create&actor_id=1", &cookie).await.text();
     assert!(page.contains("annas") && page.contains("berts"), "{page}");
 }

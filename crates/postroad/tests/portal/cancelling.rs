@@ -52,7 +52,7 @@ async fn delayed_messages_are_cancelled(database: Option<Database>) {
     site.until(delayed[2], "Cancelled").await;
     site.until(delayed[3], "SoftFail").await;
 
-    // Once more says that nothing was done, and whole searches are not cancelled.
+    // A second cancellation is refused, and so is cancelling a whole search.
     let cookie = site.cookie().await;
     let messages = format!("/servers/{server}/messages");
     let again = site.submit(&format!("{messages}/{}/act", delayed[0]), &cookie, "act=cancel_queued").await;

@@ -1,4 +1,5 @@
-//! Changes of existing objects: other times, names, keys, and deleted objects.
+//! Changes: other times of messages, edited keys, deleted and restored servers, imported DKIM keys, replayed events,
+//! erased people.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Forms that are not sent from our pages, and headers that keep others from framing and scripting them.
+//! Forms that other sites send or that are sent twice, and headers against framing and scripting.
 
 use crate::pages::{self, OPEN_PAGES, PAGES};
 use crate::roles::join;

@@ -130,7 +130,7 @@ async fn names_of_people_servers_and_accounts_run_nothing() {
             shows(&browser, &page, [text]).await;
         }
     }
-    // Old and new names are in the log.
+    // The newest name is in the log.
     let log = all_pages(&site, &browser, "/account/audit").await;
     let last = without_slash(PAYLOADS[PAYLOADS.len() - 1]);
     assert!(log.contains(&last), "{log}");

@@ -216,7 +216,7 @@ async fn development_server_has_an_inbox_of_what_it_holds(site: Site) {
     browser.click(".tabs a[href$='/messages/{id}']".replace("{id}", &id.to_string()).as_str()).await;
     browser.until("button[value=release]").await;
 
-    // Somebody who only reads sees it and deletes nothing.
+    // Somebody who only reads sees the mail, but cannot delete it.
     let (_, reader) = join(&site, "reader", "read-only").await;
     let path = format!("/servers/{}/inbox", server.id);
     assert!(site.get(&path, &reader).await.text().contains("For two"));

@@ -1,4 +1,4 @@
-//! The request inspector on two nodes of one database, and the limit of its requests.
+//! The request inspector: two nodes of one database, limits on requests, and erasure.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ async fn large_requests_are_refused_before_they_fill_the_disk() {
     assert!(replies.iter().all(|reply| [200, 429].contains(&reply.status)), "{replies:?}");
     assert!(replies.iter().any(|reply| reply.status == 429), "{replies:?}");
     assert!(replies.iter().any(|reply| reply.status == 200), "{replies:?}");
-    // A small request needs little.
+    // A small request is accepted again after a moment.
     eventually(async || match site.post(&address, &[], "{\"a\":{\"b\":1}}").await.status {
         200 => Ok(()),
         status => Err(format!("{status}")),
@@ -136,7 +136,7 @@ async fn every_erasure_removes_what_webhooks_posted_to_the_inspector() {
         call(&site, "x-server-api-key", &key, "messages/erase", &what).await;
         until_removed().await;
     }
-    // The job of the last erasure may still be running: it would remove these too.
+    // No new request is posted here: the job of the last erasure may still run, and would remove it.
     let (_, reader) = join(&site, "reader", "read-only").await;
     let shown = site.get(&page, &reader).await;
     assert_eq!(shown.status, 200);

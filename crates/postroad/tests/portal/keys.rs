@@ -111,7 +111,7 @@ async fn the_page_of_a_later_key_waits_for_a_message_of_that_key(site: Site) {
     browser.until_text("Waiting for a message that is sent with this key").await;
     let key = browser.text("dl.summary div:first-child .secret").await;
     let panel = browser.attribute("#arrival", "data-source").await.unwrap();
-    // A message of another key is not the one.
+    // A message of another key does not end the wait.
     site.send(json!({ "subject": "Of another key" })).await;
     let cookie = site.cookie().await;
     let page = site.get(&panel, &cookie).await.text();
@@ -124,7 +124,7 @@ async fn the_page_of_a_later_key_waits_for_a_message_of_that_key(site: Site) {
     site.send_with(&key, &message).await;
     browser.until_text("It arrived here").await;
     assert_eq!(browser.text("#arrival p a").await, "Of the new key");
-    // A later message does not replace it.
+    // A later message does not replace the one shown.
     site.send_with(&key, &json!({ "to": ["bob@example.net"], "from": "shop@example.test", "subject": "Later", "plain_body": "Hi." })).await;
     let page = site.get(&panel, &cookie).await.text();
     assert!(page.contains("Of the new key") && !page.contains(">Later<"), "{page}");

@@ -1,4 +1,5 @@
-//! Pages for operators and owners: maintenance, operator keys, people, and the first message.
+//! Pages for operators and owners: maintenance, operator keys, people, templates, account domains, ceilings, the start
+//! page and the first message.
 
 use serde_json::json;
 
@@ -221,7 +222,7 @@ async fn the_start_page_opens_the_server_that_was_looked_at_last() {
     browser.until_text("What waits").await;
     browser.click("a.brand").await;
     browser.until(&format!("nav.side a[href='/servers/{second}'][aria-current]")).await;
-    // A deleted one is not opened.
+    // A deleted server is not opened.
     let deleted = site.submit(&format!("/servers/{second}/delete"), &cookie, "name=staging").await;
     assert_eq!(deleted.status, 303, "{}", deleted.text());
     assert_eq!(start(&second.to_string()).await, first);

@@ -362,7 +362,7 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     browser.open(&format!("{list}?status=SoftFail")).await;
     browser.click("input[name=id]").await;
     browser.click("button[value=retry]").await;
-    // Its regular retry may be under way at this moment; then the text is "Done, but not for all".
+    // The message's regular retry may be under way at this moment; then the text is "Done, but not for all".
     browser.until_text("Done").await;
     assert!(browser.url().await.contains("status=SoftFail"), "the list stays as it was");
     let (key, wanted) = (site.ready("api_key"), json!({ "id": delayed }));
@@ -538,7 +538,7 @@ async fn a_box_ticks_all_messages_of_the_page() {
     browser.click(all).await;
     assert_eq!(browser.count("input[name=id]:checked").await, 3);
     browser.screenshot(&pictures().join("messages-ticked.png")).await;
-    // One less: the box is neither.
+    // With one less ticked, the box is neither ticked nor empty.
     browser.click("tbody tr:first-child input[name=id]").await;
     assert_eq!(browser.count("input[name=id]:checked").await, 2);
     assert!(browser.has(&format!("{all}:indeterminate")).await);

@@ -1,4 +1,4 @@
-//! Forms that are sent twice, by a reload or by two people: a change is made once, and nobody's is lost.
+//! Forms that are sent twice, by a reload or by two people: a change is made once, and nobody's change is lost.
 
 use std::collections::HashMap;
 

@@ -74,7 +74,7 @@ async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
     }
 }
 
-/// The paths of forms with a button; once for each button that names an act.
+/// Paths of the page's POST forms: an entry for each button, with its act if it names one.
 fn forms(page: &str) -> Vec<(String, Option<String>)> {
     let forms = page.split("<form ").skip(1).map(|rest| rest.split("</form>").next().unwrap());
     let mut found = Vec::new();

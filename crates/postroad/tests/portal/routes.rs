@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 use Kind::{Form, Page, Stream};
 
 /// Kind, route, query or fields of the form, and for whom it is. Names in braces are replaced by the values of
-/// `roles::fill`.
+/// `roles::fill_with_development`.
 pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/sign_in", "", Anybody),
     (Form, "/sign_in", "email=nobody@example.net&password=x", Anybody),

@@ -149,7 +149,7 @@ async fn a_foreign_page_neither_frames_the_portal_nor_sends_its_forms() {
 async fn a_cookie_that_was_there_before_signing_in_is_not_the_session_after_it() {
     let site = Site::start();
     join(&site, "victim", "admin").await;
-    // The session of an attacker who has an account of their own, and a value that no session has.
+    // The session of an attacker who can sign in, and a value that no session has.
     let (_, attacker) = join(&site, "attacker", "member").await;
     for planted in [attacker.as_str(), "postroad=plantedplantedplantedplanted"] {
         let headers = [("cookie", planted), ("sec-fetch-site", "same-origin")];

@@ -1,4 +1,5 @@
-//! The first person of an installation, who sets it up by its link, signs out, and in again.
+//! The first person of an installation, who sets it up by its link, signs out, and in again. Also an invited person's
+//! authenticator app.
 
 use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::{Browser, totp_code};

@@ -77,7 +77,7 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
     assert_eq!(site.client.get(path).await.unwrap().status, 404);
 }
 
-/// The page of the records and that of a job are not loaded again as a whole, except without JavaScript.
+/// The page of the records updates itself without being loaded again, except without JavaScript.
 #[tokio::test]
 async fn pages_that_update_themselves_keep_their_place() {
     let site = Site::start();
@@ -121,7 +121,8 @@ async fn inspector_shows_what_webhooks_post() {
     assert!(text.contains("webhook-signature") && text.contains("Look at me"), "{text}");
     browser.screenshot(&pictures().join("inspector.png")).await;
     assert_eq!(browser.console().await, [""; 0]);
-    // The inspector answers with the status that the query asks for. Unknown addresses and huge bodies are not found.
+    // The inspector answers with the status that the query asks for. Unknown addresses are not found, and huge bodies
+    // are refused.
     let path = address.strip_prefix(&site.url).unwrap();
     let reply = site.post(&format!("{path}?status=503"), &[], "a=1").await;
     assert_eq!(reply.status, 503);

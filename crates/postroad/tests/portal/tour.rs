@@ -361,7 +361,7 @@ async fn faults(browser: &Browser, axe: &str) -> Vec<String> {
     );
     let found = browser.run_async(&script).await;
     let serious = |fault: &&Value| matches!(fault["impact"].as_str(), Some("serious" | "critical"));
-    let found = found.as_array().cloned().unwrap_or_default();
+    let found = found.as_array().expect("axe lists faults");
     found
         .iter()
         .filter(serious)

@@ -177,7 +177,7 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
 
 /// A recipient can open a message any number of times.
 #[tokio::test]
-async fn a_message_that_is_opened_often_has_light_pages_with_every_open() {
+async fn a_message_that_is_opened_often_has_light_pages() {
     const OPENS: usize = 300;
     let site = Site::start();
     let cookie = site.cookie().await;

@@ -82,7 +82,7 @@ async fn numbers_are_those_of_the_mail(engine: Engine) {
             (series["recipient_provider"].as_str().unwrap(), sum("accepted"), sum("sent"))
         })
         .collect();
-    // The provider is known after the first look-up of the hosts; messages counted before that have none.
+    // The provider is known after the first look-up of the hosts; messages counted before that count as `other`.
     assert_eq!(sums.iter().map(|(.., sent)| sent).sum::<u64>(), 2, "{sums:?}");
     assert!(sums.iter().any(|(provider, _, sent)| *provider == "google" && *sent >= 1), "{sums:?}");
 

@@ -117,7 +117,7 @@ async fn invalid_parameters_are_refused(world: World) {
     assert_eq!(unknown["flags"]["warnings"], json!(["Unknown field `form` was ignored"]));
 }
 
-/// On one engine only, because a thousand sends take long.
+/// Runs on one engine only, because a thousand sends take long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tags_beyond_a_thousand_are_counted_together_with_a_warning() {
     let world = World::start(Engine::Sqlite);

@@ -36,7 +36,7 @@ async fn until_reported(world: &World, id: i64) -> String {
     details.strip_prefix("It has not been offered yet: ").expect(&details).to_owned()
 }
 
-/// The message was accepted, reported as delayed without an attempt, and delivered.
+/// Asserts that the message was accepted, reported as delayed without an attempt, and delivered.
 async fn assert_events(world: &mut World, id: i64) {
     let events = world.events_at_the_end(id).await;
     let [(1, "message.accepted"), delays @ .., (_, "message.delivered")] = &numbered_kinds(&events)[..]
@@ -67,7 +67,7 @@ async fn a_wait_for_a_dead_host_is_reported_and_then_the_message_is_sent(engine:
     let address = outside.new_address();
     outside.dns.mx("down.example", 10, "mx.down.example").a("mx.down.example", address);
     let mut world = outside.start(engine, &[NOTICE_AFTER, ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "20s")]);
-    // The connection that was opened for the first message failed, so this one has a failed attempt.
+    // The failed connection was opened for the first message, so it counts as an attempt of that message.
     let first = world.accepted_id(&to("ann@down.example")).await;
     let deliveries = world.until_deliveries(first, 1).await;
     assert!(deliveries[0]["time"].is_f64(), "{deliveries:#?}");

@@ -16,7 +16,7 @@ use super::limits::until_received;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// Part of an event of a message that `step.example` refused at the end of its data.
+/// Text in the events of a message that `step.example` refused at the end of its data.
 const SLOWED: &str = "step.example from this address is slowed to about";
 
 /// A receiver, the number of its messages, and the expected outcome.
@@ -166,7 +166,7 @@ async fn send_all(world: &World, domain: &str, count: usize) -> HashMap<String, 
     ids
 }
 
-/// The peer accepted a message for every recipient, exactly once.
+/// Asserts that the peer accepted one message for every recipient, exactly once.
 fn assert_each_once(peer: &SmtpPeer, ids: &HashMap<String, i64>) {
     let mut taken: HashMap<String, usize> = HashMap::new();
     for message in peer.messages().into_iter().filter(ReceivedMessage::is_acknowledged) {
@@ -232,7 +232,7 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
         assert!(share >= receiver.share_min, "{}: {share:.0} % of its capacity", receiver.domain);
     }
     assert_each_once(&open, &open_ids);
-    // A receiver that takes two seconds for a message keeps nobody waiting, and gets more than one connection.
+    // A receiver that takes two seconds for a message keeps nobody waiting, and gets more than two connections.
     let last_at = |peer: &SmtpPeer| peer.look(|record| record.messages.last().map(|message| message.at));
     assert!(last_at(&open) < last_at(tarpit), "the open site waited for the tarpit");
     assert!(tarpit.open_connections_max() > 2, "{} connections", tarpit.open_connections_max());
@@ -265,7 +265,7 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
     }
 }
 
-/// The events of a message that was delayed; each time it was offered and refused, and then it was delivered once.
+/// Returns the delay events of a message. Asserts that a refusal caused each, and that one delivery came last.
 async fn delays_before_delivery(store: &Store, server: ServerId, id: MessageId) -> Vec<String> {
     let events = store.list_events(server, id).await.expect("the store can be read");
     let [accepted, delayed @ .., delivered] = &events[..] else { panic!("{events:?}") };

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// Writes a providers file, which is removed with the test.
+/// Writes a providers file; dropping the returned handle removes it.
 pub(crate) fn providers(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("the temporary folder is writable");
     std::fs::write(file.path(), text).expect("the temporary folder is writable");
@@ -98,7 +98,7 @@ async fn a_rate_per_minute_is_never_exceeded() {
     assert!(took < Duration::from_secs(12), "the rate is used: {took:?}");
 }
 
-/// A host that takes one connection at a time.
+/// The providers file allows one connection at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_site_with_one_connection_gets_one() {
     let outside = Outside::new();

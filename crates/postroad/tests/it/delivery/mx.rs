@@ -140,7 +140,7 @@ async fn messages_wait_while_the_dns_gives_no_answer(engine: Engine) {
     outside.dns.fail("shop.example", Failure::ServFail);
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "500ms")]);
     let id = world.accepted_id(&to("ann@shop.example")).await;
-    // Why it waits is known when the first look-up has failed.
+    // The reason is known after the first look-up has failed.
     eventually(async || {
         let timeline = world.call("/api/v1/messages/timeline", &json!({"id": id})).await;
         let items = timeline["data"]["items"].as_array().cloned().unwrap_or_default();
@@ -215,7 +215,7 @@ async fn private_destinations_are_refused_unless_allowed() {
     assert!(peer.connections().is_empty());
 }
 
-/// RFC 5321 5.1: hosts that are no better than ourselves would only bring it back.
+/// RFC 5321 5.1: hosts that are no better than ourselves would only return the mail to us.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mail_does_not_go_in_circles() {
     let outside = Outside::new();

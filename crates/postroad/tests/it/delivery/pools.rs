@@ -276,7 +276,7 @@ async fn a_greylisted_message_comes_again_from_the_same_address(engine: Engine) 
     for id in &ids {
         world.until_deliveries(*id, 1).await;
     }
-    // The store remembers the address.
+    // The store remembers the address of the first attempt.
     world.crash_and_restart();
     is_taking.store(true, Ordering::SeqCst);
     peer.wait_until(|record| record.messages.len() == 40).await;

@@ -1,4 +1,4 @@
-//! Queue commands without a server, and the pools that a send may name.
+//! Queue commands: without a running server, and what `queue show` says. Also the pools that a send may name.
 
 use std::time::Duration;
 

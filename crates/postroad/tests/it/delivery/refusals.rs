@@ -1,4 +1,4 @@
-//! Refusals that do not concern the message, and peers with few or many extensions.
+//! Refusals that do not concern the message, hosts whose TLS is broken, and hosts with few or many extensions.
 
 use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage, Transfer};
 use serde_json::{Value, json};
@@ -71,7 +71,8 @@ async fn a_421_in_the_middle_of_a_transaction_is_retried_on_a_new_connection() {
     assert_eq!(peer.connections().len(), 3);
 }
 
-/// The second message finds the connection gone: that is no attempt, and it does not wait for a retry.
+/// The host closes the connection with a 421 at the second message. That is no attempt, and the message does not wait
+/// for a retry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_421_between_messages_costs_no_attempt() {
     let outside = Outside::new();
@@ -91,7 +92,7 @@ async fn a_421_between_messages_costs_no_attempt() {
     assert_eq!(begun, [2, 1], "{:#?}", peer.connections());
 }
 
-/// Handshakes that fail in each way a handshake can.
+/// Handshakes that fail: garbage, a closed connection, no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broken_tls_falls_back_to_plain() {
     let outside = Outside::new();

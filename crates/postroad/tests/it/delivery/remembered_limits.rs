@@ -1,4 +1,4 @@
-//! Limits of a receiver that a node found out are still known after its restart, and on other nodes.
+//! Limits that a node found out about a receiver are still known after its restart, and on other nodes.
 
 use std::time::Duration;
 

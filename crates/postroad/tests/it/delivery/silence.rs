@@ -63,7 +63,7 @@ async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_rec
         outside.dns.mx(&format!("silent-{n}.example"), 10, &format!("mx-{n}.silent.example"));
         outside.dns.a(&format!("mx-{n}.silent.example"), address);
     }
-    // One connection for all silent hosts together.
+    // A fifth of five connections: one for all silent hosts together.
     let envs = [
         ("POSTROAD_DELIVERY_CONNECTIONS", "5"),
         ("POSTROAD_DELIVERY_BUSY_GREETING_TIMEOUT", "1500ms"),

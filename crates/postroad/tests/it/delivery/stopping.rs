@@ -97,7 +97,7 @@ fn start_deaf_host(address: SocketAddr) -> JoinHandle<std::net::TcpStream> {
     })
 }
 
-/// A name server, a handshake, a reader, a webhook and clients of both kinds that hang.
+/// These hang: a name server, a TLS handshake, a host that reads no more, a webhook, an SMTP client and an HTTP client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigterm_ends_within_ten_seconds_whatever_hangs() {
     let outside = Outside::new();

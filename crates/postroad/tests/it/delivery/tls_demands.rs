@@ -7,7 +7,7 @@ use serde_json::json;
 use super::outside::Outside;
 use crate::world::{Engine, World, good_but};
 
-/// File of trusted authorities, removed with the test.
+/// File of trusted authorities, removed when dropped.
 pub(super) struct Authorities(tempfile::NamedTempFile);
 
 impl Authorities {

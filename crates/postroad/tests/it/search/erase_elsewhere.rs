@@ -91,7 +91,7 @@ async fn opens_clicks_and_answers_of_webhooks_and_batches_are_erased(world: Worl
     batch["idempotency_key"] = json!("a batch");
     let first = world.call(BATCH, &batch).await;
     assert_eq!(first["data"]["accepted"], 1, "{first}");
-    // The other mail to this address is sent after it.
+    // The tracked message to this address is sent after the batch's message.
     let id = first["data"]["results"][0]["messages"][ADDRESS]["id"].as_i64().expect("an id");
     world.until_status(id, "Sent").await;
     let link = "https://example.com/?customer=jane";

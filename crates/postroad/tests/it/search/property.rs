@@ -224,7 +224,8 @@ async fn a_search_finds_what_a_scan_finds(world: World) {
     assert!(hits > QUERIES / 4, "too few queries find something: {hits}, with seed {seed}");
 }
 
-/// Indexes the messages in small blocks, as the service does with many: the oldest are merged, the newest are left.
+/// Indexes the messages in small blocks, as the service does with many: the oldest blocks are merged, and the newest
+/// messages stay without an index.
 async fn index_most(world: &mut World, newest: MessageId) {
     let later = ManualClock::at(SystemClock.now().plus(Duration::from_mins(20)));
     let store = world.stopped_store_at(later).await;

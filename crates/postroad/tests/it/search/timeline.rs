@@ -181,7 +181,7 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
         "{out}"
     );
     assert!(out.contains("    C: MAIL FROM:<") && !out.contains('\u{1b}'), "{out}");
-    // A Message-ID that the sender chose does not name its server. One of another account is found too.
+    // A Message-ID that a sender chose does not name the server. A message of another account is found by it too.
     world.admin(&["account", "create", "second"]);
     world.admin(&["server", "create", "second", "--account", "second"]);
     world.admin(&["domain", "create", "second.example", "--server", "second"]);

@@ -1,4 +1,4 @@
-//! Mail to a suppressed address is held, and sent again once the suppression is removed.
+//! Mail to a suppressed address is held; mail accepted after the suppression was removed is sent.
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ async fn retry_does_not_release_messages_to_suppressed_addresses(world: World) {
 async fn an_address_suppressed_after_the_accept_gets_no_mail(world: World) {
     world.queue(&["suspend", "domain:example.com", "--reason", "so that it waits"]);
     let ids = [send(&world, "ann@example.com").await, send(&world, "bob@example.com").await];
-    // Suppress it within the seconds in which a fresh message is not read from the store again.
+    // Suppress the address within the seconds in which a fresh message is not read from the store again.
     add(&world, "Ann@example.com").await;
     world.queue(&["resume", "domain:example.com"]);
     let deliveries = world.until_status(ids[0], "Held").await;

@@ -69,7 +69,7 @@ async fn tracking_hosts_serve_tracking_and_the_api_does_not() {
     };
     until_seen("track.example.org").await;
     assert_eq!(status(address, "mail.example.net", "/health").await, 200);
-    // Links in mail that was sent still lead there.
+    // Links in sent mail still lead to the host of the deleted domain.
     admin(&["domain", "delete", "example.org"]);
     admin(&["domain", "create", "other.example", "--server", "s"]);
     admin(&["domain", "set-tracking", "other.example", "--host", "track.other.example"]);

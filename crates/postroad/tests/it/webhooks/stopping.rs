@@ -1,4 +1,5 @@
-//! SIGTERM during a post: it is finished, or repeated by another node; and several nodes at one outbox.
+//! SIGTERM during a post: it is finished, or repeated after the restart or by another node; and several nodes at one
+//! outbox.
 
 use std::collections::HashSet;
 use std::time::Duration;
