@@ -10,7 +10,7 @@ use postroad_net::guarded_http::GuardedHttp;
 use crate::live_permits::LivePermits;
 use crate::work_permits::WorkPermits;
 
-/// Parts of the service that the portal shows.
+/// Parts of the service that the portal uses.
 #[derive(Debug)]
 pub struct PortalParts {
     pub app: App,
@@ -84,7 +84,8 @@ impl PortalState {
         self.own_urls.get_or_init(|| urls);
     }
 
-    /// Base URL by which the service reaches itself: the one that the browser uses, if the service knows it as its own.
+    /// Base URL by which the service reaches itself: the one that the browser uses, if the service knows it as its own;
+    /// otherwise the best one that it knows.
     pub(crate) fn own_url(&self, used: &str) -> String {
         let known = self.own_urls.get().map(Vec::as_slice).unwrap_or_default();
         let is_known = known.iter().any(|url| url == used);

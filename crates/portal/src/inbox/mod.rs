@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/inbox/{message}", get(of_server::show))
 }
 
-/// The inbox of `postroad dev`, if the person may see it; absent if mail is really sent.
+/// The inbox of `postroad dev`. An error if the person may not perform `operation`, or if mail is really sent.
 fn inbox(visit: &Visit, operation: Operation) -> Result<&Inbox, Problem> {
     visit.app().permit_operator(&visit.by, operation)?;
     visit.state.inbox.as_ref().ok_or(Problem::NotFound)

@@ -36,7 +36,7 @@ struct Stream {
     _permit: LivePermit,
 }
 
-/// Not found if the server has no inspector.
+/// Answers 404 if the server has no inspector.
 pub(super) async fn stream(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let seen = visit.app().count_inspector_changes(caller.server_id).await?.ok_or(Problem::NotFound)?;
