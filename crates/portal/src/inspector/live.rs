@@ -65,7 +65,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         tokio::time::sleep(PAUSE).await;
     }
     let waiting = stream.app.wait_for_inspector_change(stream.server_id, stream.seen, WAIT);
-    // The stream ends if the store does not answer, and the browser tries again; or if the inspector no longer exists.
+    // The stream ends if the store does not answer or the inspector no longer exists; the browser then tries again.
     let count = waiting.await.ok()??;
     stream.was_noticed = count != stream.seen;
     stream.seen = count;
