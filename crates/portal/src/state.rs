@@ -17,7 +17,7 @@ pub struct PortalParts {
     /// Posts samples to webhooks.
     pub webhooks: WebhookTester,
     pub queue: QueueAdmin,
-    /// The inbox of `postroad dev`.
+    /// The inbox of caught mail; `None` unless `catch_all` is on, as in `postroad dev`.
     pub inbox: Option<Inbox>,
     /// Loads remote pictures in mail.
     pub pictures: Option<GuardedHttp>,
@@ -32,7 +32,7 @@ pub(crate) struct PortalState {
     pub(crate) webhooks: WebhookTester,
     /// Knows why messages wait.
     pub(crate) queue: QueueAdmin,
-    /// The inbox of `postroad dev`.
+    /// The inbox of caught mail; `None` unless `catch_all` is on, as in `postroad dev`.
     pub(crate) inbox: Option<Inbox>,
     /// Loads remote pictures in mail, on request.
     pub(crate) pictures: Option<GuardedHttp>,

@@ -1,4 +1,4 @@
-//! Events of a server: what happened to its messages, domains and webhooks, newest first.
+//! Events of a server, such as those of its messages, domains and webhooks, newest first.
 
 use std::sync::Arc;
 

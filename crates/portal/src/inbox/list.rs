@@ -1,4 +1,4 @@
-//! List of the messages that `postroad dev` caught.
+//! List of the messages that the installation caught instead of sending them, as in `postroad dev`.
 
 use std::collections::HashSet;
 

@@ -63,7 +63,7 @@ const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
 /// Pages for the operator alone.
 const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "x")];
 
-/// Inbox with mail that is caught instead of sent: of `postroad dev`, for the operator, or of a development server.
+/// Inbox with mail that is caught instead of sent: of the installation, for the operator, or of a development server.
 const OF_INBOX: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
 
 /// Page of the menu that a path belongs to.

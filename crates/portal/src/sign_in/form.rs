@@ -106,7 +106,7 @@ const APP: &str = "app";
 
 /// What `postroad dev` offers to callers on its machine.
 pub(super) struct Developer {
-    /// Whether `postroad dev` catches mail.
+    /// Whether it catches mail instead of sending it.
     pub(super) has_inbox: bool,
 }
 
