@@ -1,6 +1,6 @@
-//! Memory of answers. Every answer over a few kilobytes, errors included, counts against the memory of its server
-//! until it is sent. The only exception is `write_in_any_case`. Large answers reserve memory before they are built, and
-//! are serialised off the async threads. A client that stops reading does not get the remaining bytes.
+//! Memory of answers. Every answer over a few kilobytes, errors included, counts against the memory of its tenant until
+//! it is sent. The only exception is `write_in_any_case`. Large answers reserve memory before they are built, and are
+//! serialised off the async threads. A client that stops reading does not get the remaining bytes.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! Authenticates the keys in the request's headers, before anything else of the request is read.
+//! Authenticates the keys in the request's headers, before the body is read.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -210,7 +210,7 @@ mod tests {
     const MIB: usize = 1 << 20;
     const PIECE: usize = 64 << 10;
 
-    /// With 4 MiB of small bodies and 4 MiB of large ones for each server.
+    /// Bodies with memory for each server: 4 MiB for small ones and 4 MiB for large ones.
     fn bodies(request_bytes_max: usize) -> Bodies {
         let settings = Settings { request_bytes_max, ..Settings::default() };
         let pools = Pools {

@@ -31,7 +31,7 @@ pub(crate) struct Boundary {
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// Requests in flight per client address.
     pub(crate) per_address: Arc<PerAddressLimit>,
-    /// Host names that serve something else than the API.
+    /// Host names that serve something other than the API.
     pub(crate) virtual_host: Option<VirtualHost>,
     /// Access rules of `postroad dev`; `None` in `serve`.
     pub(crate) dev_access: Option<Arc<DevAccess>>,

@@ -39,7 +39,7 @@ fn methods(operation: Operation) -> &'static str {
     }
 }
 
-/// Authenticated call with its body, by a server's key, or by another key (`AccountCall`).
+/// Authenticated call with its body: by a server's key, or by any key (`AccountCall`).
 #[derive(Debug)]
 pub(crate) struct Call<C = Caller> {
     pub(crate) app: App,

@@ -17,7 +17,8 @@ pub(crate) const LARGE_BYTES: usize = 256 << 10;
 /// Minimum sizes of the pool of small bodies, and of the other pools.
 const SMALL_POOL_BYTES_MIN: usize = 4 << 20;
 const POOL_BYTES_MIN: usize = 1 << 20;
-/// A server may hold a pool's bytes divided by this: several of its largest requests, or about the largest answer.
+/// A server may hold at most the pool's bytes divided by this number. That is room for several of the largest requests,
+/// or for about the largest answer.
 const BODIES_SHARE: usize = 2;
 const ANSWERS_SHARE: usize = 2;
 

@@ -1,7 +1,7 @@
 //! HTTP listener and its connections.
 //!
-//! On failure: a failed accept is logged and the loop continues, after a pause if the machine is out of sockets
-//! or memory. A failing connection ends alone.
+//! On failure: a failed accept is logged, and the loop continues after a pause. If the peer was gone before it was
+//! accepted, the loop continues at once, without a log line. A failing connection ends alone.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::connection::{Connections, Phase};
 use crate::{Api, Mode};
 
-/// Pause when the machine is out of a resource, so that other work can end first.
+/// Pause after a failed accept: the machine is probably out of sockets or memory, and other work must end first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for connections to end once they are cut off.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);

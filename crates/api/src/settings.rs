@@ -43,7 +43,7 @@ pub struct TimeLimits {
     pub body_stall: Duration,
     /// Time for one whole large answer to be read.
     pub answer: Duration,
-    /// Waiting time of a body or an answer for its share of the memory.
+    /// Longest wait for a share of the memory, or for a permit such as those for batches and calls in flight.
     pub memory_wait: Duration,
     /// Time for requests in flight to finish when the server stops.
     pub stop: Duration,

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::held;
 
-/// Time at which a piece of each answer was last taken.
+/// Time at which hyper last asked for a piece of each answer.
 #[derive(Debug, Default)]
 pub(crate) struct Unsent {
     answers: Mutex<Answers>,

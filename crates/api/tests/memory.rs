@@ -127,7 +127,7 @@ impl Test {
         self.call("1,000 items with lists", ADD, &request).await;
     }
 
-    /// `times`: how many times its own bytes a batch may take.
+    /// A batch may take `times` times its own bytes.
     async fn batches(&mut self, times: usize) {
         let text = random_text(BYTES / 60, " ");
         let data = BASE64_STANDARD.encode(random_bytes(BYTES / 80));

@@ -34,7 +34,8 @@ pub(crate) fn download(content_type: &'static str, file_name: &str, content: imp
     response
 }
 
-/// At most a hundred characters of a name. All but letters, digits, dots, hyphens and underscores become underscores.
+/// At most a hundred characters of a name, without dots at its ends; `file` if nothing is left. All but ASCII letters,
+/// digits, dots, hyphens and underscores become underscores.
 fn plain_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(100).collect();

@@ -31,7 +31,7 @@ pub(crate) struct Bar {
     pub(crate) values: Vec<u64>,
 }
 
-/// The chart as SVG. Texts are not escaped: callers pass only numbers, times and fixed words.
+/// The chart as SVG. Texts are not escaped: callers pass only numbers, times, names of time zones and fixed words.
 pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     let largest = bars.iter().map(|bar| bar.values.iter().sum::<u64>()).max().unwrap_or(0);
     let step = step(largest);

@@ -12,7 +12,7 @@ use crate::query::query;
 pub(crate) const FORM_BYTES_MAX: usize = 2 << 20;
 /// Time for a whole form to arrive.
 pub(crate) const FORM_TIME_MAX: Duration = Duration::from_mins(2);
-/// Maximum number of fields of one form.
+/// Maximum number of fields that are read from a form or query; further ones are ignored.
 const FIELDS_MAX: usize = 2_000;
 
 /// Names and values in the order of the form; a name may occur several times.
@@ -81,7 +81,7 @@ impl Fields {
         }
     }
 
-    /// Query string of all fields except `names`, with its question mark.
+    /// Query string of all filled fields except `names`, with its question mark.
     pub(crate) fn query_without(&self, names: &[&str]) -> String {
         let kept = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
         let kept: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.as_str())).collect();

@@ -16,7 +16,7 @@ pub(crate) struct GateRow {
     pub(crate) scope_words: String,
     pub(crate) action: String,
     pub(crate) reason: String,
-    /// Who set it.
+    /// Who set the gate.
     pub(crate) set_by: &'static str,
     pub(crate) since: When,
     pub(crate) until: Option<When>,

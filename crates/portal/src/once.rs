@@ -27,7 +27,7 @@ fn once_from(fill: impl FnOnce(&mut [u8]) -> Result<(), Unspecified>) -> String 
     }
 }
 
-/// Idempotency key of a form that was sent; `None` if the field is absent or empty.
+/// Idempotency key of a form that creates something; `None` if the field is absent or empty.
 pub(crate) fn creation_key(fields: &Fields) -> Option<CreationKey> {
     fields.filled(FIELD).map(|once| {
         let mut fingerprint = [0; 32];

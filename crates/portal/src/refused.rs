@@ -27,7 +27,8 @@ use crate::visit::{SentForm, Visit};
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// Longest path that is followed back.
 const BACK_BYTES_MAX: usize = 4_000;
-/// Number of paths that are tried as the page of a form: the path of the form and its parent paths.
+/// Maximum number of paths that are tried as the page of a form, after the page that the form came from: the path of
+/// the form and its parent paths.
 const CANDIDATES_MAX: usize = 3;
 
 /// The portal's pages, to load the page of a refused form.
@@ -61,7 +62,7 @@ pub(crate) async fn show(State(forms): State<RefusedForms>, mut request: Request
     forms.page_of(head, &sent, &problem, response.status()).await.unwrap_or(response)
 }
 
-/// Copies the parts of a request that identify its sender, without the extensions that the router added.
+/// Copies method, URI, headers and peer of a request, without the extensions that the router added.
 fn copy_of(parts: &Parts) -> Parts {
     let (mut copy, ()) = axum::http::Request::new(()).into_parts();
     copy.method = parts.method.clone();
@@ -98,7 +99,7 @@ impl RefusedForms {
         }
         let mut layout = layout_for(&visit, problem.title, &path).await?;
         layout.notice = None;
-        // A page that does not exist is no way back to itself.
+        // A link back to this path would lead to the same problem.
         let back = back.filter(|back| back.split('?').next() != Some(path.as_str()));
         page_with(status, &RefusedPage { layout, text: problem.text.clone(), back }).ok()
     }

@@ -10,7 +10,7 @@ use crate::shown::When;
 
 /// Bytes of a date, such as `2026-11-15`.
 const DATE_BYTES: usize = 10;
-/// Longest part after the date, such as `T12:00:00.123456789Z`.
+/// Maximum bytes of the part after the date, with its `T` and `Z`; nanoseconds need 20.
 const TIME_BYTES_MAX: usize = 21;
 
 #[derive(Debug, Clone)]

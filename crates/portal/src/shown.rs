@@ -1,4 +1,4 @@
-//! Values formatted for pages: times, sizes, statuses. Not for text from outside: templates escape that.
+//! Values formatted for pages: times, sizes, statuses. Also cuts text from outside to a size; templates escape it.
 
 use std::fmt;
 
@@ -124,7 +124,7 @@ pub(crate) fn escaped_bytes_of_char(one: char) -> usize {
     if matches!(one, '<' | '>' | '&' | '"' | '\'') { "&#60;".len() } else { one.len_utf8() }
 }
 
-/// The first headers that take at most `bytes_max` bytes in a page, and whether some were left out.
+/// The first headers, cut to about `bytes_max` bytes in a page, and whether anything was left out.
 pub(crate) fn first_headers(
     headers: impl IntoIterator<Item = (String, String)>,
     bytes_max: usize,

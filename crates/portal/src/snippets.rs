@@ -1,5 +1,5 @@
-//! Commands and programs that send a first message with a new key. Keys are letters and digits, domains have no quotes, and
-//! recipients are plain, so nothing in them needs escaping.
+//! Commands and programs that send a first message with a new key. Keys are letters and digits, domains have no quotes,
+//! and recipients are plain, so no value that is filled in needs escaping.
 
 use crate::state::SmtpAccess;
 
@@ -18,7 +18,7 @@ pub(crate) struct SnippetFacts<'a> {
     pub(crate) smtp: Option<&'a SmtpAccess>,
 }
 
-/// Shown instead of a key, which is shown only once.
+/// Shown where the key is not known: keys are shown only when they are created.
 pub(crate) const PLACEHOLDER_KEY: &str = "YOUR_API_KEY";
 /// Shown instead of the sender's domain while none is verified.
 pub(crate) const PLACEHOLDER_DOMAIN: &str = "your-domain.example";

@@ -10,14 +10,14 @@ use postroad_net::guarded_http::GuardedHttp;
 use crate::live_permits::LivePermits;
 use crate::work_permits::WorkPermits;
 
-/// Parts of the service that the portal shows.
+/// Parts of the service that the portal uses.
 #[derive(Debug)]
 pub struct PortalParts {
     pub app: App,
     /// Posts samples to webhooks.
     pub webhooks: WebhookTester,
     pub queue: QueueAdmin,
-    /// The inbox of `postroad dev`.
+    /// The inbox of caught mail; `None` unless `catch_all` is on, as in `postroad dev`.
     pub inbox: Option<Inbox>,
     /// Loads remote pictures in mail.
     pub pictures: Option<GuardedHttp>,
@@ -32,7 +32,7 @@ pub(crate) struct PortalState {
     pub(crate) webhooks: WebhookTester,
     /// Knows why messages wait.
     pub(crate) queue: QueueAdmin,
-    /// The inbox of `postroad dev`.
+    /// The inbox of caught mail; `None` unless `catch_all` is on, as in `postroad dev`.
     pub(crate) inbox: Option<Inbox>,
     /// Loads remote pictures in mail, on request.
     pub(crate) pictures: Option<GuardedHttp>,
@@ -84,7 +84,8 @@ impl PortalState {
         self.own_urls.get_or_init(|| urls);
     }
 
-    /// Base URL by which the service reaches itself: the one that the browser uses, if the service knows it as its own.
+    /// Base URL by which the service reaches itself: the one that the browser uses, if the service knows it as its own;
+    /// otherwise the best one that it knows.
     pub(crate) fn own_url(&self, used: &str) -> String {
         let known = self.own_urls.get().map(Vec::as_slice).unwrap_or_default();
         let is_known = known.iter().any(|url| url == used);

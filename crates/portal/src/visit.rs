@@ -52,7 +52,7 @@ pub(crate) struct Visit {
     pub(crate) query: Fields,
     /// Time zone of the reader, from a cookie that the script sets; UTC without it.
     pub(crate) zone: Zone,
-    /// A ceiling of the account that a form came near, for the page that answers the form.
+    /// Warning that a form came near a ceiling of the account, for the page that answers the form.
     pub(crate) warning: Option<String>,
 }
 
@@ -73,7 +73,8 @@ pub(crate) struct SentForm(pub(crate) Arc<OnceLock<ReadForm>>);
 #[derive(Debug)]
 pub(crate) struct ReadForm {
     pub(crate) bytes: Bytes,
-    /// Permit of a large form, held until the request is answered: `SentForm` is among the extensions of every page.
+    /// Permit of a large form, held until the request is answered: `refused::show` keeps the `SentForm` of every
+    /// request.
     _permit: Option<FairPermit>,
 }
 

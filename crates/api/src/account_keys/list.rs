@@ -17,7 +17,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
-/// Memory of one entry in an answer.
+/// Estimated memory of one entry in an answer.
 const ENTRY_BYTES: usize = 2 << 10;
 
 /// Filter and page of the list.

@@ -16,7 +16,7 @@ use crate::fields::{Fields, Findings, expect_text};
 use crate::json;
 use crate::time_field::read_time;
 
-/// Size of one point in an answer, for reserving memory.
+/// Estimated size of one point in an answer, for reserving memory.
 const POINT_BYTES: usize = 700;
 /// More entries in `dimensions` than this are refused, even if they only repeat names.
 const DIMENSIONS_GIVEN_MAX: usize = 100;

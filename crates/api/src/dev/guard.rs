@@ -69,7 +69,7 @@ impl DevAccess {
     }
 }
 
-/// Guards the routes under `/dev` and those of Mailpit's API, in `serve` too.
+/// Guards the routes under `/dev`, in `serve` too, and those of Mailpit's API.
 pub(super) async fn admit(request: Request, next: Next) -> Response {
     let access = request.extensions().get::<Arc<DevAccess>>().cloned().unwrap_or_default();
     match access.check(&request) {

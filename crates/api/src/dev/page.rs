@@ -1,5 +1,5 @@
-//! HTML page at the URL of `postroad dev`: caught messages, and links to everything else. Plain HTML without
-//! scripts; every text of a message is escaped.
+//! HTML page `/dev/` of `postroad dev`: caught messages, and links to everything else. Plain HTML without scripts;
+//! every text of a message is escaped.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::Response;
 use postroad_delivery::Inbox;
 
-/// Messages shown on the page; the JSON list has more.
+/// Maximum number of messages on the page; the JSON list has more.
 const SHOWN_MAX: usize = 50;
 const HEAD: &str = include_str!("page_head.html");
 

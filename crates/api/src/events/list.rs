@@ -18,7 +18,7 @@ use crate::json::{self, Json};
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, decode_cursor, read_limit};
 
 const WAIT_SECS_MAX: f64 = 30.0;
-/// Memory that one event takes until it is written.
+/// Estimated memory that one event takes until it is written.
 const EVENT_BYTES: usize = 8 << 10;
 /// Maximum number of entries of `types`; more than there are event types.
 const TYPES_MAX: usize = 100;

@@ -15,7 +15,7 @@ use crate::fields::{Fields, Findings};
 use crate::json::{self, Json};
 
 const IDS_MAX: usize = 1_000;
-/// Memory that one result takes until it is written.
+/// Estimated memory that one result takes until it is written.
 const RESULT_BYTES: usize = 512;
 
 /// One of `id`, `ids` and `query`.

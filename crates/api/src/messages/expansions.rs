@@ -94,8 +94,8 @@ impl Expansions {
         if self.0.is_empty() { MessageDetail::Summary } else { MessageDetail::Record }
     }
 
-    /// Estimate of the memory needed to answer with the content of a message of `size` bytes. Base64 turns
-    /// three bytes into four; decoded parts together are at most as large as the message.
+    /// Estimate of the memory needed to answer with the content of a message of `size` bytes. Base64 turns three bytes
+    /// into four; decoded parts together are assumed to be at most as large as the message.
     pub(super) fn bytes_to_answer(&self, size: u64) -> usize {
         // In thirds of `size`.
         let stored = 3;

@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings, expect_array, expect_text};
 use crate::json::{self, Json};
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
-/// Memory that one item takes until it is written.
+/// Estimated memory that one item takes until it is written.
 const ITEM_BYTES: usize = 4 << 10;
 
 /// Conditions, all of which must hold, and page. Without conditions: all messages.

@@ -101,8 +101,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failu
     Ok(csv.into_owned())
 }
 
-/// Adds the lines in parts, so that they are never all in memory. If a later part fails, earlier lines stay:
-/// importing the same list again is harmless.
+/// Adds the lines in parts, so that only the requests of one part are in memory. If a later part fails, earlier lines
+/// stay: importing the same list again is harmless.
 async fn import(call: &Call, csv: &str) -> Result<ImportedOut, Failure> {
     let mut out = ImportedOut::default();
     let mut part = Part::default();

@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
-/// Memory of one entry in an answer.
+/// Estimated memory of one entry in an answer.
 const SESSION_BYTES: usize = 1 << 10;
 
 /// The person, and the page of the list.

@@ -57,7 +57,7 @@ async fn a_raw_message_is_accepted() {
 }
 
 #[tokio::test]
-async fn keys_are_checked_before_anything_else() {
+async fn keys_are_checked_before_the_body() {
     let service = Service::start().await;
     let nonsense = bytes::Bytes::from_static(b"{nonsense");
     let refused_with = async |headers: &[(&str, &str)]| {

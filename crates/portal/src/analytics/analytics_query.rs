@@ -27,7 +27,8 @@ const GRANULARITIES: [(&str, Granularity); 4] = [
 #[derive(Debug, Clone)]
 pub(super) struct AnalyticsQuery {
     pub(super) range: Range,
-    /// First and last day, instead of `range`; both empty otherwise.
+    /// First and last day, each empty if not chosen. Without a first day, `range` ends on the last day; without a last
+    /// day, the period ends now.
     pub(super) since: String,
     pub(super) until: String,
     /// Time zone as typed; empty for the reader's.
@@ -49,7 +50,8 @@ pub(super) struct AnalyticsQuery {
 }
 
 impl AnalyticsQuery {
-    /// Reads the query. If a field is invalid, it gets its default, and the problem to show is returned too.
+    /// Reads the query. An invalid field gets its default; for days and the time zone, the problem to show is returned
+    /// too.
     pub(super) fn read(fields: &Fields, now: Timestamp, own_zone: &Zone) -> (Self, Option<String>) {
         let mut problem = None;
         let zone_name = fields.text("zone").to_owned();

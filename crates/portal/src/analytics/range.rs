@@ -1,4 +1,4 @@
-//! Time ranges to choose from, such as `week`; each ends now.
+//! Time ranges to choose from, such as `week`; each ends now unless a last day is chosen.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl Range {
         DAY * self.days
     }
 
-    /// Query of this range without dimensions and filters, in UTC.
+    /// Query of this range up to `now`, in UTC, without dimensions and filters.
     pub(super) fn timeseries(self, now: Timestamp) -> TimeseriesQuery {
         TimeseriesQuery {
             from: Some(now.minus(self.length())),

@@ -1,10 +1,10 @@
-//! Figures of each bar of the chart, as a table.
+//! Figures of the newest bars of the chart, as a table.
 
 use postroad_app::analytics::{Granularity, Metric, Point, Timeseries, Zone};
 
 use crate::shown::{count, percent};
 
-/// Rows on the page; the CSV file has all.
+/// Maximum number of rows on the page; the CSV file has all spans.
 const ROWS_MAX: usize = 40;
 
 pub(super) struct TimeRow {

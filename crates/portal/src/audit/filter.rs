@@ -39,7 +39,7 @@ const SUBJECTS: [&str; 16] = [
     "webhook",
 ];
 
-/// A choice of a list.
+/// An entry of a selection list.
 pub(super) struct Choice {
     pub(super) value: &'static str,
     pub(super) label: String,
@@ -151,7 +151,7 @@ impl Filters {
     }
 }
 
-/// Operations that leave entries, to choose from.
+/// Operations to choose from: all except those that only read.
 pub(super) fn operations() -> Vec<&'static str> {
     Operation::ALL.iter().filter(|operation| !operation.is_read()).map(|operation| operation.name()).collect()
 }

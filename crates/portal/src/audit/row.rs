@@ -32,7 +32,7 @@ pub(super) struct Row {
     /// Kind of the object, in words.
     pub(super) kind: String,
     pub(super) name: String,
-    /// Page of the object, if it has one and still exists.
+    /// Page of the object, if the object has one and still exists.
     pub(super) path: Option<String>,
     /// Name and page of the server that the object belongs to.
     pub(super) server: Option<(String, String)>,

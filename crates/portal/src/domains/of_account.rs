@@ -120,7 +120,7 @@ async fn page_of(visit: &Visit, domain: NamedDomain, new_link: Option<NewLink>) 
     page(&shown)
 }
 
-/// Creates a link and shows it once, because it is not stored.
+/// Creates a link and shows it once: only a hash of its token is stored.
 pub(super) async fn share(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;

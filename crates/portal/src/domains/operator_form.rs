@@ -2,7 +2,7 @@
 
 use postroad_store::DomainTracking;
 
-/// A choice of a switch that is on, off, or as the server has it.
+/// An option of a switch: on, off, or as the server has it.
 pub(super) struct SwitchChoice {
     pub(super) value: &'static str,
     pub(super) label: &'static str,

@@ -1,4 +1,4 @@
-//! A verified domain of a server, for examples and for the steps of its set-up.
+//! A verified domain of a server, for examples and for the steps of the server's set-up.
 
 use postroad_app::Caller;
 use postroad_app::domains::ListedDomains;

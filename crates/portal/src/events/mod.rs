@@ -1,4 +1,4 @@
-//! Events of a server: what happened to its messages, domains and webhooks, newest first.
+//! Events of a server, such as those of its messages, domains and webhooks, newest first.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
-/// Bytes of an event's details in the list; an event by itself is shown in full.
+/// Maximum bytes of an event's details in the list; the details of an event by itself are shown in full.
 const DATA_BYTES_MAX: usize = 2_000;
-/// Bytes of a recipient or subject.
+/// Maximum bytes of a recipient or subject.
 const TEXT_BYTES_MAX: usize = 500;
 
 /// The filters of a query.

@@ -1,4 +1,4 @@
-//! List of the messages that `postroad dev` caught.
+//! List of the messages that the installation caught instead of sending them, as in `postroad dev`.
 
 use std::collections::HashSet;
 
@@ -38,9 +38,9 @@ pub(super) struct ListPage {
     pub(super) layout: Layout,
     /// Path of the inbox.
     pub(super) base: String,
-    /// Path of its event stream.
+    /// Path of the inbox's event stream.
     pub(super) live: String,
-    /// Sentence on where its messages come from and how long they stay.
+    /// Sentences on where the messages come from and what happens to them.
     pub(super) about: &'static str,
     /// Operation that deletes all messages.
     pub(super) clear_operation: &'static str,

@@ -1,5 +1,5 @@
-//! Inboxes: of `postroad dev`, with mail that was caught after the whole pipeline, and of each development server, with the
-//! mail that it holds. Both show links and one-time codes of a message first.
+//! Inboxes: of the installation, as in `postroad dev`, with mail that was caught after the whole pipeline; and of each
+//! development server, with the mail that it holds. Both show links and one-time codes of a message first.
 
 mod list;
 mod of_server;
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/inbox/{message}", get(of_server::show))
 }
 
-/// The inbox of `postroad dev`, if the person may see it; absent if mail is really sent.
+/// The inbox of the installation. An error if the person may not perform `operation`, or if mail is really sent.
 fn inbox(visit: &Visit, operation: Operation) -> Result<&Inbox, Problem> {
     visit.app().permit_operator(&visit.by, operation)?;
     visit.state.inbox.as_ref().ok_or(Problem::NotFound)

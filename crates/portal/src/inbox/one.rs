@@ -43,7 +43,7 @@ pub(super) struct Envelope {
     pub(super) files: String,
     /// Path of the page with its timeline.
     pub(super) timeline: Option<String>,
-    /// Whether a button deletes it.
+    /// Whether the page has a button that deletes the message.
     pub(super) can_delete: bool,
 }
 

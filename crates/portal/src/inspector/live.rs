@@ -36,7 +36,7 @@ struct Stream {
     _permit: LivePermit,
 }
 
-/// Not found if the server has no inspector.
+/// Answers 404 if the server has no inspector.
 pub(super) async fn stream(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let seen = visit.app().count_inspector_changes(caller.server_id).await?.ok_or(Problem::NotFound)?;
@@ -65,7 +65,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         tokio::time::sleep(PAUSE).await;
     }
     let waiting = stream.app.wait_for_inspector_change(stream.server_id, stream.seen, WAIT);
-    // The stream ends if the store does not answer, and the browser tries again; or if the inspector no longer exists.
+    // The stream ends if the store does not answer or the inspector no longer exists; the browser then tries again.
     let count = waiting.await.ok()??;
     stream.was_noticed = count != stream.seen;
     stream.seen = count;

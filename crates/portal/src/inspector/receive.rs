@@ -45,8 +45,8 @@ enum BodyRefusal {
     Broken,
 }
 
-/// Answers 200, or the status in the query: `?status=503` shows how a webhook is retried. Unknown tokens, and requests
-/// beyond the limits, are answered before their body is read.
+/// Answers 200, or the status in the query: `?status=503` shows how a webhook is retried. Requests with an unknown
+/// token or beyond the rate limit are answered before their body is read.
 pub(super) async fn take(
     State(state): State<Arc<PortalState>>,
     Path(token): Path<String>,
@@ -78,7 +78,7 @@ pub(super) async fn take(
     answer(status, "Received\n")
 }
 
-/// The first headers; without those in which browsers and programs send credentials.
+/// The first headers, without `Cookie` and `Authorization`, which contain credentials.
 fn shown_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let is_shown = |name: &HeaderName| *name != COOKIE && *name != AUTHORIZATION;
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -1,4 +1,4 @@
-//! Menu, head and notices that all pages share (`templates/layout.html`).
+//! Menu, head and notices that all pages for signed-in people share (`templates/layout.html`).
 
 use postroad_app::access::{Actor, Operation, Subject, permit};
 use postroad_store::{Server, User};
@@ -63,7 +63,7 @@ const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
 /// Pages for the operator alone.
 const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "x")];
 
-/// Inbox with mail that is caught instead of sent: of `postroad dev`, for the operator, or of a development server.
+/// Inbox with mail that is caught instead of sent: of the installation, for the operator, or of a development server.
 const OF_INBOX: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
 
 /// Page of the menu that a path belongs to.
@@ -121,7 +121,7 @@ pub(crate) struct Layout {
     pub(crate) server: Option<ServerLink>,
     /// Notice about the last form's effect.
     pub(crate) notice: Option<&'static str>,
-    /// A ceiling that the account has come near.
+    /// Warning about a ceiling that the account has come near.
     pub(crate) warning: Option<String>,
     pub(crate) style: String,
     pub(crate) script: String,

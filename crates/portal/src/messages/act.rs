@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Action of a button: a `MessageAction`, or one of those that the API does not have for single messages.
+/// Action of a button: a `MessageAction`, or one of the two other actions below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Message(MessageAction),

@@ -126,7 +126,7 @@ async fn ask(
     })
 }
 
-/// Erases all messages to an address, and the address itself.
+/// Starts a job that erases all messages to an address, and the address itself.
 pub(super) async fn erase(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::MessagesErase).await?;
     let address = EmailAddress::parse(form.fields.text("address"))

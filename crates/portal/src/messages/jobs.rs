@@ -1,4 +1,4 @@
-//! Jobs: the list of a server's, and the progress of one.
+//! Jobs of a server: their list, and the progress of one.
 
 use askama::Template;
 use postroad_app::access::Operation;

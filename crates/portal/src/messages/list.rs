@@ -19,9 +19,9 @@ use crate::snippets;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
-/// Domains to choose from; others are searched for with `domain:`.
+/// Maximum number of domains to choose from; others are searched for with `domain:`.
 const DOMAINS_MAX: usize = 50;
-/// Templates that the search suggests.
+/// Maximum number of templates that the search suggests.
 const TEMPLATES_MAX: usize = 50;
 
 struct Row {

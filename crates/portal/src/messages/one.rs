@@ -61,7 +61,7 @@ struct MessagePage {
     bounce_for: Option<i64>,
     can_retry: bool,
     is_held: bool,
-    /// Query of the page with the recipient's suppression, if the message is held.
+    /// Query of the page with the recipient's suppression; `None` unless the message is held and there is one.
     suppression: Option<String>,
     is_scheduled: bool,
     tab: &'static str,
@@ -146,7 +146,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     })
 }
 
-/// Query of the page with the recipient's suppression. It blocks the release of a held message.
+/// Query of the page with the recipient's suppression, which blocks the release of a held message.
 async fn suppression_of(visit: &Visit, server: i64, message: &Message) -> Option<String> {
     if message.status != Status::Held {
         return None;

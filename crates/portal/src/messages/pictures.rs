@@ -21,7 +21,7 @@ use crate::visit::Visit;
 
 /// Maximum number of pictures of one message.
 const PICTURES_MAX: usize = 40;
-/// Maximum total size of the embedded pictures, as `data:` URLs.
+/// Maximum total size of the loaded pictures, as `data:` URLs; a picture counts once, however often it is used.
 const BYTES_MAX: usize = 8 << 20;
 const CONNECTIONS_MAX: usize = 6;
 /// Time for all pictures; late ones are left out.

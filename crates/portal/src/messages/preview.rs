@@ -22,7 +22,7 @@ const POLICY: &str = "sandbox; default-src 'none'; img-src data:; style-src 'uns
                       form-action 'none'; frame-ancestors 'self'";
 /// Maximum number of embedded pictures: each needs a pass over the HTML.
 const PICTURES_MAX: usize = 50;
-/// Total size of embedded pictures.
+/// Maximum total size of embedded pictures in base64; a picture counts as often as it is used.
 const PICTURES_BYTES_MAX: usize = 4 << 20;
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {

@@ -1,4 +1,4 @@
-//! Gives scheduled messages another time: one, or all of a tag.
+//! Gives scheduled messages another time: one message, or all messages of a tag.
 
 use postroad_app::access::Operation;
 use postroad_model::{MessageId, Timestamp};

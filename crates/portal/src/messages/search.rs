@@ -37,7 +37,7 @@ impl Tab {
 pub(super) struct Search {
     pub(super) tab: Tab,
     pub(super) q: String,
-    /// Status to filter by; empty for any. Only the tab of all messages has this filter and the next.
+    /// Status to filter by; empty for any. Only the tab of all messages has this filter and `domain`.
     pub(super) status: &'static str,
     /// Domain of the sender; empty for any.
     pub(super) domain: String,

@@ -25,7 +25,7 @@ pub(crate) struct TimelineRow {
 
 pub(crate) struct Why {
     pub(crate) class: String,
-    /// Name of the rule that decided; unknown for refusals without a reply.
+    /// Name of the rule that decided; `None` if it is unknown, as for refusals without a reply.
     pub(crate) rule: Option<&'static str>,
     pub(crate) remedy: Option<Remedy>,
 }
@@ -125,7 +125,7 @@ fn facts(data: &Value) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// DNS names of the DKIM keys that signed the newest attempt; empty if there was none with a signature.
+/// DNS names of the DKIM keys of the newest attempt with a signature; empty if there was none.
 pub(super) fn signing_keys(items: &[TimelineItem]) -> Vec<String> {
     let keys = items.iter().rev().map(|item| keys_of(&item.data)).find(|keys| !keys.is_empty());
     keys.unwrap_or_default().into_iter().map(str::to_owned).collect()
@@ -168,7 +168,7 @@ fn why(class: &str, reply: Option<&str>) -> Why {
     Why { class: class.to_owned(), rule, remedy }
 }
 
-/// Advice for senders about a class of refusals; the name of the page follows it.
+/// Advice for senders about a class of refusals. If the remedy has a page, the name of the page follows.
 fn remedy(class: &str) -> Option<&'static str> {
     Some(match class {
         "bad_mailbox" => {

@@ -47,7 +47,7 @@ pub(crate) async fn certificate_troubles(visit: &Visit) -> Result<Vec<String>, P
     Ok(troubles_of(&nodes, now))
 }
 
-/// Problems of certificates as whole sentences.
+/// Problems of the certificates of running nodes, as whole sentences.
 pub(super) fn troubles_of(nodes: &[NodeRecord], now: Timestamp) -> Vec<String> {
     let running = nodes.iter().filter(|node| node.is_live).filter_map(|node| node.description.as_ref());
     running

@@ -17,7 +17,7 @@ use crate::visit::Visit;
 const PATHS_MAX: usize = 100;
 /// Maximum number of servers with waiting messages on the page.
 const BACKLOGS_MAX: usize = 20;
-/// Maximum number of waiting messages that are counted; beyond it the page says "more than".
+/// Maximum number of waiting messages that are counted; beyond it the page shows `>` before the number.
 const COUNTED_MAX: usize = 20_000;
 
 struct Figure {

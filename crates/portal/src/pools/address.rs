@@ -42,8 +42,8 @@ struct AddressPage {
     layout: Layout,
     pool: String,
     row: AddressRow,
-    /// Receiver groups and the messages sent to each today, for a warm-up. A dash instead of a count that the person
-    /// may not see.
+    /// Receiver groups and the messages sent to each today, for a warm-up. A dash replaces counts that the person may
+    /// not see.
     today: Vec<(String, String)>,
     is_operator: bool,
     chart: Option<String>,

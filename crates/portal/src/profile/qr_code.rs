@@ -17,7 +17,7 @@ pub(super) fn svg(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_key_becomes_a_drawing_without_scripts_and_styles() {
+    fn a_key_becomes_a_drawing_without_styles_and_without_its_text() {
         let drawn =
             super::svg("otpauth://totp/Postroad:a@example.com?secret=ABC&issuer=Postroad").expect("it fits");
         assert!(drawn.starts_with("<svg class=\"qr\"") && drawn.ends_with("</svg>"), "{drawn}");

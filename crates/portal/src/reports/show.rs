@@ -26,7 +26,7 @@ struct SourceRow {
     dkim: String,
     spf: String,
     failed: String,
-    /// Whether DMARC fails, because neither DKIM nor SPF is aligned.
+    /// Whether DMARC fails for some messages, because neither DKIM nor SPF is aligned.
     is_failing: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::query::query;
 use crate::shown::StatusBadge;
 use crate::visit::Visit;
 
-/// Newest messages among which the awaited one is searched.
+/// Number of newest messages that are searched for the awaited one.
 const SEARCHED_MAX: usize = 20;
 
 /// Describes the message that a panel waits for.
@@ -35,7 +35,7 @@ impl Awaited {
         Ok(Self { since: newest.first().map_or(MessageId(0), |item| item.id), key })
     }
 
-    /// What the page's query says; `None` if it says nothing.
+    /// Reads the page's query; `None` without `since`.
     pub(super) fn of_query(visit: &Visit) -> Option<Self> {
         let since = visit.query.number("since").map(MessageId)?;
         Some(Self { since, key: visit.query.number("key").map(CredentialId) })
@@ -67,9 +67,9 @@ impl Awaited {
 
 /// The panel.
 pub(crate) struct Arrival {
-    /// What it waits for.
+    /// What the panel waits for, in words.
     pub(crate) awaited: &'static str,
-    /// Address of the page with the panel, which loads it again.
+    /// Address of the page with the panel; the script loads it to update the panel.
     pub(crate) page: String,
     pub(crate) message: Option<ArrivedMessage>,
     pub(crate) timeline: NewestRows<TimelineRow>,
@@ -119,7 +119,7 @@ async fn newest(visit: &Visit, caller: &Caller, limit: usize) -> Result<Vec<Sear
     Ok(visit.app().search_messages(caller, filter, None, limit).await?.items)
 }
 
-/// Whether the message was sent with the key. A message that was removed meanwhile was not.
+/// Whether the message was sent with the key. False for a message that was removed meanwhile.
 async fn is_sent_with(
     visit: &Visit,
     caller: &Caller,

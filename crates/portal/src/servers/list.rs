@@ -50,7 +50,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
     list(&visit, StatusCode::OK, None, "").await
 }
 
-/// The list, with errors of the form.
+/// The list, with the problem of a refused form.
 pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: &str) -> Answer {
     let after = visit.query.number("after").map(ServerId);
     let (q, suspended) = (visit.query.text("q").to_owned(), visit.query.text("suspended").to_owned());

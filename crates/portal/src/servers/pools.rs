@@ -18,7 +18,7 @@ pub(crate) struct PoolChoice {
 }
 
 /// Pools that the account sees, or all for the operator. The shared pool is left out, because servers without a pool of
-/// their own send from it. The chosen pool is always among them; it may be a shared one.
+/// their own send from it. The chosen pool is always among them, even if it is the shared one.
 pub(crate) async fn pools_for(
     visit: &Visit,
     account: AccountId,
@@ -28,7 +28,7 @@ pub(crate) async fn pools_for(
     let account = (!is_operator).then_some(account);
     let filter = PoolFilter { account, shared: Some(false), ..PoolFilter::default() };
     let (mut pools, _) = visit.app().list_ip_pools(&visit.by, filter, None, POOLS_MAX).await?;
-    // Without it, the form would show the shared pool, and saving would move the server there.
+    // Without the chosen pool, the form would show the shared one, and saving would move the server there.
     if let Some(chosen) = chosen
         && pools.iter().all(|view| view.pool.id != chosen)
     {

@@ -60,7 +60,7 @@ impl OpenRequest {
         if self.fields.is_ticked(APP) { "/account/you#app" } else { next }
     }
 
-    /// The check box of the forms for a new password; as it was, if a form was refused.
+    /// The check box in the forms of new people; still ticked if a form with the tick was refused.
     pub(super) fn app_check_box(&self) -> CheckBox {
         CheckBox {
             name: APP,
@@ -77,7 +77,7 @@ impl OpenRequest {
     }
 }
 
-/// A path of this site; for anything else the start page.
+/// `next` if it is a path of this site; otherwise the path of the start page.
 fn own_path(next: &str) -> &str {
     let is_path = next.starts_with('/') && !next.starts_with("//");
     let is_plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
@@ -101,12 +101,12 @@ pub(super) struct CheckBox {
     is_ticked: bool,
 }
 
-/// Name of the check box of the forms for a new password.
+/// Name of the check box in the forms of new people.
 const APP: &str = "app";
 
-/// What `postroad dev` offers on its own machine.
+/// What `postroad dev` offers to callers on its machine.
 pub(super) struct Developer {
-    /// Whether it catches mail.
+    /// Whether it catches mail instead of sending it.
     pub(super) has_inbox: bool,
 }
 

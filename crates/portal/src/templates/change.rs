@@ -18,7 +18,8 @@ pub(super) async fn publish(Path((server, id)): Path<(i64, i64)>, form: Form) ->
     Ok(see_other(&format!("/servers/{server}/templates/{id}?done=published")))
 }
 
-/// Publishes the version that was published before. The form names it: sent twice, it rolls back once.
+/// Publishes the version that was published before. The form names that version, so that a form sent twice rolls back
+/// once.
 pub(super) async fn roll_back(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::TemplatesRollback).await?;
     let request =

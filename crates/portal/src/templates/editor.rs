@@ -23,7 +23,7 @@ const VERSIONS_SHOWN: usize = 20;
 /// Maximum number of templates that are searched for layouts.
 const TEMPLATES_MAX: usize = 500;
 
-/// The texts in the form.
+/// The fields of the form.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) name: String,
@@ -133,7 +133,7 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// Versions that a test can have: number, label, and whether it is the one on the page.
+    /// Versions that a test message can use: number, label, and whether it is the version on the page.
     fn test_choices(&self) -> Vec<(i64, String, bool)> {
         let mut numbers: Vec<i64> = self.versions.iter().map(|version| version.number).collect();
         numbers.extend(self.published.into_iter().chain([self.shown]));
@@ -172,7 +172,7 @@ struct EditorPage {
 }
 
 impl EditorPage {
-    /// Lines of a field with mistakes, for the numbers beside it.
+    /// Numbers of the lines with mistakes in a field, separated by commas.
     fn bad_lines(&self, field: &str) -> String {
         let lines = self.mistakes.iter().filter(|mistake| mistake.field == field && mistake.number > 0);
         lines.map(|mistake| mistake.number.to_string()).collect::<Vec<_>>().join(",")
@@ -194,7 +194,7 @@ impl EditorPage {
         if query.is_empty() { "?".to_owned() } else { query }
     }
 
-    /// Lines with mistakes of a field of the language at this position of the form.
+    /// Like `bad_lines`, for a text of the language at this position of the form.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn bad_lines_of(&self, part: &str, at: &usize) -> String {
         self.bad_lines(&format!("locale_{part}_{at}"))
@@ -299,7 +299,8 @@ pub(super) async fn page_of(
     )
 }
 
-/// A curl command in which only the key is missing, and the sender for tests: empty without a verified domain.
+/// A curl command without the key, and the sender for tests. Without a verified domain, the sender is empty and the
+/// command has a placeholder.
 async fn api_call(
     visit: &Visit,
     server: i64,

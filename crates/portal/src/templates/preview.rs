@@ -1,5 +1,5 @@
-//! The rendered mail: its HTML for the sandboxed frame of the editor, its subject and text for the page around it. With the
-//! template's sample model, or another.
+//! The rendered mail: its HTML for the sandboxed frame of the editor, its subject and text for the page around it. All
+//! are rendered with the version's sample model, or with the model of the query.
 
 use postroad_app::Caller;
 use postroad_app::access::Operation;

@@ -16,7 +16,7 @@ use crate::query::query;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-/// Choices of how far back events are replayed.
+/// Hours that a replay can go back, as choices of the form.
 const REPLAYED_HOURS: [i64; 4] = [1, 6, 24, 7 * 24];
 
 fn page_path(server: i64, id: i64, done: &str) -> String {
@@ -42,7 +42,7 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     }
 }
 
-/// Posts at once and shows the receiver's answer.
+/// Posts a sample at once and shows the receiver's answer.
 pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksTest).await?;
     let webhook = form.visit.app().find_webhook(&caller, WebhookId(id)).await?;

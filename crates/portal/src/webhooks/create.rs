@@ -26,7 +26,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         enabled: !fields.is_ticked("disabled"),
     };
     match visit.app().create_webhook(&caller, draft, once::creation_key(&fields)).await {
-        // The form was sent before: its secret was shown then.
+        // The form was sent before: the secret was shown then.
         Ok(Created { value, is_replay: true }) => {
             Ok(see_other(&format!("/servers/{server}/webhooks/{}?done=exists", value.id)))
         }

@@ -20,7 +20,7 @@ use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 25;
-/// Bytes of an answer, or of the text about an error, in the list; an attempt by itself is shown in full.
+/// Maximum bytes of an answer, or of the text about an error, in the list; an attempt by itself is shown in full.
 const TEXT_BYTES_MAX: usize = 1_500;
 /// Bytes of the hash that identifies a secret: enough to tell secrets apart, too few to reveal one.
 const MARK_BYTES: usize = 9;
@@ -67,7 +67,7 @@ pub(super) struct AttemptRow {
     status: Option<u16>,
     error: Option<String>,
     answer: String,
-    /// Whether `error` and `answer` are cut.
+    /// Whether `error` or `answer` is cut.
     is_cut: bool,
     took: String,
     next_attempt_at: Option<When>,

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::group::Group;
 
-/// Marks beyond this are dropped; the inbox holds fewer messages.
+/// Maximum number of marks; further ones are dropped. The inbox holds fewer messages, but those that leave it without
+/// this API keep their marks.
 const MARKS_MAX: usize = 20_000;
 
 /// Cheap to clone.
