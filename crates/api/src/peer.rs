@@ -16,8 +16,7 @@ pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet])
     }
     peer.tls |=
         values(headers, "x-forwarded-proto").last().is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
-    let hops: Vec<&str> = values(headers, "x-forwarded-for").collect();
-    for hop in hops.into_iter().rev() {
+    for hop in values(headers, "x-forwarded-for").iter().rev() {
         // A hop that is not an address was not written by a trusted proxy; ignore everything left of it.
         let Some(address) = parse_hop(hop) else { break };
         peer.address = address;
@@ -28,10 +27,11 @@ pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet])
     peer
 }
 
-/// Comma-separated values of all headers with that name, in order.
-fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
-    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).map(str::trim)
+/// Comma-separated values of all headers with that name, in order. A client may have sent any bytes before those of the
+/// proxy; they do not hide the proxy's part.
+fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
+    let lines = headers.get_all(name).into_iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
+    lines.flat_map(|line| line.split(',').map(|value| value.trim().to_owned()).collect::<Vec<_>>()).collect()
 }
 
 /// Parses one hop; some proxies add the port.
@@ -43,12 +43,14 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn found(socket: &str, forwarded_for: &[&str], proto: Option<&str>) -> (String, bool) {
         let mut headers = HeaderMap::new();
         for line in forwarded_for {
-            headers.append("x-forwarded-for", line.parse().unwrap());
+            headers.append("x-forwarded-for", HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
         if let Some(proto) = proto {
             headers.insert("x-forwarded-proto", proto.parse().unwrap());
@@ -65,7 +67,8 @@ mod tests {
 
     #[test]
     fn the_right_most_address_that_is_no_proxy_counts() {
-        let cases: [(&[&str], &str); 8] = [
+        let cases: [(&[&str], &str); 9] = [
+            (&["\u{e9}, 198.51.100.7"], "198.51.100.7"),
             (&[], "10.0.0.1"),
             (&["198.51.100.7"], "198.51.100.7"),
             (&["203.0.113.9, 198.51.100.7, 10.2.2.2"], "198.51.100.7"),

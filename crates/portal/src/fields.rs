@@ -12,6 +12,9 @@ use crate::query::query;
 pub(crate) const FORM_BYTES_MAX: usize = 2 << 20;
 /// Time for a whole form to arrive.
 pub(crate) const FORM_TIME_MAX: Duration = Duration::from_mins(2);
+/// Limits of forms before sign-in, which have a few short fields: anybody can send them.
+const OPEN_FORM_BYTES_MAX: usize = 16 << 10;
+const OPEN_FORM_TIME_MAX: Duration = Duration::from_secs(15);
 /// Maximum number of fields that are read from a form or query; further ones are ignored.
 const FIELDS_MAX: usize = 2_000;
 
@@ -33,8 +36,9 @@ impl Fields {
         Self::parse(query.unwrap_or_default().as_bytes())
     }
 
-    pub(crate) async fn of_body(body: Body) -> Result<Self, Problem> {
-        Ok(Self::parse(&Self::read(body, FORM_BYTES_MAX, FORM_TIME_MAX).await?))
+    /// Reads a form of somebody who need not be signed in: small, and soon.
+    pub(crate) async fn of_open_body(body: Body) -> Result<Self, Problem> {
+        Ok(Self::parse(&Self::read(body, OPEN_FORM_BYTES_MAX, OPEN_FORM_TIME_MAX).await?))
     }
 
     /// Reads the bytes of a form; refuses one that is larger than `bytes_max` or takes longer than `time_max`.
@@ -44,8 +48,11 @@ impl Fields {
             return Err(Problem::Invalid(format!("The form did not arrive within {seconds} seconds.")));
         };
         read.map_err(|_| {
-            let mib = bytes_max >> 20;
-            Problem::Invalid(format!("The form is larger than {mib} MiB, or the connection broke."))
+            let max = match bytes_max >> 20 {
+                0 => format!("{} KiB", bytes_max >> 10),
+                mib => format!("{mib} MiB"),
+            };
+            Problem::Invalid(format!("The form is larger than {max}, or the connection broke."))
         })
     }
 

@@ -27,12 +27,13 @@ fn once_from(fill: impl FnOnce(&mut [u8]) -> Result<(), Unspecified>) -> String 
     }
 }
 
-/// Idempotency key of a form that creates something; `None` if the field is absent or empty.
+/// Idempotency key of a form that creates something; `None` if the field is absent or empty. The key is a hash: the field
+/// may have been changed to a text that is too long to store.
 pub(crate) fn creation_key(fields: &Fields) -> Option<CreationKey> {
     fields.filled(FIELD).map(|once| {
         let mut fingerprint = [0; 32];
         fingerprint.copy_from_slice(digest(&SHA256, once.as_bytes()).as_ref());
-        CreationKey { key: format!("portal-{once}"), fingerprint }
+        CreationKey { key: format!("portal-{}", URL_SAFE_NO_PAD.encode(fingerprint)), fingerprint }
     })
 }
 

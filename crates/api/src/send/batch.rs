@@ -15,6 +15,9 @@ use crate::fields::{Fields, Findings};
 use crate::idempotency;
 use crate::json::{Json, Object};
 
+/// Maximum number of fields of `defaults`: each message is compared with all of them.
+const DEFAULTS_MAX: usize = 100;
+
 /// Messages to send, each with the fields of send/message.
 #[request_shape]
 #[schema(example = json!({
@@ -108,7 +111,11 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Batc
             Vec::new()
         }
     };
-    let defaults = fields.loose_object("defaults", findings).map(Fields::into_object).unwrap_or_default();
+    let mut defaults = fields.loose_object("defaults", findings).map(Fields::into_object).unwrap_or_default();
+    if defaults.len() > DEFAULTS_MAX {
+        findings.problem("/defaults", format!("`defaults` must have at most {DEFAULTS_MAX} fields"));
+        defaults.clear();
+    }
     let mode = match fields.text("mode", findings).as_deref() {
         None | Some("independent") => BatchMode::Independent,
         Some("atomic") => BatchMode::Atomic,

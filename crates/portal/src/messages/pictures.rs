@@ -21,7 +21,7 @@ use crate::visit::Visit;
 
 /// Maximum number of pictures of one message.
 const PICTURES_MAX: usize = 40;
-/// Maximum total size of the loaded pictures, as `data:` URLs; a picture counts once, however often it is used.
+/// Maximum total size of the loaded pictures, as `data:` URLs, and of all their uses together.
 const BYTES_MAX: usize = 8 << 20;
 const CONNECTIONS_MAX: usize = 6;
 /// Time for all pictures; late ones are left out.
@@ -88,8 +88,16 @@ async fn fetch(http: &GuardedHttp, address: &str) -> Option<String> {
     is_good.then(|| format!("data:{content_type};base64,{}", STANDARD.encode(&answer.body)))
 }
 
+/// Puts the pictures into the HTML. Uses beyond `BYTES_MAX` are left as they are: a small mail may use a large picture
+/// thousands of times.
 fn replace(html: &str, pictures: &HashMap<String, String>) -> String {
-    rewrite(html, |address| pictures.get(address).cloned()).unwrap_or_else(|| html.to_owned())
+    let mut left = BYTES_MAX;
+    let replaced = rewrite(html, |address| {
+        let picture = pictures.get(address).filter(|picture| picture.len() <= left)?;
+        left -= picture.len();
+        Some(picture.clone())
+    });
+    replaced.unwrap_or_else(|| html.to_owned())
 }
 
 /// Calls `change` for the address of every picture: `img`, `background`, and `url(…)` in styles. Returns the HTML with
@@ -166,6 +174,15 @@ mod tests {
         let replaced = replace(html, &pictures);
         assert_eq!(replaced.matches("data:x").count(), 2, "{replaced}");
         assert!(!replaced.contains("srcset") && replaced.contains("cid:a"), "{replaced}");
+    }
+
+    #[test]
+    fn many_uses_of_a_large_picture_make_no_huge_page() {
+        let html = "<img src=\"https://a.example/1.png\">".repeat(1_000);
+        let pictures = HashMap::from([("https://a.example/1.png".to_owned(), "x".repeat(1 << 20))]);
+        let replaced = replace(&html, &pictures);
+        assert!(replaced.len() < BYTES_MAX + 2 * html.len(), "{} bytes", replaced.len());
+        assert_eq!(replaced.matches("https://a.example/1.png").count(), 992);
     }
 
     #[test]

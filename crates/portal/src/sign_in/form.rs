@@ -39,7 +39,8 @@ impl FromRequest<Arc<PortalState>> for OpenRequest {
             user_agent: user_agent.unwrap_or_default().to_owned(),
             previous_token: session::token(&parts.headers, peer),
         };
-        let fields = if parts.method.is_safe() { Fields::default() } else { Fields::of_body(body).await? };
+        let fields =
+            if parts.method.is_safe() { Fields::default() } else { Fields::of_open_body(body).await? };
         Ok(Self {
             state: Arc::clone(state),
             query: Fields::of_query(parts.uri.query()),

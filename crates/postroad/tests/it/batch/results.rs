@@ -190,6 +190,8 @@ async fn a_messages_own_fields_override_the_defaults(world: World) {
 }
 
 async fn invalid_batches_are_reported_with_a_pointer(world: World) {
+    let many: serde_json::Map<String, Value> =
+        (0..101).map(|number| (format!("k{number}"), json!(1))).collect();
     let message = json!({"to": ["a@example.net"]});
     for (body, pointer, message) in [
         (json!({}), "/messages", "`messages` parameter is required but is missing"),
@@ -200,6 +202,11 @@ async fn invalid_batches_are_reported_with_a_pointer(world: World) {
             json!({"messages": [message], "defaults": 1}),
             "/defaults",
             "`defaults` should be a `Object` but is a `Integer`",
+        ),
+        (
+            json!({"messages": [message], "defaults": many}),
+            "/defaults",
+            "`defaults` must have at most 100 fields",
         ),
     ] {
         let answer = world.call(BATCH, &body).await;
