@@ -77,7 +77,7 @@ impl From<StoreError> for InspectorRefusal {
     }
 }
 
-/// What one node stores for inspectors.
+/// Budgets for what one node stores for inspectors.
 #[derive(Debug)]
 pub(crate) struct InspectorBudgets {
     requests: Budget<ServerId>,

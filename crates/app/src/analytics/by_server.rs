@@ -39,7 +39,7 @@ impl App {
             let subject = Subject::Server { id: server.id, account_id: server.account_id };
             permit(&by.actor, Operation::AnalyticsSummary, subject).is_ok()
         });
-        // At the first moment of a period, it is one quarter of an hour too.
+        // If the period begins just now, the range is still one quarter of an hour.
         let to = self.inner.clock.now().max(from.plus(Duration::from_micros(1)));
         let borders = whole_spans(Grain::Quarter, from, to);
         check_length(borders)?;

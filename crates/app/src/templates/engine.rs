@@ -125,7 +125,7 @@ impl CompiledText {
         self
     }
 
-    /// The line of an error in its author's text; 0 if it is not known.
+    /// The line of an error in the text that the author wrote; 0 if it is not known.
     fn line_of(&self, error: &Error) -> usize {
         if !self.is_generated {
             return error.line().unwrap_or_default();
