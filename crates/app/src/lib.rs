@@ -217,7 +217,7 @@ struct Inner {
     warm_up_days: u32,
     /// Addresses for complaints and of the operator.
     feedback: FeedbackSettings,
-    /// Concurrency limit of analytics calls and searches, which may hold many rows.
+    /// Concurrency limit of analytics calls, searches and erasures, which may hold many rows.
     long_reads: long_reads::LongReads,
     /// Wakes the task that works on jobs.
     job_created: tokio::sync::Notify,
