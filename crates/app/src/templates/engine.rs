@@ -73,7 +73,7 @@ pub(super) struct CompiledText {
     lookups: Vec<Lookup>,
     /// The field that its author wrote.
     pub(super) field: &'static str,
-    /// Whether it was generated from that field, so that the lines of errors are not those of its author.
+    /// Whether it was generated from that field, so that the lines of errors are not lines that the author wrote.
     is_generated: bool,
     /// Approximate memory.
     pub(super) bytes: usize,

@@ -362,7 +362,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The path of a value in the model, if it is part of it.
+    /// The path in the model of an expression's value; `None` if the template computes the value.
     pub(super) fn path_of(&self, expr: &Expr<'_>) -> Option<Vec<Segment>> {
         match expr {
             Expr::Var(name) => match self.scopes.find(name.id) {
