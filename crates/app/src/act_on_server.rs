@@ -9,8 +9,8 @@ use crate::{App, Caller, FieldProblem, Peer, Refusal};
 
 #[boxed_futures]
 impl App {
-    /// Checks that `by` may perform `operation` on a server, and returns the caller for it. A suspended server can be
-    /// read and changed, but sends nothing.
+    /// Checks that `by` may perform `operation` on a server, and returns the caller for it. On a suspended
+    /// server, operations with `Effect::Send` are refused, even the cancellation of scheduled mail.
     pub async fn act_on_server(
         &self,
         by: &Requester,

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use postroad_model::client_network;
 use tokio::time::Instant;
 
-/// Failures of an address are counted in windows of this length.
+/// Failures of an address (IPv6: of its /64 network) are counted in windows of this length.
 const WINDOW: Duration = Duration::from_mins(1);
 /// Failures in a window that are answered without a delay.
 const FREE_FAILURES: u32 = 50;

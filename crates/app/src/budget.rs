@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Maximum number of keys remembered; keys with a full budget are forgotten. Beyond this number, new keys share the
-/// total budget.
+/// Maximum number of keys remembered; keys with a full budget are forgotten. Beyond this number, only the total
+/// budget limits new keys.
 const KEYS_MAX: usize = 4_096;
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         Self { limits, state: Mutex::new(State { all, keys: HashMap::new() }) }
     }
 
-    /// Reserves `amount` for `key`; `None` if the budget has less left.
+    /// Reserves `amount` for `key`; `None` if less is left for the key or in total.
     pub(crate) fn reserve(&self, key: K, amount: usize, now: Instant) -> Option<Reservation<K>> {
         let BudgetLimits { each_max, refill, .. } = self.limits;
         let mut state = self.state.lock();

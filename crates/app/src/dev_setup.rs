@@ -24,7 +24,7 @@ pub const DEV_DOMAIN: &str = "example.test";
 const FIXED_NAME: &str = "dev-fixed";
 const FIXED_KEY_CHARS_MAX: usize = 100;
 
-/// Maximum number of keys of earlier starts that are read; `dev` revokes them at every start, so there are few.
+/// Maximum number of account keys, and of operator keys, among which those of earlier starts are looked for.
 const OLD_KEYS_MAX: usize = 1_000;
 
 /// Options of `postroad dev`, set once while it starts.

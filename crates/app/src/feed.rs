@@ -81,7 +81,7 @@ impl WaitingCalls {
     }
 }
 
-/// Permit to wait; dropping it frees it.
+/// Permit to wait; it is free again when this value is dropped.
 struct FeedPermit<'a> {
     waiting: &'a WaitingCalls,
     server_id: ServerId,

@@ -91,7 +91,7 @@ impl App {
         received(host, &record.token, send.options.protocol.as_str(), send.created_at)
     }
 
-    /// Delivery attempts in time order.
+    /// Delivery records in time order.
     pub async fn list_deliveries(
         &self,
         caller: &Caller,
@@ -99,7 +99,7 @@ impl App {
     ) -> Result<Vec<Delivery>, LookupError> {
         let deliveries = self.inner.store.list_deliveries(caller.server_id, id).await?;
         if deliveries.is_empty() {
-            // Distinguishes a message without attempts from an unknown one.
+            // Distinguishes a message without delivery records from an unknown one.
             self.find_message(caller, id, MessageDetail::Summary).await?;
         }
         Ok(deliveries)

@@ -1,7 +1,7 @@
-//! Periodic background work. Stores when keys and sessions were last used. Deletes old idempotency keys, and expired
-//! suppressions, sessions and gates. Cancels expired holds. Sends notices about ceilings. Hands the mail of deleted
-//! servers to the retention job, and removes deleted servers and accounts. If the store is unavailable, it keeps the
-//! times that are not stored yet, and retries in the next round.
+//! Periodic background work. Stores when keys and sessions were last used. Deletes old idempotency keys and counts of
+//! attempts, and expired suppressions, sessions and gates. Cancels expired holds. Sends notices about ceilings. Hands
+//! the mail of deleted servers to the retention job, and removes deleted servers and accounts. If the store is
+//! unavailable, it keeps the times that are not stored yet, and retries in the next round.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -31,7 +31,7 @@ const REQUESTS: BudgetLimits =
 /// An inspector takes 1 MiB at once and 128 KiB a second on each node, all inspectors together four times as much.
 const BYTES: BudgetLimits =
     BudgetLimits { all_max: 4 << 20, each_max: 1 << 20, refill: Duration::from_secs(8) };
-/// Interval of look-ups without a notice, if there may be other nodes: requests arrive there without notifying this one.
+/// Interval of look-ups without a notice, if there may be other nodes: their requests do not notify this one.
 const POLL: Duration = Duration::from_secs(2);
 
 /// An inspector as its page shows it.
@@ -77,7 +77,7 @@ impl From<StoreError> for InspectorRefusal {
     }
 }
 
-/// What one node stores for inspectors.
+/// Budgets for what one node stores for inspectors.
 #[derive(Debug)]
 pub(crate) struct InspectorBudgets {
     requests: Budget<ServerId>,

@@ -1,5 +1,5 @@
 //! Application operations, one function each. Entry points (HTTP, SMTP, command line) translate and call these;
-//! decisions are made here. The crate knows no HTTP, HTML or sockets.
+//! decisions are made here. The crate has no HTTP handlers, pages or listeners.
 
 pub mod access;
 pub mod accounts;
@@ -99,7 +99,7 @@ const NOTICES_AT_ONCE: usize = 8;
 /// Settings from the operator.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Host name of this installation.
+    /// Host name of this node; nodes of one installation may have different names.
     pub hostname: DomainName,
     pub limits: Limits,
     /// Domain whose recipients are simulated instead of delivered to.
@@ -123,7 +123,8 @@ pub struct Settings {
     pub notices_from: Option<EmailAddress>,
 }
 
-/// Addresses for complaints in addition to `fbl@<hostname>`, and the recipient of other mail to the operator.
+/// Addresses for complaints in addition to `fbl@<hostname>`, and the recipient of other mail to `postmaster@` and
+/// `abuse@`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeedbackSettings {
     /// Further addresses for complaints.
@@ -191,7 +192,7 @@ struct Inner {
     check_intervals: domains::CheckIntervals,
     /// Base URL of tracking links, once the listeners are known.
     tracking_base: OnceLock<String>,
-    /// MAC of Message-IDs, once the installation's secret is known; until then they are random.
+    /// Key of the MAC in Message-IDs, once the installation's secret is known; until then Message-IDs are random.
     message_id_key: OnceLock<MessageIdKey>,
     /// Recognises return paths; set together with `message_id_key`.
     return_path_key: OnceLock<ReturnPathKey>,
@@ -216,7 +217,7 @@ struct Inner {
     warm_up_days: u32,
     /// Addresses for complaints and of the operator.
     feedback: FeedbackSettings,
-    /// Concurrency limit of analytics calls and searches, which may hold many rows.
+    /// Concurrency limit of analytics calls, searches and erasures, which may hold many rows.
     long_reads: long_reads::LongReads,
     /// Wakes the task that works on jobs.
     job_created: tokio::sync::Notify,

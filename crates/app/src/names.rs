@@ -1,4 +1,4 @@
-//! Checks of account and server names, and of the reasons of suspensions.
+//! Checks of the names of accounts, servers and pools, and of the reasons of suspensions.
 
 const SERVICE_NAME: &str = "postroad";
 

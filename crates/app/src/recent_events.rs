@@ -19,8 +19,8 @@ pub struct EventSelection {
 
 #[boxed_futures]
 impl App {
-    /// The newest events, newest first. One call examines some thousand events; `before` of the answer says where the next
-    /// call continues.
+    /// The newest events, newest first. One call examines at most `SCANNED_MAX` events; `before` of the answer says
+    /// where the next call continues.
     pub async fn list_recent_events(
         &self,
         caller: &Caller,

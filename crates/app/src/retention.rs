@@ -38,7 +38,7 @@ pub struct Retention {
     pub webhook_attempts: Option<Duration>,
     pub counters: Option<Duration>,
     pub minute_counters: Option<Duration>,
-    /// Time between two runs. Data younger than this is never deleted.
+    /// Time between two runs. Messages, events and attempts younger than this are never deleted.
     pub check_every: Duration,
 }
 

@@ -25,7 +25,7 @@ impl KeyPair {
     }
 }
 
-/// New API key in clear text, for keys that have no secret.
+/// New API key or token in clear text, without a secret beside it.
 pub(crate) fn new_key() -> String {
     random_text(&mut rand::rng(), KEY_LENGTH)
 }

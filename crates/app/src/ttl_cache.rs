@@ -1,5 +1,5 @@
-//! Small cache of accounts, servers, keys and domains. Entries live two seconds, so a change by another process
-//! is seen after two seconds at most.
+//! Small cache of data that rarely changes, such as keys and domains. Entries live two seconds, so a change by another
+//! process is seen after two seconds at most.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,5 @@
-//! People: signing in, sessions, second factor, links by mail, invitations, on both engines with a clock that the test moves.
+//! People: signing in, sessions, second factor, links by mail, invitations; on both engines, with a clock that the
+//! tests move.
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
@@ -293,13 +294,13 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     assert!(matches!(app.enable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
     assert!(
         matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignIn::Done(_))),
-        "not in force yet"
+        "a proposed seed is not in force yet"
     );
     let first_code = totp_code(&proposed.secret, now());
     let recovery = app.enable_totp(&person, &first_code).await.unwrap();
     assert_eq!(recovery.len(), 10);
     let stored = fixture.store.find_user(person.user.id).await.unwrap().unwrap();
-    assert!(stored.totp_seed.is_some_and(|seed| seed.len() > 20), "sealed");
+    assert!(stored.totp_seed.is_some_and(|seed| seed.len() > 20), "the seed is stored sealed");
 
     let step = async |code: &str| {
         let Ok(SignIn::NeedsCode { token }) = fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await else {
@@ -387,7 +388,10 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(1));
     let session = app.reset_password(&token, "another long password", &home).await.unwrap().unwrap();
     assert!(app.find_session(&session.token, here()).await.unwrap().is_some());
-    assert!(app.find_session(&before.token, here()).await.unwrap().is_none(), "all others ended");
+    assert!(
+        app.find_session(&before.token, here()).await.unwrap().is_none(),
+        "the reset ended other sessions"
+    );
     assert!(matches!(
         app.reset_password(&token, "a third long password", &home).await,
         Err(UserRefusal::LinkInvalid)
@@ -410,7 +414,7 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     app.change_password(&person, "another long password", "yet another password").await.unwrap();
     assert!(
         app.find_session(&session.token, here()).await.unwrap().is_none(),
-        "only the session that changed it stays"
+        "only the session that changed the password stays"
     );
     let changes =
         ["users/create", "person/change_password", "users/reset_password", "person/change_password"];
@@ -437,7 +441,7 @@ async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
     );
     let home = visitor("192.0.2.7");
     let old = app.accept_invitation(&first, "Bob", PASSWORD, &home).await;
-    assert!(matches!(old, Err(UserRefusal::LinkInvalid)), "replaced");
+    assert!(matches!(old, Err(UserRefusal::LinkInvalid)), "the second replaced the first");
     let token = token_in(&second);
     assert_eq!(app.find_invitation(&token).await.unwrap().account_name, "Acme");
     let session = app.accept_invitation(&token, " Bob ", PASSWORD, &home).await.unwrap();

@@ -1,4 +1,4 @@
-//! An account, as its own keys see it.
+//! An account's operations on itself: read, rename, usage. The operator names any account.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject};

@@ -47,9 +47,9 @@ pub enum ActorName {
 /// The thing that was changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubjectName {
-    /// As it was called after the change; empty for objects without a name.
+    /// Its name after the change, or before a deletion; empty for objects without a name.
     pub name: String,
-    /// The server itself, or the server that the object belongs to, if it still exists.
+    /// The server itself, or the server that the object belongs to, if that server still exists.
     pub server: Option<(ServerId, String)>,
     /// Whether the object still has a page, or a list that shows it. False for entries without `after`, such as
     /// deletions.

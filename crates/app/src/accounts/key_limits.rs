@@ -1,5 +1,4 @@
-//! Networks and expiry of the requesting key: keys that it creates or changes get no wider networks and no later
-//! expiry.
+//! Networks and expiry of the requesting key: it can give other keys no wider networks and no later expiry.
 
 use ipnet::IpNet;
 use postroad_model::Timestamp;

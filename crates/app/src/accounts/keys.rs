@@ -87,7 +87,7 @@ impl App {
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
-    /// Creates a key with the rights of an account key for all accounts; it may also create accounts.
+    /// Creates a key with the rights of an account key for all accounts, and for operations of the operator's level.
     pub async fn create_operator_key(
         &self,
         by: &Requester,

@@ -49,8 +49,8 @@ impl Requester {
 }
 
 impl App {
-    /// The account that an operation acts on: the actor's own, or the one that the operator names. Somebody else's is
-    /// refused like one that does not exist.
+    /// The account that an operation acts on: the actor's own, or the one that the operator names. Another account
+    /// is refused like one that does not exist.
     pub(crate) async fn account_of(
         &self,
         by: &Requester,

@@ -1,4 +1,4 @@
-//! Servers of an account, managed with account keys: create, list, change, suspend, delete.
+//! Servers of an account: create, list, change, suspend, delete, restore.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ impl App {
         change.pool = self.check_pool_move(by, &server, request.pool).await?;
         let missing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
         let ceilings = (owner_of(by), self.check_ceilings(request.ceilings)?);
-        // If so, a mode that exceeds a ceiling comes from `request.ceilings`, not from `request.change`.
+        // If this is true, a mode that exceeds a ceiling comes from `request.ceilings`, not from `request.change`.
         let only_lifts_ceiling =
             ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
         let store = self.recording(by, operation, AuditSubject::Server(id));

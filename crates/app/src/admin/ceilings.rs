@@ -58,7 +58,7 @@ impl App {
         .await
     }
 
-    /// Changes the ceilings on retention; `None` keeps one.
+    /// Changes the ceilings on retention. An absent ceiling stays as it is; `DaysCeiling::None` removes it.
     pub async fn set_server_retention(
         &self,
         name_or_id: &str,

@@ -29,7 +29,7 @@ pub struct SetDomainTracking {
     pub host: Option<String>,
 }
 
-/// Setting of a domain: on, off, or inherited from its server.
+/// Setting of a domain: on, off, or inherited from the sending server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     On,

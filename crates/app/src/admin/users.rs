@@ -123,7 +123,7 @@ impl App {
         Ok(shown(&self.user_by_email(email).await?))
     }
 
-    /// Ends one session, or all.
+    /// Ends one session of a person, or all of them.
     pub async fn end_sessions_of(
         &self,
         email: &str,

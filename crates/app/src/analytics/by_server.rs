@@ -23,9 +23,9 @@ pub struct ServerFigures {
 
 #[boxed_futures]
 impl App {
-    /// Figures since `from` of the first servers of an account, and whether it has more servers. From the events counted
-    /// so far, in two reads: unlike `analytics_summary`, it counts nothing itself. Servers whose figures the requester
-    /// may not see are left out.
+    /// Figures since `from` of the first servers of an account, and whether it has more servers. Two reads: the servers,
+    /// and the sums of the events counted so far. Unlike `analytics_summary`, it counts no further events. Servers whose
+    /// figures the requester may not see are left out.
     pub async fn figures_by_server(
         &self,
         by: &Requester,
@@ -39,7 +39,7 @@ impl App {
             let subject = Subject::Server { id: server.id, account_id: server.account_id };
             permit(&by.actor, Operation::AnalyticsSummary, subject).is_ok()
         });
-        // At the first moment of a period, it is one quarter of an hour too.
+        // If the period begins just now, the range is still one quarter of an hour.
         let to = self.inner.clock.now().max(from.plus(Duration::from_micros(1)));
         let borders = whole_spans(Grain::Quarter, from, to);
         check_length(borders)?;

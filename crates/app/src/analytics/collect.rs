@@ -32,7 +32,8 @@ pub(super) type Collected = HashMap<Group, HashMap<usize, Sums>>;
 
 pub(super) struct CounterSums {
     pub(super) collected: Collected,
-    /// Whether the result includes tags, templates or source addresses that are counted together.
+    /// Whether tags, templates or source addresses that the query uses are counted together, because there are too
+    /// many. The filters may exclude the combined value.
     pub(super) has_other: bool,
 }
 
@@ -116,8 +117,8 @@ impl App {
         Ok(CounterSums { collected, has_other: sets.has_other })
     }
 
-    /// Uses the total if no dimension is requested, the sets of one dimension if that is enough, and all
-    /// combinations only for two or more dimensions.
+    /// Uses the total if no dimension is requested or filtered by, the sets of one dimension if that is enough, and
+    /// all combinations only for two or more dimensions.
     async fn selected_sets(
         &self,
         caller: &Caller,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::find_message::LookupError;
 use crate::{App, Caller};
 
-/// Maximum number of links listed individually; a message can have any number.
+/// Maximum number of links listed; clicks on further links count only in the totals.
 const LINKS_MAX: usize = 500;
 
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use super::plan::counter_ranges;
 use super::{Filter, USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
 
-/// Longest range, as in the other analytics calls.
+/// Longest range of analytics/summary, analytics/top, and the figures by server.
 const DAYS_MAX: i64 = 1_100;
 
 #[derive(Debug, Clone)]
@@ -31,7 +31,8 @@ pub struct Summary {
     pub figures: Figures,
     /// False if the newest events are not counted yet.
     pub is_current: bool,
-    /// True if it includes tags, templates or source addresses that are counted together because there are too many.
+    /// True if tags, templates or source addresses that the query uses are counted together, because there are too
+    /// many.
     pub has_other: bool,
 }
 

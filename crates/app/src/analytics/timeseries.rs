@@ -44,7 +44,8 @@ pub struct Timeseries {
     /// Largest first.
     pub series: Vec<Series>,
     pub is_current: bool,
-    /// True if it includes tags, templates or source addresses that are counted together because there are too many.
+    /// True if tags, templates or source addresses that the query uses are counted together, because there are too
+    /// many.
     pub has_other: bool,
 }
 

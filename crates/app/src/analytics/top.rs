@@ -45,7 +45,8 @@ pub struct Top {
     /// Largest first; values with a metric of 0 are left out.
     pub entries: Vec<TopEntry>,
     pub is_current: bool,
-    /// True if it includes tags, templates or source addresses that are counted together because there are too many.
+    /// True if tags, templates or source addresses that the query uses are counted together, because there are too
+    /// many.
     pub has_other: bool,
 }
 

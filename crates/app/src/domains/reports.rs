@@ -102,7 +102,7 @@ struct TlsDetails {
 
 #[boxed_futures]
 impl App {
-    /// Sums up reports that arrived since the domain was added.
+    /// Sums up the reports about the period that arrived since the domain was added.
     pub(crate) async fn sum_reports(
         &self,
         domain: Domain,

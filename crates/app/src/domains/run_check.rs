@@ -23,7 +23,7 @@ use crate::App;
 const MANUAL_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const HTTPS_PORT: u16 = 443;
 
-/// Settings of domain checks. Cheap to clone.
+/// Clients and settings of domain checks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DomainChecker {
     /// DNS client without a cache, so that a record is seen as soon as it is published.
@@ -118,7 +118,7 @@ impl App {
     }
 }
 
-/// Whether the record with this purpose is verified; `None` if the DNS gave no answer.
+/// Whether the record with this purpose is verified; `None` if there is no verdict on it.
 fn is_verified(checks: &[RecordCheck], purpose: Purpose) -> Option<bool> {
     checks.iter().find(|check| check.purpose == purpose).and_then(|check| verdict(check.status))
 }
@@ -174,7 +174,7 @@ fn outcome(
     let waits = |key: &&DomainKey| key.state == KeyState::Pending && !keys.contains(&(key.id, true));
     let key_waits_since = domain.keys.iter().filter(waits).map(|key| key.created_at).max();
     let are_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
-    // The certificate of a new tracking host may take a little longer.
+    // Not complete while the tracking host fails: its certificate may take a little longer.
     let is_complete = are_verified && has_track_host != Some(false);
     let event_records: Vec<_> = checks
         .iter()

@@ -21,7 +21,7 @@ impl Default for CheckIntervals {
     }
 }
 
-/// Grace period of a failing domain, which is checked again at its end at the latest.
+/// Grace period of a failing domain. The domain is checked at the end of the period at the latest.
 const FAILING_MAX: Duration = Duration::from_hours(72);
 
 /// Results of a check that determine when the next one is due.

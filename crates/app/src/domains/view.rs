@@ -122,7 +122,7 @@ fn records(domain: &Domain, service: &Service) -> Vec<RecordView> {
     expected.pending().into_iter().map(view).collect()
 }
 
-/// Whether the key was created after the last check.
+/// Whether the key was created after the last check, or nothing was checked yet.
 fn is_unchecked(domain: &Domain, record_name: &str) -> bool {
     let has_record_name = |key: &&DomainKey| record_name_of(domain, key) == record_name;
     let key = domain.keys.iter().find(has_record_name);

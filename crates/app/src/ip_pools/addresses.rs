@@ -28,7 +28,7 @@ pub struct NewAddress {
     pub idempotency_key: Option<CreationKey>,
 }
 
-/// `None` leaves a value as it is.
+/// `None` in `helo` or `weight` leaves the value as it is.
 #[derive(Debug, Clone, Default)]
 pub struct AddressChange {
     /// The version that the caller has seen.

@@ -1,4 +1,4 @@
-//! Retries, releases, cancels and erases one message.
+//! Retries, releases, cancels and erases messages that are given by their ids.
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -227,7 +227,7 @@ impl App {
             }
             MessageAction::CancelHold => match store.cancel_if(server_id, id, WaitingFor::Release).await? {
                 Cancelled::Done(_) => return Ok(()),
-                // A held message is never being sent, so it must have been queued meanwhile.
+                // `TooLate`: a held message is never being sent, so it was queued meanwhile.
                 Cancelled::TooLate | Cancelled::NotWaiting => ActionFailure::NotHeld,
             },
             MessageAction::CancelScheduled => {

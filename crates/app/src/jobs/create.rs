@@ -25,7 +25,7 @@ const RUNNING_MAX: usize = 10;
 pub struct StartedJob {
     /// `None` after a dry run.
     pub id: Option<i64>,
-    /// Messages that match.
+    /// Matching messages that were counted.
     pub matched: u64,
     /// Whether all matching messages were counted.
     pub is_complete: bool,
@@ -42,7 +42,7 @@ pub enum JobRefusal {
 }
 
 impl App {
-    /// Erases all messages to an address, and the address itself.
+    /// Starts a job that erases all messages to an address, and the address wherever else it is stored.
     pub async fn start_erasure(
         &self,
         caller: &Caller,

@@ -267,9 +267,9 @@ impl App {
         Ok(JobStep { problems, is_repetition: true, position, pause, ..step })
     }
 
-    /// The first step erases the address wherever it remains, or else only what webhooks have posted to the inspector
-    /// meanwhile, and drops the request. The second truncates SQLite's
-    /// write-ahead log, which still contains the address, and ends the job.
+    /// The first step erases the address wherever it remains, and drops the request. If the job is not about one
+    /// address, it only erases what webhooks have posted to the inspector meanwhile. The second step truncates SQLite's
+    /// write-ahead log, which still contains the erased data, and ends the job.
     async fn remove_remains(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let state = if job.request.is_empty() {
             self.inner.store.truncate_log().await?;

@@ -1,4 +1,4 @@
-//! Changes of messages: of one, of a list, or of all that a search finds. The last is a job, which runs in the
+//! Changes of messages: of one, of a list, or of all that a search finds. The last kind is a job, which runs in the
 //! background and continues after a restart.
 
 mod action;

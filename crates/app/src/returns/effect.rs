@@ -1,4 +1,4 @@
-//! Effect of a returned message on the original message. Pure function of its parsed content.
+//! Effect of a returned message on the original message: a pure function of the parsed returned message.
 
 use postroad_mail::{Returned, ReturnedKind, ReturnedRecipient};
 use postroad_model::{EmailAddress, EventKind, MessageId, Status, SuppressionReason, Timestamp};

@@ -36,14 +36,14 @@ pub use postroad_mail::reports::ReportProblem;
 const PARSES_MAX: usize = 2;
 /// A message that waits longer than this to be parsed is refused temporarily.
 const PARSE_WAIT_MAX: Duration = Duration::from_secs(20);
-/// Total size to which reports may unpack; limits the CPU time that outsiders can use.
+/// Bytes to which reports may unpack per minute; limits the CPU time that outsiders can use.
 const REPORT_BYTES: BudgetLimits =
     BudgetLimits { all_max: 256 << 20, each_max: 64 << 20, refill: Duration::from_mins(1) };
 /// Reports stored per hour, counted once per domain. Far above what receivers send; keeps outsiders from filling the
 /// store.
 const STORED_REPORTS: BudgetLimits =
     BudgetLimits { all_max: 20_000, each_max: 2_000, refill: Duration::from_hours(1) };
-/// Limits of messages forwarded to the operator: more than people read, but too few to flood a mailbox.
+/// Messages forwarded to the operator per hour: more than people read, but too few to flood a mailbox.
 const FORWARDS: BudgetLimits = BudgetLimits { all_max: 600, each_max: 60, refill: Duration::from_hours(1) };
 
 /// Accepts bounces, complaints and reports. Cheap to clone.

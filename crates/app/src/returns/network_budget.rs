@@ -18,7 +18,7 @@ impl NetworkBudget {
         Self(Budget::new(limits, now))
     }
 
-    /// Reserves `amount` for a message from `peer`; `None` if the budget has less left.
+    /// Reserves `amount` for a message from `peer`; `None` if less is left for its network or in total.
     pub(super) fn reserve(&self, peer: IpAddr, amount: usize, now: Instant) -> Option<Reservation<IpAddr>> {
         self.0.reserve(client_network(peer), amount, now)
     }

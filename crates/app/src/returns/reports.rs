@@ -1,4 +1,4 @@
-//! Reports about domains: accepted from the report addresses, stored as summaries, shown to the operator.
+//! Reports about domains: accepted at the report addresses, stored as summaries, shown to the operator.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;

@@ -47,7 +47,7 @@ pub(super) struct CheckedMessage {
 /// A checked message with compressed bytes: cheap to pass to the store twice.
 #[derive(Clone)]
 pub(super) struct CompressedMessage {
-    /// The message without its bytes.
+    /// The message without its bytes, which are in `body`.
     checked: CheckedMessage,
     size: u64,
     body: StoredBody,
@@ -66,7 +66,7 @@ impl CompressedMessage {
         self.checked.recipients.len()
     }
 
-    /// Bytes that it keeps in memory: the message and its compressed form.
+    /// Bytes that it keeps in memory: the original bytes of the message, and their compressed form.
     pub(super) fn memory_bytes(&self) -> usize {
         self.size as usize + self.body.compressed_bytes()
     }

@@ -81,7 +81,7 @@ impl App {
         Ok(())
     }
 
-    /// The configured sender, or a default at the installation's host name.
+    /// The configured sender, or a default at this node's host name.
     fn notice_sender(&self) -> Result<Mailbox, Refusal> {
         let name = Some(SENDER_NAME.to_owned());
         if let Some(address) = &self.inner.notices_from {

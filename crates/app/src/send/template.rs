@@ -58,7 +58,8 @@ impl App {
         Ok(FillResult { name: Some(mail.template), problems })
     }
 
-    /// Replaces a submitted message whose body is a model by the mail of its template.
+    /// Replaces the body of a submitted message, which is a model, by the rendered texts. Also returns the template's
+    /// name.
     pub(super) async fn fill_in_submission(
         &self,
         server_id: ServerId,

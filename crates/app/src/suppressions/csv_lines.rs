@@ -49,7 +49,8 @@ impl<'a> Records<'a> {
         self.rest = &self.rest[bytes..];
     }
 
-    /// Reads to the end of a field: its text, whether it was cut, and whether the record ends with it.
+    /// Reads to the end of a field. Returns its text, whether it was too long and only its end is kept, and whether the
+    /// record ends with it.
     fn next_field(&mut self) -> Option<(String, bool, bool)> {
         let (mut length, mut is_cut) = (0, false);
         loop {

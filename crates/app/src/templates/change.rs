@@ -121,7 +121,8 @@ impl App {
         self.with_version(changed, None).await
     }
 
-    /// `OtherVersion` unless `if_latest` is the newest version, or if another version was saved since the texts were read.
+    /// Refuses with `OtherVersion` if `if_latest` is not the newest version, or if another version was saved after the
+    /// texts were read.
     async fn change_once(
         &self,
         caller: &Caller,

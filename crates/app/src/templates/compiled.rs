@@ -36,7 +36,7 @@ pub(super) struct CompiledTemplate {
     pub(super) layout: Option<TemplateId>,
     /// Approximate memory.
     pub(super) bytes: usize,
-    /// Duration of the last rendering; 0 before the first.
+    /// Duration of the last successful rendering, in microseconds; 0 before the first.
     last_us: AtomicU64,
 }
 
@@ -93,7 +93,7 @@ impl CompiledTemplate {
         })
     }
 
-    /// Whether rendering is expected to be quick, judged by the last time.
+    /// Whether rendering is expected to take at most `limit_us`, judged by the last time.
     pub(super) fn is_quick(&self, limit_us: u64) -> bool {
         (1..=limit_us).contains(&self.last_us.load(Ordering::Relaxed))
     }
@@ -221,6 +221,7 @@ pub(super) fn problem(part: String, (position, message): (SourcePosition, String
 }
 
 /// Normal form of a language tag: language in lower case, script capitalised, region in upper case.
+/// Empty if the text is not a language tag.
 pub(super) fn canonical_locale(text: &str) -> String {
     let part = |(at, part): (usize, &str)| match (at, part.len()) {
         (0, _) => part.to_ascii_lowercase(),

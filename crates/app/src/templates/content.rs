@@ -296,7 +296,7 @@ fn build_texts(
     }
 }
 
-/// Name of a template in messages: its alias, or its id if it has none.
+/// Name of a template in the data of sends: its alias, or its id if it has none.
 pub(super) fn shown_name(template: &Template) -> String {
     template.alias.clone().unwrap_or_else(|| template.id.to_string())
 }

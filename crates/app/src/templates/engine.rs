@@ -73,7 +73,7 @@ pub(super) struct CompiledText {
     lookups: Vec<Lookup>,
     /// The field that its author wrote.
     pub(super) field: &'static str,
-    /// Whether it was generated from that field, so that the lines of errors are not those of its author.
+    /// Whether it was generated from that field, so that the lines of errors are not lines that the author wrote.
     is_generated: bool,
     /// Approximate memory.
     pub(super) bytes: usize,
@@ -125,7 +125,7 @@ impl CompiledText {
         self
     }
 
-    /// The line of an error in its author's text; 0 if it is not known.
+    /// The line of an error in the text that the author wrote; 0 if it is not known.
     fn line_of(&self, error: &Error) -> usize {
         if !self.is_generated {
             return error.line().unwrap_or_default();

@@ -85,7 +85,7 @@ impl App {
         Ok((template, found, has_more))
     }
 
-    /// A template; at most two seconds old.
+    /// A template, as it was at most two seconds ago.
     pub(super) async fn recent_template(
         &self,
         server_id: ServerId,

@@ -2,7 +2,7 @@
 
 use minijinja::{Error, ErrorKind};
 
-/// Error for a value of the wrong kind.
+/// Error with a message for the author of the template, such as about a value of the wrong kind.
 pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }

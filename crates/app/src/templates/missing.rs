@@ -65,9 +65,9 @@ pub(super) fn explain<'l>(
     }
 }
 
-/// Required look-ups that may have failed, in groups, most likely first. If the error names the look-up, only that one.
-/// Else those inside the error's range, then all of the same tag: the range of a failed filter may omit the filtered
-/// value. Without a range, all of the error's line, which may have several tags.
+/// Required look-ups that may have failed, in groups, most likely first. If the error names the look-up, returns only
+/// that one. If the error has a range, returns those inside it, then all of the same tag, because the range of a failed
+/// filter may omit the filtered value. Otherwise returns all of the error's line, which may have several tags.
 pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) -> Vec<Vec<&'l Lookup>> {
     let reported = error.source().and_then(|source| source.downcast_ref::<MissingLookup>());
     if let Some(lookup) = reported.and_then(|MissingLookup(number)| lookups.get(*number)) {

@@ -35,7 +35,7 @@ pub(super) const CONTENT: &str = "content";
 /// Internal name of the rendering context; no variable can have this name.
 const CONTEXT: &str = "\0context";
 
-/// Context of a rendering: the model, language and time zone, and the remaining work.
+/// Context of a rendering: the model, the language, and the remaining work.
 #[derive(Debug)]
 pub(super) struct Context {
     model: Value,

@@ -156,7 +156,7 @@ impl App {
         Ok(None)
     }
 
-    /// Refuses unless `by` could have created the open invitation; only then may it be replaced or revoked.
+    /// Refuses if the address has an open invitation that `by` could not have created: `by` may not replace it.
     async fn check_open_invitation(
         &self,
         by: &Requester,

@@ -1,5 +1,4 @@
-//! The people of an account, managed with account keys: list, change, remove, their sessions; and the operator's
-//! commands.
+//! The people of an account: list, change, remove, their sessions; and the operator's commands.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, UserId, UserRole, UserSessionId};

@@ -93,8 +93,8 @@ impl App {
         Ok(page_of(found, limit))
     }
 
-    /// Attempts that a filter selects, newest first. One call examines some thousand attempts; `before` of the answer says
-    /// where the next call continues.
+    /// Attempts that a filter selects, newest first. One call examines at most `SCANNED_MAX` attempts; `before` of the
+    /// answer says where the next call continues.
     pub async fn search_webhook_attempts(
         &self,
         caller: &Caller,

@@ -90,7 +90,7 @@ impl<'a> View<'a> {
         self.missed.into_inner()
     }
 
-    /// The A and AAAA records of a name. Fails if one of the two questions failed and the other found no address.
+    /// The A and AAAA records of a name. Fails if a question failed and no address was found.
     pub(super) fn addresses(&self, name: &str) -> Result<Addresses<'a>, NotAskedYet> {
         self.want(name, RecordType::Aaaa);
         let answers = [self.ask(name, RecordType::A)?, self.ask(name, RecordType::Aaaa)?];

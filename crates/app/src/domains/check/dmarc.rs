@@ -80,7 +80,7 @@ fn judge_organisation(
 
 /// The tag (`p`, `sp` or `np`) of the organisational domain's policy that applies to its subdomain `domain`.
 fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'static str, NotAskedYet> {
-    // RFC 9091 3.2: `np` applies to names that have no records at all.
+    // RFC 9091: `np` applies to names that have neither MX nor A nor AAAA records.
     if tag_value(policy, "np").is_some() {
         let name = domain.as_str();
         let types = [RecordType::Mx, RecordType::A, RecordType::Aaaa];
@@ -140,7 +140,7 @@ fn is_policy(value: &str) -> bool {
     ["none", "quarantine", "reject"].iter().any(|policy| policy.eq_ignore_ascii_case(value))
 }
 
-/// The record with `none` for policies that are missing or wrong, and everything else unchanged.
+/// The record with `none` for a missing `p` and for wrong policies; all other tags keep their values.
 fn corrected(text: &str) -> String {
     let policy = |value: Option<&str>| value.filter(|value| is_policy(value)).unwrap_or("none").to_owned();
     let mut tags = vec!["v=DMARC1".to_owned(), format!("p={}", policy(tag_value(text, "p")))];

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Purpose of a record. Sending domains have only the first five; the installation has records of nearly all purposes.
+/// Purpose of a record. Sending domains have only the first five; the installation has all but `ReturnPath`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -93,7 +93,7 @@ pub enum Verdict {
     Verified,
     /// A required record, or every DKIM record, is missing or wrong.
     Failing,
-    /// A required record could not be looked up, and no other one fails.
+    /// Nothing is known to fail, but a required record or a DKIM record has no verdict, or there is no DKIM record.
     Unknown,
 }
 

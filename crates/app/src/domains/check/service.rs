@@ -32,8 +32,8 @@ pub struct Service {
     pub unseen: Vec<SendingAddress>,
     /// Why the facts are currently unknown. While they are, no SPF record is suggested or judged.
     pub unknown: Option<String>,
-    /// Whether `spf.<host>` exists and passes for all our addresses. If not, including it would break the SPF record
-    /// that includes it.
+    /// Whether `spf.<host>` exists, and passes for all our addresses but not for everybody. If not, including it would
+    /// spoil the SPF record that includes it.
     pub is_spf_name_usable: bool,
     pub takes_reports: bool,
 }
@@ -76,7 +76,7 @@ impl Service {
         format!("track.{}", self.host)
     }
 
-    /// Where receivers may send DMARC reports.
+    /// Where receivers may send DMARC reports; `None` if the bounce listener takes no reports.
     pub fn dmarc_reports_address(&self) -> Option<String> {
         self.takes_reports.then(|| format!("dmarc-reports@{}", self.return_path_name()))
     }

@@ -13,7 +13,8 @@ pub(super) fn shown_names<T: ToString>(names: impl Iterator<Item = T>) -> Vec<St
     names.take(SHOWN_MAX).map(|name| shown(name.to_string().as_bytes())).collect()
 }
 
-/// One line of at most 500 characters. Control characters and invalid UTF-8 become `�`.
+/// One line of at most 500 characters; `…` follows if the text is longer. Control characters and invalid UTF-8 become
+/// `�`.
 pub(super) fn shown(text: &[u8]) -> String {
     // A character has four bytes at most: the rest would be cut anyway.
     let text = &text[..text.len().min(4 * SHOWN_CHARS_MAX + 4)];

@@ -1,4 +1,4 @@
-//! minijinja's own filters and tests. Each call costs work in proportion to its arguments.
+//! minijinja's own filters and tests. Filters that read whole arguments cost work in proportion to them.
 
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, Value, filters, functions, tests};
@@ -7,7 +7,7 @@ use crate::templates::invalid::invalid;
 use crate::templates::language::InputKind;
 use crate::templates::work::{Context, is_absent, require};
 
-/// Longest row that `batch` and `slice` may create: they fill short rows.
+/// Largest number that `batch` and `slice` take: they fill short rows.
 const ROW_MAX: i64 = 1_000;
 /// Longest list that `range` may create.
 const RANGE_MAX: usize = 10_000;

@@ -106,7 +106,7 @@ fn write(
     Ok(text)
 }
 
-/// RFC 3339, a date alone, or seconds since 1970.
+/// Reads a time of RFC 3339, with or without its offset, a date alone, or seconds since 1970.
 fn read(value: &Value, kwargs: &Kwargs) -> Result<Zoned, Error> {
     let zone = time_zone(kwargs)?;
     if value.kind() == ValueKind::Number {

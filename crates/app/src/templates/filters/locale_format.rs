@@ -1,4 +1,4 @@
-//! Language and time zone of a rendering.
+//! Language of a rendering; language and time zone that a filter names.
 
 use icu_locale_core::Locale;
 use jiff::tz::TimeZone;

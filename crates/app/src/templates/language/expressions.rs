@@ -1,4 +1,5 @@
-//! Rewrites expressions: every operator becomes a filter of ours, and only known filters, tests and functions are kept.
+//! Rewrites expressions: operators with two operands, except `and` and `or`, become a filter of ours. Only known
+//! filters, tests and functions are kept.
 
 use std::fmt::Write as _;
 
@@ -12,7 +13,7 @@ use super::lookups::{InputKind, Lookup, Segment};
 use super::lower::{Checked, Lowering};
 use crate::templates::filters;
 
-/// The filter that replaces all operators.
+/// The filter that replaces operators with two operands, except `and` and `or`.
 pub(crate) const OPERATOR: &str = "postroad_operator";
 /// The filter added to a variable if minijinja would not report that it is missing, or would not name it:
 /// `x|postroad_required(3, false)`. Its arguments are the number of the look-up and whether `null` is allowed.
@@ -361,7 +362,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The path of a value in the model, if it is part of it.
+    /// The path in the model of an expression's value; `None` if the template computes the value.
     pub(super) fn path_of(&self, expr: &Expr<'_>) -> Option<Vec<Segment>> {
         match expr {
             Expr::Var(name) => match self.scopes.find(name.id) {

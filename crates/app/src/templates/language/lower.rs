@@ -1,4 +1,4 @@
-//! Rewrites the statements of a template, line by line, and refuses those that a mail does not need.
+//! Rewrites the statements of a template, each on its line, and refuses those that a mail does not need.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(crate) const ENTRIES: &str = "postroad_entries";
 pub(crate) struct Lowered {
     /// With the same lines as the source.
     pub(crate) text: String,
-    /// Every variable that it reads.
+    /// Every use of a variable.
     pub(crate) lookups: Vec<Lookup>,
 }
 

@@ -1,9 +1,9 @@
 //! The language of templates: Jinja's expressions, `if`, `for`, `set` and `with`.
 //!
 //! minijinja runs them, and fuel limits the number of instructions. But one instruction can do any amount of work:
-//! repeat a text a million times, or compare two lists. So a template is first parsed here and rewritten: every operator
-//! becomes a call of one of our filters, which counts its work beforehand (`work.rs`). Constructs that collect
-//! output inside a template (macros, `set` blocks, includes) are not available.
+//! repeat a text a million times, or compare two lists. So a template is first parsed here and rewritten: operators
+//! whose work depends on their operands become calls of our filters, which count the work beforehand (`work.rs`).
+//! Constructs that collect output inside a template (macros, `set` blocks, includes) are not available.
 
 mod allowed;
 mod check;

@@ -55,7 +55,7 @@ fn scan(sheet: &[u8]) -> Result<(), (usize, &'static str)> {
             b'"' | b'\'' => {
                 at += quoted_bytes(rest, byte).ok_or((at, "a quoted text does not end on its line"))?;
             }
-            // The escaped character is neither a quote nor a brace.
+            // An escaped character neither quotes nor opens or closes anything.
             b'\\' => at += 1,
             b'(' if is_bare_url(&sheet[..at], &rest[1..]) => {
                 at += rest.iter().position(|byte| *byte == b')').ok_or((at, "`url(` does not end"))?;

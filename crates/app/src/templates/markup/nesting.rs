@@ -41,11 +41,11 @@ const RAW: [&str; 2] = ["style", "title"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Html,
-    /// MJML: every element has an end tag, and there are no special parsing rules.
+    /// MJML: every element has an end tag or ends with `/>`, and there are no special parsing rules.
     Mjml,
 }
 
-/// Fails if an element ends while another is open, or at anything unusual; returns the offset of that tag.
+/// Counts the elements. Fails with the offset of a tag that ends an element while another is open, or is unusual.
 pub(super) fn nesting(text: &str, syntax: Syntax) -> Result<Nesting, usize> {
     let mut open: Vec<(String, usize)> = Vec::new();
     let mut elements = 0;

@@ -110,7 +110,8 @@ impl Writer {
         self.flush(text, text.len());
     }
 
-    /// Statements are kept everywhere, or blocks would lose their ends; values are kept in text and in link targets.
+    /// Statements are kept everywhere, or blocks would lose their ends; values are kept in text and in attributes,
+    /// which may be link targets or image descriptions.
     fn template_tag(&mut self, position: &Position, tag: &str) {
         let is_value = tag.trim_start().starts_with("{{");
         match position {

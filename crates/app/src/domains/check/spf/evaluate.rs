@@ -79,7 +79,7 @@ pub(in super::super) enum PublishedSpf {
     Failed(String),
 }
 
-/// Whether the record is longer than the part that was read.
+/// Whether the SPF record may be longer than the part that was read.
 pub(super) fn is_cut(text: &[u8]) -> bool {
     text.len() >= TEXT_BYTES_MAX && is_spf(text)
 }

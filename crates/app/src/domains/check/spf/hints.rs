@@ -8,8 +8,8 @@ use crate::domains::check::text::{listed, shown};
 /// Maximum number of terms that a hint names with their lookups.
 const COSTS_SHOWN_MAX: usize = 4;
 
-/// The suggestion, introduced by `lead`, such as `Change it to`; preceded by a sentence about the terms that it leaves out.
-/// The returned text has to follow a full sentence.
+/// Text that offers the suggestion after `lead`, such as `Change it to`. Before that, it names the terms that the
+/// suggestion leaves out. The text has to follow a full sentence.
 pub(super) fn offer(lead: &str, suggestion: &Suggestion) -> String {
     let Suggestion { text, void, dropped } = suggestion;
     let mut offer = String::new();

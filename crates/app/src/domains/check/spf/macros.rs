@@ -133,7 +133,7 @@ impl DomainSpec {
     }
 }
 
-/// The text between the braces.
+/// Parses the text between the braces; `None` if it is not valid.
 fn parse_macro(text: &str) -> Option<Piece> {
     let mut bytes = text.bytes();
     let letter = bytes.next()?;

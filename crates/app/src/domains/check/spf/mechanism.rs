@@ -167,7 +167,7 @@ impl Evaluation<'_> {
         }))
     }
 
-    /// RFC 7208 5.5: PTR names of the address that resolve back to it. If a look-up fails, there are none.
+    /// RFC 7208 5.5: PTR names of the address that resolve back to it. A name whose look-up fails is left out.
     fn validated_names(&self) -> Result<Vec<String>, NotAskedYet> {
         self.differs_by_sender.set(true);
         let answer = self.view.ask(&reverse_name(self.sender.address), RecordType::Ptr)?;

@@ -82,7 +82,7 @@ impl SpfRecord {
         self.terms.iter().find(|term| term.kind == TermKind::Invalid)
     }
 
-    /// The term that allows every sender that reaches it.
+    /// The `all` term, if it allows every sender that no earlier term matches.
     pub(super) fn plus_all(&self) -> Option<&Term> {
         let all = self.terms.iter().find(|term| term.is_all())?;
         let is_pass = matches!(all.kind, TermKind::Directive { qualifier: Qualifier::Pass, .. });
