@@ -99,11 +99,11 @@ struct Opening {
 pub(crate) struct Signals {
     /// Whether the service is stopping.
     pub(crate) stop: watch::Receiver<bool>,
-    /// Whether connections are scarce.
+    /// How scarce connections are.
     pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
-/// Completes when a host has used up its time and connections are as scarce as `abort_shortage`.
+/// Completes when a host has used up its time and connections are at least as scarce as `abort_shortage`.
 async fn overdue(
     busy_deadline: Option<Instant>,
     abort_shortage: Shortage,
@@ -202,8 +202,8 @@ impl Connection {
     }
 
     /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's last
-    /// bytes, while connections are as scarce as `abort_shortage`. A message whose last bytes are not sent within
-    /// `time_left` has expired.
+    /// bytes, while connections are at least as scarce as `abort_shortage`. A message whose last bytes are not sent
+    /// within `time_left` has expired.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
@@ -285,7 +285,7 @@ impl Connection {
         Some(format!("given up after {after} s instead of {usual} s because connections are short"))
     }
 
-    /// Whether the message was given up because it expired. The host has taken nothing of it, and the connection is
+    /// Whether the message was given up because it expired. The host has not accepted it, and the connection is
     /// closed.
     pub(crate) fn has_expired(&self) -> bool {
         self.has_expired

@@ -17,7 +17,7 @@ use crate::prepare::Work;
 use crate::retry::RetryPolicy;
 use crate::schedule::{CountedSource, Entry, Greylisted, Schedule};
 
-/// Bytes of a remote server's reply that are kept.
+/// Maximum number of bytes kept of a remote server's reply.
 const OUTPUT_BYTES_MAX: usize = 2_000;
 
 /// Everything about a finished attempt.

@@ -24,7 +24,7 @@ const SESSION_WAIT: Duration = Duration::from_secs(3);
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
-/// A timeout does not make a site silent that replied to a message within this time. For aborted messages, see
+/// A timeout does not make a site silent if the site replied to a message within this time. For aborted messages, see
 /// `note_hang`.
 const REPLIED_LATELY: Duration = Duration::from_secs(30);
 

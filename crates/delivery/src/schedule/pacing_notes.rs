@@ -71,7 +71,7 @@ impl SourceSite {
         }
     }
 
-    /// Forgets estimates that no reply has confirmed for long.
+    /// Forgets estimates that no reply has confirmed for `AGE_MAX`, and a rate that has expired.
     fn forget_old(&mut self, now: Timestamp) {
         // Forgets a rate that is too old.
         self.rate.per_minute(now);
