@@ -39,7 +39,7 @@ pub struct Waiting {
     pub why: String,
     /// The newest delivery record, if it is a temporary failure.
     pub last_failure: Option<NewDelivery>,
-    /// Gates that apply to it: on everything, on its server, on its server's pool or on its domain.
+    /// Gates that may apply to it: on everything, on its server, on its server's pool, and on its domain from any pool.
     pub gates: Vec<Gate>,
 }
 

@@ -37,7 +37,7 @@ impl<'a> TextPart<'a> {
         Self { subtype, text, encoding, encoded_bytes }
     }
 
-    /// About how many bytes `write` will add.
+    /// Upper bound of the bytes that `write` adds.
     pub(crate) fn size_hint(&self) -> usize {
         128 + self.encoded_bytes
     }

@@ -45,7 +45,7 @@ pub(crate) struct Peer {
 pub(crate) struct Patience {
     pub(crate) reply: Duration,
     pub(crate) final_reply: Duration,
-    /// Time until a host must accept messages while connections are scarce.
+    /// Time until a host must accept messages, or take the next bytes of a body, while connections are scarce.
     pub(crate) busy_greeting: Duration,
 }
 
@@ -233,15 +233,15 @@ impl Connection {
         self.session.capabilities().starttls && !self.is_encrypted()
     }
 
-    /// Call it after an outcome: waits until the session accepts the next message. `false` if it does not.
+    /// Call it after an outcome: waits until the session accepts the next message. `false` if the session ends instead.
     pub(crate) async fn wait_until_ready(&mut self) -> bool {
         // A closed session produces no more events: waiting for one would never end.
         if self.closed.is_some() {
             return false;
         }
         if self.session.phase() == Phase::Ready {
-            // The session has also queued an event for this. It is dropped here, because it would be taken for the
-            // outcome of the next message.
+            // The session has also queued `Event::Ready`. It is dropped here, because it would end the wait for the next
+            // message's outcome.
             self.take_closed();
             return self.closed.is_none();
         }

@@ -90,8 +90,8 @@ impl HostOrder {
 
     /// The attempt was aborted while this address did not answer: the next attempt begins with the host's next
     /// address, or after the last one with the next host. After the last address, an attempt that was not resumed
-    /// leaves no position if this was the last host, or if another host has the same preference: those take turns
-    /// anyway.
+    /// leaves no position if this was the last host, or if another host has the same preference, because hosts of
+    /// equal preference take turns anyway.
     pub(crate) fn aborted(
         &self,
         attempt: &AttemptOrder<'_>,

@@ -83,7 +83,7 @@ impl SourceSite {
         }
     }
 
-    /// Takes over estimates of another node where this one has none of its own, unless it has learned something later.
+    /// Takes over another node's estimates where this node has none, unless this node has learned something later.
     fn adopt(&mut self, note: &PacingNote) {
         let last = self.evidence_at.max(self.noted.map(|(_, at)| at));
         if last.is_some_and(|last| last >= note.learned_at) {
@@ -226,7 +226,7 @@ impl PacingNotes {
 }
 
 impl SourceProvider {
-    /// Takes over the rate of another process or node, if this one has none of its own.
+    /// Takes over the rate of another process or node, unless this node has a rate or a newer note.
     pub(super) fn adopt(&mut self, note: &PacingNote) {
         let is_known = self.noted.is_some_and(|(_, at)| at >= note.learned_at);
         if let Some(rate) = restored_rate(note).filter(|_| !is_known && !self.rate.is_limiting()) {
