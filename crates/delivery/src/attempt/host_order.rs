@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_whose_other_address_refused_before_the_first_hung_again_is_passed_over() {
+    async fn a_host_is_passed_over_if_its_last_address_refused_and_its_first_hung_again() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 20]);
         order.aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);

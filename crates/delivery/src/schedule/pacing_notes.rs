@@ -400,13 +400,13 @@ mod tests {
         schedule.source_sites[id].evidence_at = Some(start);
         let own_limit = schedule.source_sites[id].connection_limit.known();
         schedule.remember(vec![note("mx.other.example", 90, later)], later);
-        assert!(!schedule.source_sites[id].rate.is_limiting(), "it is about another receiver");
+        assert!(!schedule.source_sites[id].rate.is_limiting(), "the note is about another receiver");
         schedule.remember(vec![note("mx.one.example", 90, start)], later);
-        assert!(!schedule.source_sites[id].rate.is_limiting(), "it is older than what this node knows");
+        assert!(!schedule.source_sites[id].rate.is_limiting(), "the note is older than what this node knows");
         schedule.remember(vec![note("mx.one.example", 90, later)], later);
         let source_site = &mut schedule.source_sites[id];
         assert_eq!(source_site.rate.per_minute(later).map(f64::round), Some(81.0));
         assert_eq!(source_site.connection_limit.known(), own_limit, "its own estimate stays");
-        assert_eq!(schedule.take_pacing_notes(later), [], "it is not stored again as its own");
+        assert_eq!(schedule.take_pacing_notes(later), [], "another node's estimate is not stored as its own");
     }
 }

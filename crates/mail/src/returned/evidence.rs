@@ -201,8 +201,8 @@ fn weigh(
     if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_patience {
         return (BounceClass::Timeout, false);
     }
-    // A remote host's "unknown user" makes an address dead if it refused the recipient, or if its code says so.
-    // Otherwise it is treated as after DATA, where filters hide behind it.
+    // A remote host's "unknown user" makes an address dead if the host refused the recipient, or if its code says so.
+    // Otherwise it is treated as after DATA, where filters hide behind these words.
     let is_coded = coded.is_some_and(|code| code.subject != 0);
     let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     if verdict.class == BounceClass::BadMailbox && !is_proven {
