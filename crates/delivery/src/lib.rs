@@ -63,8 +63,8 @@ const STORING_TIME_MAX: Duration = Duration::from_secs(1);
 pub struct Identity {
     /// Key of the MAC in return paths.
     pub return_path_secret: [u8; 32],
-    /// Signs mail of domains that have no working key. It signs as the installation's domain, and return paths are at
-    /// `rp.` in front of that domain.
+    /// Signs mail of domains without a working key, and mail to receivers with feedback loops by DKIM. It signs as the
+    /// installation's domain; return paths are at `rp.` in front of that domain.
     pub dkim: Signer,
 }
 

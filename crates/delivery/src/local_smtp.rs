@@ -79,7 +79,7 @@ fn config(name: &str) -> ServerConfig {
             message_bytes_max: MESSAGE_BYTES_MAX,
             // Raw messages of customers are caught as they are, so the length of their lines is not checked.
             text_line_bytes_max: usize::MAX,
-            // The client is our own delivery: it may keep a connection as long as it likes.
+            // The client is our own delivery: it may send any number of commands.
             commands_max: u32::MAX,
             ..ServerLimits::default()
         },

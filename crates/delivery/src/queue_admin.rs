@@ -37,9 +37,9 @@ pub struct Waiting {
     pub entry: QueueEntry,
     /// Why it waits, in one sentence.
     pub why: String,
-    /// The last failed attempt, with the remote server's reply.
+    /// The newest delivery record, if it is a temporary failure.
     pub last_failure: Option<NewDelivery>,
-    /// Gates that apply to it: on everything, on its server, on its server's pool or on its domain.
+    /// Gates that may apply to it: on everything, on its server, on its server's pool, and on its domain from any pool.
     pub gates: Vec<Gate>,
 }
 
@@ -149,7 +149,7 @@ impl QueueAdmin {
             GateScope::Server(id) => *id == entry.server_id,
             GateScope::Domain(domain) | GateScope::Lane { domain, .. } => *domain == entry.domain,
             GateScope::Pool(name) => pools.iter().any(|pool| pool.name == *name && is_used(pool)),
-            // Source address and host of its next attempt are not chosen yet; `why` says if all of them are blocked.
+            // The next attempt's source address and host are not chosen yet; `why` says if all of them are blocked.
             GateScope::Provider(_) | GateScope::Path { .. } | GateScope::SourceProvider { .. } => false,
         });
         Ok(gates)

@@ -29,7 +29,8 @@ pub struct Settings {
     /// Longest wait for the final reply to a message. A short timeout causes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
-    /// Longest time from connecting until a host accepts messages, while connections are scarce.
+    /// While connections are scarce: longest time until a connected host accepts messages, and then for each of its
+    /// replies before the last bytes of a message.
     pub busy_greeting_timeout: Duration,
     /// Idle connections are closed after this long.
     pub idle_timeout: Duration,

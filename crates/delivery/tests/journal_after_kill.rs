@@ -55,7 +55,7 @@ fn marks_survive_a_kill() {
     if let Some(folder) = std::env::var_os(VICTIM_FOLDER) {
         make_marks_until_killed(Path::new(&folder));
     }
-    // Different numbers of marks, so that both kinds are the last one.
+    // Different numbers of marks, so that the kill follows a mark of either kind.
     for marks in [1, 2, 3, 4, 17, 100, 1_001, 5_000] {
         let folder = tempfile::tempdir().unwrap();
         let mut victim = Command::new(std::env::current_exe().unwrap())

@@ -48,7 +48,7 @@ pub fn compose(c: &Composition<'_>) -> Vec<u8> {
 /// The texts and files of a message that already has its other headers.
 #[derive(Debug, Clone)]
 pub struct NewContent<'a> {
-    /// Replaces the existing subject, if any.
+    /// If set, replaces the existing subject.
     pub subject: Option<&'a str>,
     pub plain_body: Option<&'a str>,
     pub html_body: Option<&'a str>,

@@ -153,8 +153,8 @@ fn read_pem(text: &str) -> Option<(&str, Vec<u8>)> {
     Some((label, STANDARD.decode(body).ok()?))
 }
 
-/// The TXT record for a public key of either kind. One for RSA is longer than the 255 bytes of a DNS string and must be
-/// split when published.
+/// The TXT record for a public key of either kind. That of a 2048-bit RSA key is longer than the 255 bytes of a DNS
+/// string and must be split when published.
 pub fn dkim_txt(public_spki_der: &[u8]) -> String {
     // RFC 8463 4: the bare key, where RSA has the X.509 form.
     if let Some(key) = public_spki_der.strip_prefix(&ED25519_SPKI_START) {

@@ -109,7 +109,8 @@ fn decode_q(payload: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Decodes bytes in a named charset; invalid bytes become U+FFFD.
+/// Decodes bytes in their charset, or else as UTF-8; without a charset, other bytes are windows-1252. Invalid bytes
+/// become U+FFFD.
 pub(crate) fn decode_charset(charset: Option<&str>, bytes: &[u8]) -> String {
     let decoder =
         charset.filter(|name| !is_ascii_name(name)).and_then(|name| charset_decoder(name.as_bytes()));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_those_of_both_bodies_once() {
+    fn links_of_both_bodies_are_listed_once() {
         let view = MessageView {
             html_body: Some(
                 "<a href=\"https://example.com/a?x=1&amp;y=2\">A</a> <A HREF='https://example.com/b'>B</A>\

@@ -1,8 +1,8 @@
 //! Finds the leaves of a message's MIME tree, in one pass per level.
 //!
 //! mail-parser's own tree is not used, because the cost must be linear in the size of a customer's message: mail-parser
-//! searches for a missing boundary to the end of the message once per part. It also returns texts where attachments
-//! need bytes.
+//! searches for a missing boundary to the end of the message once per part. mail-parser also returns texts where
+//! attachments need bytes.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::header_block::HeaderBlock;
 /// Deeper levels and further parts are shown as one attachment each.
 const DEPTH_MAX: usize = 16;
 const LEAVES_MAX: usize = 1_000;
-/// Longer parameters are ignored, because they are an attack on the parameter parser.
+/// Longer header values with parameters are cut, because they are an attack on the parameter parser.
 const PARAMETERS_BYTES_MAX: usize = 8 << 10;
 
 /// Longer Content-IDs are ignored: no mail program writes them.

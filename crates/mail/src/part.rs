@@ -37,7 +37,7 @@ impl<'a> TextPart<'a> {
         Self { subtype, text, encoding, encoded_bytes }
     }
 
-    /// About how many bytes `write` will add.
+    /// Upper bound of the bytes that `write` adds.
     pub(crate) fn size_hint(&self) -> usize {
         128 + self.encoded_bytes
     }
@@ -171,8 +171,8 @@ impl<'a> AttachmentPart<'a> {
             ContentType::parse(attachment.content_type).filter(|t| !t.is_multipart()).unwrap_or_else(octets);
         let mut message = None;
         if content_type.is_message() {
-            // RFC 2046 5.2.1 forbids encoding a message/rfc822 part. A valid one is attached as it is; any other is
-            // attached as plain bytes under its name, which every mail client opens by the `.eml` ending.
+            // RFC 2046 5.2.1 forbids encoding a message/rfc822 part. A message in 7 bits is attached as it is; any
+            // other as plain bytes, which mail clients open if their name ends in `.eml`.
             message = std::str::from_utf8(&attachment.content)
                 .ok()
                 .filter(|_| content_type.is_rfc822())

@@ -190,7 +190,7 @@ const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "D
 const METADATA_PREFIX: &str = "X-Metadata-";
 /// A message with this many `Received` headers is in a loop (RFC 5321 6.3).
 const HOPS_MAX: usize = 50;
-/// So is a message with this many `Received` headers of this service, which adds one at each delivery.
+/// So is a message with this many `Received` headers of Postroad, which adds one at each delivery.
 const OWN_HOPS_MAX: usize = 5;
 /// Longest Message-ID; longer ones do not fit a line.
 const MESSAGE_ID_BYTES_MAX: usize = 900;
@@ -204,7 +204,7 @@ struct Findings {
     from: Vec<String>,
     sender: Vec<String>,
     claimed: Vec<String>,
-    /// Number of `Received` headers; `own_hops` of them were written by this service.
+    /// Number of `Received` headers; Postroad wrote `own_hops` of them.
     hops: usize,
     own_hops: usize,
     seen: Vec<&'static str>,

@@ -21,7 +21,7 @@ pub fn message_header(id: &str) -> String {
     format!("{MESSAGE_HEADER}: {id}\r\n")
 }
 
-/// Whether `received` wrote this `Received` header, on any node.
+/// Whether `received` wrote this `Received` header, on any host that runs Postroad.
 pub(crate) fn is_own_received(value: &str) -> bool {
     value
         .strip_prefix("by ")

@@ -1,5 +1,4 @@
-//! Tokens of tracking links: the message of a click, open or unsubscription, the target of a click, and the address to
-//! unsubscribe.
+//! Tokens of tracking links. A token names its message, and the target of a click or the address to unsubscribe.
 //!
 //! A token is a payload and 128 bits of HMAC-SHA256 over it, in base64url. Only we can create one, so a link leads only
 //! where our own mail said. The same link of the same message always has the same token, so every delivery attempt

@@ -37,7 +37,7 @@ pub(crate) struct Connector {
     pub(crate) allow_private_destinations: bool,
     pub(crate) host_order: HostOrder,
     pub(crate) stop: watch::Receiver<bool>,
-    /// Whether connections are scarce: hosts then get less time to greet.
+    /// How scarce connections are: while they are, hosts get less time.
     pub(crate) shortage: watch::Receiver<Shortage>,
 }
 

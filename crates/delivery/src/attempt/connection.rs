@@ -45,7 +45,7 @@ pub(crate) struct Peer {
 pub(crate) struct Patience {
     pub(crate) reply: Duration,
     pub(crate) final_reply: Duration,
-    /// Time until a host must accept messages while connections are scarce.
+    /// Time until a host must accept messages, or take the next bytes of a body, while connections are scarce.
     pub(crate) busy_greeting: Duration,
 }
 
@@ -99,11 +99,11 @@ struct Opening {
 pub(crate) struct Signals {
     /// Whether the service is stopping.
     pub(crate) stop: watch::Receiver<bool>,
-    /// Whether connections are scarce.
+    /// How scarce connections are.
     pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
-/// Completes when a host has used up its time and connections are as scarce as `abort_shortage`.
+/// Completes when a host has used up its time and connections are at least as scarce as `abort_shortage`.
 async fn overdue(
     busy_deadline: Option<Instant>,
     abort_shortage: Shortage,
@@ -202,8 +202,8 @@ impl Connection {
     }
 
     /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's last
-    /// bytes, while connections are as scarce as `abort_shortage`. A message whose last bytes are not sent within
-    /// `time_left` has expired.
+    /// bytes, while connections are at least as scarce as `abort_shortage`. A message whose last bytes are not sent
+    /// within `time_left` has expired.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
@@ -233,15 +233,15 @@ impl Connection {
         self.session.capabilities().starttls && !self.is_encrypted()
     }
 
-    /// Call it after an outcome: waits until the session accepts the next message. `false` if it does not.
+    /// Call it after an outcome: waits until the session accepts the next message. `false` if the session ends instead.
     pub(crate) async fn wait_until_ready(&mut self) -> bool {
         // A closed session produces no more events: waiting for one would never end.
         if self.closed.is_some() {
             return false;
         }
         if self.session.phase() == Phase::Ready {
-            // The session has also queued an event for this. It is dropped here, because it would be taken for the
-            // outcome of the next message.
+            // The session has also queued `Event::Ready`. It is dropped here, because it would end the wait for the next
+            // message's outcome.
             self.take_closed();
             return self.closed.is_none();
         }
@@ -285,7 +285,7 @@ impl Connection {
         Some(format!("given up after {after} s instead of {usual} s because connections are short"))
     }
 
-    /// Whether the message was given up because it expired. The host has taken nothing of it, and the connection is
+    /// Whether the message was given up because it expired. The host has not accepted it, and the connection is
     /// closed.
     pub(crate) fn has_expired(&self) -> bool {
         self.has_expired

@@ -17,10 +17,10 @@ pub(crate) enum Ending {
     Interrupted { phase: Phase, problem: String, class: BounceClass, after_final: bool },
     /// No host could be reached. The attempt counts only if one was tried.
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
-    /// The DNS names no destination: permanently, or temporarily with the class `dns`.
+    /// The domain has no destination: temporarily with the class `dns`, otherwise permanently.
     NoRoute { problem: String, class: BounceClass },
-    /// The message waited for long without being offered to a host. `is_ours`: for a limit of our own, which never
-    /// fails a message.
+    /// The message waited a long time without being offered to a host. `is_ours`: it waited for a limit of our own,
+    /// which never fails a message.
     Waited { cause: String, class: BounceClass, is_ours: bool },
     /// The message's `expires_at` passed before its last bytes were sent.
     Expired,
@@ -33,7 +33,8 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// The ending for a session's outcome; `None` if the message was not tried because the service is stopping.
+    /// The ending for a session's outcome. `None` if this service ended the session before the last bytes: it is
+    /// stopping, the message expired, or the journal could not be written.
     pub(crate) fn of(outcome: Outcome, closed: Option<&Closed>, tls_problem: Option<&str>) -> Option<Self> {
         let Outcome { verdict, phase, after_final } = outcome;
         Some(match verdict {

@@ -90,8 +90,8 @@ impl HostOrder {
 
     /// The attempt was aborted while this address did not answer: the next attempt begins with the host's next
     /// address, or after the last one with the next host. After the last address, an attempt that was not resumed
-    /// leaves no position if this was the last host, or if another host has the same preference: those take turns
-    /// anyway.
+    /// leaves no position if this was the last host, or if another host has the same preference, because hosts of
+    /// equal preference take turns anyway.
     pub(crate) fn aborted(
         &self,
         attempt: &AttemptOrder<'_>,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_whose_other_address_refused_before_the_first_hung_again_is_passed_over() {
+    async fn a_host_is_passed_over_if_its_last_address_refused_and_its_first_hung_again() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 20]);
         order.aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);

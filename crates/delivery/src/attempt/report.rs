@@ -105,7 +105,7 @@ fn refusal_reply<'a>(
 }
 
 /// Whether the message waits again without a failed attempt: the connection was one too many, or it was used before and
-/// closes. `is_marked`: the journal has the mark that precedes its last bytes.
+/// closes. `is_marked`: the journal has the mark that precedes the message's last bytes.
 pub(crate) fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> Option<WaitsAgain> {
     match ending {
         Ending::Refused { reply, phase } if !matches!(phase, Phase::Body | Phase::Final) => {

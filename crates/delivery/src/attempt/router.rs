@@ -28,7 +28,7 @@ pub(crate) struct Router {
     pub(crate) hostname: DomainName,
     pub(crate) smtp_port: u16,
     pub(crate) smart_host: Option<SmartHost>,
-    /// The dev inbox; if set, it gets all mail.
+    /// The dev inbox; if set, it gets all mail except the simulator's.
     pub(crate) inbox: Option<SocketAddr>,
     /// The simulator's domain, and its address if it is running.
     pub(crate) simulator: (DomainName, Option<SocketAddr>),
@@ -39,7 +39,7 @@ pub(crate) struct Router {
 pub(crate) struct RouteFailure {
     pub(crate) problem: String,
     pub(crate) class: BounceClass,
-    /// The DNS has answered that no mail can be sent there. Otherwise it may name a host later.
+    /// No mail can be sent to the domain, usually by the DNS's answer. Otherwise a later look-up may find a host.
     pub(crate) is_final: bool,
     /// No look-up was made, because too many are waiting.
     pub(crate) is_busy: bool,
@@ -144,7 +144,7 @@ impl Router {
             })?;
         let (policy, sts_valid_for) = match self.sts.policy(&key.domain, server, now).await {
             StsVerdict::Enforce(policy) => (Some(policy), Duration::MAX),
-            // The other messages of the domain use this route too; it must soon be looked up again with its policy.
+            // All messages of the domain use this route, so it expires soon and the policy is looked up again.
             StsVerdict::Unknown => (None, STS_UNKNOWN_FOR),
             StsVerdict::None | StsVerdict::Testing(_) => (None, Duration::MAX),
         };
@@ -189,8 +189,8 @@ impl Router {
         })
     }
 
-    /// DANE requirements of each host. DANE applies to hosts that are secured by DNSSEC, from the domain on (RFC 7672
-    /// 2.2.1). Without a trusted resolver there are none, and no query is made.
+    /// DANE requirements of each host, and how long they are valid. DANE applies only if DNSSEC secures the domain's MX
+    /// records too (RFC 7672 2.2.1). Without a trusted resolver there are no requirements, and no query is made.
     async fn dane(
         &self,
         plan: &MxPlan,

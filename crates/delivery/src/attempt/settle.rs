@@ -17,7 +17,7 @@ use crate::prepare::Work;
 use crate::retry::RetryPolicy;
 use crate::schedule::{CountedSource, Entry, Greylisted, Schedule};
 
-/// Bytes of a remote server's reply that are kept.
+/// Maximum number of bytes kept of a remote server's reply.
 const OUTPUT_BYTES_MAX: usize = 2_000;
 
 /// Everything about a finished attempt.
@@ -576,7 +576,11 @@ mod tests {
         let reply = Reply::new(451, vec!["4.7.1 Too many messages, slow down".to_owned()]);
         let refused = settled(&attempt, Ending::Refused { reply, phase: Phase::MailFrom });
         let entry = refused.retry.unwrap().entry;
-        assert_eq!((entry.source, entry.greylisted), (None, None), "the receiver refused the address");
+        assert_eq!(
+            (entry.source, entry.greylisted),
+            (None, None),
+            "the refusal was no greylisting: another address may succeed"
+        );
     }
 
     #[test]
@@ -617,7 +621,11 @@ mod tests {
         let again = stored(&greylisted_retry(), retry_at, refused("4.2.0 Greylisted", Phase::RcptTo));
         let next = again.record.next_attempt_at.unwrap();
         let known = greylisting_after(&[first.clone(), again], next);
-        assert_eq!(known, Some(Greylisted { first: NOW, retry_at: Some(next) }), "the first refusal counts");
+        assert_eq!(
+            known,
+            Some(Greylisted { first: NOW, retry_at: Some(next) }),
+            "the time counts from the first refusal"
+        );
 
         let (problem, class) = (String::new(), BounceClass::Timeout);
         let silent = Ending::Unreachable { problem, class, reply: None, was_tried: true };

@@ -89,7 +89,10 @@ mod tests {
         let failed = |error| check_write(Some(Ok((MessageId(7), Err(error)))));
         assert!(failed(StoreError::Internal("an odd row".into())).is_ok());
         assert!(failed(StoreError::NotFound).is_ok());
-        assert!(failed(StoreError::Unavailable("the disk is full".into())).is_err(), "it ends the round");
+        assert!(
+            failed(StoreError::Unavailable("the disk is full".into())).is_err(),
+            "an unavailable store ends the round"
+        );
         assert!(check_write(Some(Ok((MessageId(7), Ok(true))))).is_ok());
     }
 }

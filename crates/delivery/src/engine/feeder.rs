@@ -36,7 +36,7 @@ const REAP_EVERY: u32 = 10;
 const REAP_STEPS_MAX: usize = 20;
 /// Maximum number of begun attempts of dead nodes that are adopted at a time.
 const ABANDONED_AT_ONCE: usize = 500;
-/// Pacing notes are exchanged, and unused state and gates removed, this often.
+/// Pacing notes are exchanged, and unused state and ended gates removed, this often.
 const SWEEP_EVERY: u32 = 60;
 /// Estimates about receivers are kept for this long.
 const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);

@@ -32,7 +32,7 @@ impl FreshSink for Intake {
     }
 }
 
-/// Copy of the schedule's limits that is read without its lock.
+/// Copy of the schedule's limits, read without the lock of the schedule.
 #[derive(Debug, Default)]
 pub(super) struct IntakeLimitsCopy {
     is_limited: AtomicBool,

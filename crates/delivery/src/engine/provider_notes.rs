@@ -13,7 +13,7 @@ use crate::providers::{Provider, Providers};
 
 const WAITING_MAX: usize = 1_000;
 const AT_ONCE: usize = 200;
-/// Domains that are remembered as stored, so that their note is not written again.
+/// Maximum number of domains that are remembered as stored, so that their notes are not written again.
 const KNOWN_MAX: usize = 100_000;
 
 type Note = (DomainName, String);

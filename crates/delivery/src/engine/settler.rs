@@ -101,7 +101,7 @@ async fn finish_when_possible(
     Some(finished)
 }
 
-/// Stores the essentials of an outcome without its texts, after the store refused the whole outcome.
+/// Stores an outcome without its texts and its suppression, after the store refused the whole outcome.
 async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, error: &StoreError) {
     let id = settlement.outcome.message_id;
     tracing::error!(message.id = %id, %error, "storing an outcome failed; storing it without its texts");

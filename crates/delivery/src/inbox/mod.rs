@@ -53,7 +53,7 @@ struct Messages {
 }
 
 impl Inbox {
-    /// Keeps 10,000 messages or 256 MiB.
+    /// Keeps at most 10,000 messages and at most 256 MiB.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::with_limits(clock, Limits { messages_max: 10_000, bytes_max: 256 << 20 })
     }

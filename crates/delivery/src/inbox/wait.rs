@@ -17,7 +17,7 @@ pub struct MessageMatcher {
     pub to: Option<EmailAddress>,
     /// A part of the subject, case-sensitive.
     pub subject: Option<String>,
-    /// A part of the visible text, case-sensitive; line breaks and spaces count as one space.
+    /// A part of the visible text, case-sensitive; any run of line breaks and spaces counts as one space.
     pub text: Option<String>,
     /// Only messages received at or after this time.
     pub since: Option<Timestamp>,

@@ -53,7 +53,7 @@ pub struct FinalReply {
 
 impl FinalReply {
     pub const TEXT_BYTES_MAX: usize = 512;
-    /// Limit of the short texts: the length of the longest host name.
+    /// Limit in bytes of the short texts: the length of the longest host name.
     const NAME_BYTES_MAX: usize = 255;
     /// Placeholder for the recipient's address.
     const RECIPIENT: &str = "{recipient}";

@@ -156,7 +156,7 @@ fn segments_are_deleted_oldest_first() {
     }
     let all = files(&folder);
     journal.settled((4..=6).map(key));
-    assert_eq!(files(&folder), all, "the second waits for the first");
+    assert_eq!(files(&folder), all, "the second segment waits for the first");
     journal.settled((1..=2).map(key));
     assert_eq!(files(&folder), all, "one flight keeps its segment");
     journal.settled([key(3)]);

@@ -13,6 +13,7 @@
 //! | reputation, policy, content | the recipient's domain | after three in a row a standstill: only probes are sent, one message at a time |
 //! | reputation, policy, content at several domains, for several servers | source address at the site | a standstill of this address at the site |
 //! | standstill at several sites of a provider, or reputation at several domains, for several servers | source address at the provider | a standstill of this address at the provider |
+//! | reputation at more domains, for one server while no other has mail there | source address at the site or provider | the same, until another server has mail there |
 //! | too fast at several sites of a provider, for several servers | source address at the provider | as for too fast at one site |
 //! | greylisted | source address at the site | a retry waits until the estimated greylisting time has passed |
 

@@ -39,7 +39,7 @@ impl Probe {
         self.state == State::Open
     }
 
-    /// Whether the pause lasts. Meanwhile replies to messages sent before it prove nothing.
+    /// Whether the pause lasts. Meanwhile replies to messages sent before the pause prove nothing.
     pub(super) fn is_waiting(&self, now: Timestamp) -> bool {
         matches!(self.state, State::Closed { until } if until > now)
     }

@@ -15,8 +15,8 @@ pub enum Reader {
     Anyone,
 }
 
-/// A receiver's reply. It may quote the refused message, so only the operator and the message's server may read it in
-/// full; others read its codes. `Display` shows the codes.
+/// A receiver's reply. A reply to a message may quote it: only the operator and the message's server read it in full;
+/// others, and `Display`, get its codes. A reply to a connection is shown to everyone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reason {
     reply: Arc<str>,

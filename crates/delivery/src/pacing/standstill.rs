@@ -10,7 +10,7 @@ use super::reason::Reason;
 
 /// Pause before the first probe.
 const PAUSE_FIRST: Duration = Duration::from_secs(20);
-/// Pause between probes: the end of the standstill is noticed within a minute.
+/// Pause between probes until `PATIENT_AFTER`: the end of the standstill is noticed within a minute.
 const PAUSE: Duration = Duration::from_secs(45);
 /// After this time probes become rarer.
 const PATIENT_AFTER: Duration = Duration::from_mins(30);

@@ -81,7 +81,7 @@ fn after_a_pause_one_message_decides() {
     let until = rate.blocked_until(at(1.0)).unwrap();
     assert!(rate.blocked_until(until).is_none());
     rate.take(until);
-    assert!(rate.blocked_until(until).is_some(), "the second waits for the answer to the first");
+    assert!(rate.blocked_until(until).is_some(), "the second message waits for the reply to the first");
     rate.accepted(until);
     let soon = until.plus(Duration::from_secs(20));
     assert!(rate.blocked_until(soon).is_none());

@@ -77,7 +77,7 @@ pub(crate) struct PreparedMessage {
 /// Why a message cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrepareError {
-    /// Temporary.
+    /// Temporary if it is `StoreError::Unavailable`, otherwise permanent.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Permanent.

@@ -2,8 +2,8 @@
 //! has proved that it answers. For a site that answered lately, that is when the connection accepts messages; for any
 //! other site, when it replies to its first message.
 //!
-//! An attempt that waits too long for its host counts as silent. It is aborted if the share of silent sites is
-//! used up, or if its site already has such an attempt. An attempt whose connection accepts messages is never aborted
+//! An attempt that waits too long for its host counts as silent. It is aborted if silent sites hold more than their
+//! share, or if its site already has such an attempt. An attempt whose connection accepts messages is never aborted
 //! here. It gives room up in other ways: timeouts are shorter while connections are scarce, and a connection that waits
 //! for the final reply is parked (`parking.rs`).
 
@@ -24,7 +24,7 @@ const SESSION_WAIT: Duration = Duration::from_secs(3);
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
-/// A timeout does not make a site silent that replied to a message within this time. For aborted messages, see
+/// A timeout does not make a site silent if the site replied to a message within this time. For aborted messages, see
 /// `note_hang`.
 const REPLIED_LATELY: Duration = Duration::from_secs(30);
 

@@ -20,7 +20,7 @@ pub(crate) enum PauseCause {
 /// An obstacle to sending.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
-    /// Expected end; `None` if it lasts until it is lifted.
+    /// Expected end, if it is known.
     pub(crate) until: Option<Timestamp>,
     pub(crate) why: Why,
 }

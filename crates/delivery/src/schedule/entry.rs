@@ -1,4 +1,4 @@
-//! One waiting message in memory: a few dozen bytes.
+//! One waiting message in memory: about 130 bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Greylisted {
         Self { first: before.map_or(now, |before| before.first), retry_at: Some(retry_at) }
     }
 
-    /// The retry of the message ended without a reply of the receiver.
+    /// The retry was late, or ended without a reply of the receiver.
     pub(crate) fn delayed(self) -> Self {
         Self { retry_at: None, ..self }
     }

@@ -49,7 +49,7 @@ pub(super) enum LaneRoute {
         queue: usize,
         until: Timestamp,
     },
-    /// The DNS gave no answer; look up again at this time.
+    /// The domain has no route, or the DNS gave no answer; look up again at this time.
     Failed {
         until: Timestamp,
         reason: String,
@@ -155,7 +155,7 @@ impl Schedule {
         }
     }
 
-    /// Requests a look-up of the route. `server` owns the message that was just added.
+    /// Requests a look-up of the route. `server` owns the message that was just added, if there is one.
     fn resolve(&mut self, lane_id: usize, server: Option<ServerId>) {
         let lane = &mut self.lanes[lane_id];
         if self.is_stopping {

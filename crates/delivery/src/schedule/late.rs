@@ -25,7 +25,7 @@ pub(crate) struct Late {
 impl Schedule {
     /// Removes messages that have waited for at least `after`: for the DNS, for a site or domain that accepts
     /// nothing, for connections, or for a rate or a warm-up; at most `limit` messages. Lanes and sites take turns.
-    /// Messages that an operator blocks, or that only wait for their turn, stay.
+    /// Messages stay if only an operator blocks them, or if they only wait for their turn.
     pub(crate) fn take_late(&mut self, limit: usize, after: Duration, now: Timestamp) -> Vec<Late> {
         let bound = LateBound::new(after, now);
         let of_each = (limit / LANES_AT_ONCE).max(1);

@@ -231,7 +231,7 @@ mod tests {
             assert!(take_while_open(&mut room, ServerId(server)) > 0);
             server += 1;
         }
-        assert_eq!(take_while_open(&mut room, ServerId(server)), 5, "one that came late gets a few");
+        assert_eq!(take_while_open(&mut room, ServerId(server)), 5, "a server that comes late gets a few");
         assert!(room.intake.has_room(ServerId(server + 1)));
     }
 

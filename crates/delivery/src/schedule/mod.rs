@@ -153,7 +153,7 @@ struct Queue {
 struct SourceSite {
     /// Connection tasks.
     connections: u32,
-    /// Number of `connections` that the receiver has greeted.
+    /// Number of `connections` that have, or had, a connection that accepts messages.
     open: u32,
     /// The paths that share these connections.
     paths: Vec<usize>,

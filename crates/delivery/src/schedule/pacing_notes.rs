@@ -71,7 +71,7 @@ impl SourceSite {
         }
     }
 
-    /// Forgets estimates that no reply has confirmed for long.
+    /// Forgets estimates that no reply has confirmed for `AGE_MAX`, and a rate that has expired.
     fn forget_old(&mut self, now: Timestamp) {
         // Forgets a rate that is too old.
         self.rate.per_minute(now);
@@ -83,7 +83,7 @@ impl SourceSite {
         }
     }
 
-    /// Takes over estimates of another node where this one has none of its own, unless it has learned something later.
+    /// Takes over another node's estimates where this node has none, unless this node has learned something later.
     fn adopt(&mut self, note: &PacingNote) {
         let last = self.evidence_at.max(self.noted.map(|(_, at)| at));
         if last.is_some_and(|last| last >= note.learned_at) {
@@ -226,7 +226,7 @@ impl PacingNotes {
 }
 
 impl SourceProvider {
-    /// Takes over the rate of another process or node, if this one has none of its own.
+    /// Takes over the rate of another process or node, unless this node has a rate or a newer note.
     pub(super) fn adopt(&mut self, note: &PacingNote) {
         let is_known = self.noted.is_some_and(|(_, at)| at >= note.learned_at);
         if let Some(rate) = restored_rate(note).filter(|_| !is_known && !self.rate.is_limiting()) {
@@ -400,13 +400,13 @@ mod tests {
         schedule.source_sites[id].evidence_at = Some(start);
         let own_limit = schedule.source_sites[id].connection_limit.known();
         schedule.remember(vec![note("mx.other.example", 90, later)], later);
-        assert!(!schedule.source_sites[id].rate.is_limiting(), "it is about another receiver");
+        assert!(!schedule.source_sites[id].rate.is_limiting(), "the note is about another receiver");
         schedule.remember(vec![note("mx.one.example", 90, start)], later);
-        assert!(!schedule.source_sites[id].rate.is_limiting(), "it is older than what this node knows");
+        assert!(!schedule.source_sites[id].rate.is_limiting(), "the note is older than what this node knows");
         schedule.remember(vec![note("mx.one.example", 90, later)], later);
         let source_site = &mut schedule.source_sites[id];
         assert_eq!(source_site.rate.per_minute(later).map(f64::round), Some(81.0));
         assert_eq!(source_site.connection_limit.known(), own_limit, "its own estimate stays");
-        assert_eq!(schedule.take_pacing_notes(later), [], "it is not stored again as its own");
+        assert_eq!(schedule.take_pacing_notes(later), [], "another node's estimate is not stored as its own");
     }
 }

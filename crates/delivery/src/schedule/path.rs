@@ -31,7 +31,7 @@ const PROBED_FOR: Duration = Duration::from_mins(30);
 
 impl BackOff {
     /// Counts a failure and begins a pause. `steps` are the pauses of the retry schedule; `reached_at` is when a
-    /// connection was last open. Returns whether the site is probed: one connection at a time tries soon.
+    /// connection last opened. Returns whether the site is probed: one connection at a time tries soon.
     pub(super) fn failed(
         &mut self,
         now: Timestamp,
@@ -104,7 +104,7 @@ pub(super) struct Path {
     /// Slow start: how many connections success has earned so far.
     pub(super) ramp: u32,
     pub(super) back_off: BackOff,
-    /// When a connection was last open.
+    /// When a connection last opened.
     pub(super) reached_at: Option<Timestamp>,
     /// Messages taken divided by the source's weight: paths of one pool keep in step.
     pub(super) progress: f64,

@@ -79,7 +79,7 @@ impl Schedule {
         None
     }
 
-    /// Returns entries that wait for their address to the queues, where their server or domain may be blocked now.
+    /// Moves entries that wait for their address back to their queues, because their server or domain may be blocked now.
     pub(super) fn return_kept_to_queues(&mut self) {
         for (_, path) in &mut self.paths {
             for (lane, entry) in path.kept.drain().into_iter().rev() {

@@ -645,7 +645,7 @@ fn messages_that_wait_for_a_rate_are_reported_and_keep_their_order() {
     for late in late {
         let cause = late.block.why.to_string();
         assert!(cause.starts_with("the server's send rate of 1/m is used up"), "{cause}");
-        assert!(late.block.why.is_ours(), "it is never given up for that");
+        assert!(late.block.why.is_ours(), "no message is given up for a limit of ours");
         let due_at = now.plus(Duration::from_secs(5));
         let entry = Entry { due_at, announce_at: Some(now.plus(Duration::from_hours(1))), ..late.entry };
         world.schedule.add(late.lane.domain, false, entry, now);
@@ -733,7 +733,7 @@ fn messages_that_only_wait_for_a_connection_are_reported_after_five_minutes() {
     assert!(ids.contains(&10), "{ids:?}");
     let why = &late[0].block.why;
     assert_eq!(why.to_string(), "1 of 1 connections to mx.slow.example are in use");
-    assert!(why.is_ours(), "it fails no message");
+    assert!(why.is_ours(), "a limit of ours fails no message");
 }
 
 #[test]
@@ -792,7 +792,7 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
 fn a_provider_is_slowed_when_several_of_its_sites_refuse_several_servers_as_too_fast() {
     assert!(provider_is_slowed([1, 2, 1], false));
     assert!(!provider_is_slowed([1, 1, 1], false), "one server is no evidence against all");
-    assert!(!provider_is_slowed([1, 2, 1], true), "it takes mail");
+    assert!(!provider_is_slowed([1, 2, 1], true), "the provider has accepted mail in between");
 }
 
 #[test]
@@ -1159,7 +1159,7 @@ fn the_reason_of_a_wait_names_the_address_that_a_retry_keeps() {
             break;
         }
     }
-    let why = why_waiting(&mut world, kept.expect("one that keeps its address"), "one.example");
+    let why = why_waiting(&mut world, kept.expect("a retry that keeps its address"), "one.example");
     assert!(why.starts_with("It waits for 192.0.2."), "{why}");
     let in_totals: usize = world.schedule.totals(world.now).paths.iter().map(|path| path.waiting).sum();
     assert!(in_totals >= 400 - world.sent.len(), "{in_totals}");

@@ -37,7 +37,7 @@ impl Phase {
 }
 
 impl Verdict<'_> {
-    /// The verdict on a reply when the refused command is known. `self` is the verdict on its text alone.
+    /// The verdict on a reply when the refused command is known. `self` is the verdict of the rule that matched.
     #[must_use]
     pub fn in_reply_to(self, phase: Phase, enhanced: Option<EnhancedCode>) -> Self {
         let is_about_recipient =

@@ -80,7 +80,7 @@ impl Reply {
         self.enhanced
     }
 
-    /// The text without any code, on one line.
+    /// The text on one line, without the codes at the beginning of its lines and repeats of them.
     pub fn text(&self) -> &str {
         &self.text
     }

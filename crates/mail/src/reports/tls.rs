@@ -1,4 +1,5 @@
-//! TLS reports (RFC 8460, section 4). Lists are summed up while they are read, so that a long one takes no memory.
+//! TLS reports (RFC 8460, section 4). Lists are summed up while they are parsed: a long one takes no memory beyond its
+//! text.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -201,8 +201,8 @@ fn weigh(
     if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_patience {
         return (BounceClass::Timeout, false);
     }
-    // A remote host's "unknown user" makes an address dead if it refused the recipient, or if its code says so.
-    // Otherwise it is treated as after DATA, where filters hide behind it.
+    // A remote host's "unknown user" makes an address dead if the host refused the recipient, or if its code says so.
+    // Otherwise it is treated as after DATA, where filters hide behind these words.
     let is_coded = coded.is_some_and(|code| code.subject != 0);
     let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     if verdict.class == BounceClass::BadMailbox && !is_proven {
@@ -231,8 +231,8 @@ fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     })
 }
 
-/// Whether a refusal of the recipient is temporary only by its code, while code and text both say that there is no such
-/// user. Some receivers are configured so; a sender that has given up got this reply for days.
+/// Whether a refusal of the recipient is temporary only by its basic code, while enhanced code and text say that there is
+/// no such user. Some receivers are configured so; a sender that has given up got this reply for days.
 fn is_unknown_for_long(reply: &Reply) -> bool {
     let is_unknown = |reply: &Reply| {
         let verdict = classify(reply);
@@ -243,8 +243,8 @@ fn is_unknown_for_long(reply: &Reply) -> bool {
         && Reply::new(550, reply.text()).is_ok_and(|permanent| is_unknown(&permanent))
 }
 
-/// Only the refusals of a session transcript: the reporting host's own remarks are guesses, and extensions such as
-/// `250-STARTTLS` refuse nothing.
+/// The refusals of a session transcript in the text; the whole text if it has none. In a transcript the reporting host's
+/// own remarks are guesses, and extensions such as `250-STARTTLS` refuse nothing.
 fn refusals_only<'a>(section: &'a str) -> String {
     // Postfix's report to its postmaster begins replies with `Out: `; MDaemon puts a time and ` <-- ` before them.
     let reply = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));

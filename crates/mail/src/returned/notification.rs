@@ -46,7 +46,7 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     if !text.starts_with('{') {
         return None;
     }
-    // Mail systems wrap its single long line.
+    // Mail systems wrap the single long line of the JSON.
     let text = text.replace(['\r', '\n'], "");
     let first = serde_json::Deserializer::from_str(&text).into_iter::<Notification>().next()?.ok()?;
     match first.kind.as_str() {

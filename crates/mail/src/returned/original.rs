@@ -1,6 +1,6 @@
 //! Finds where the text of a notice ends and the original message begins.
 
-/// Lines after which the original, or its headers, follow. In lower case.
+/// Phrases in lines after which the original, or its headers, follow; in lower case.
 const ORIGINAL_FOLLOWS: &[&str] = &[
     "copy of the message",
     "copy of your message",

@@ -97,7 +97,7 @@ impl Parts {
         self.headers.find("subject").unwrap_or_default()
     }
 
-    /// The address in From, or the whole of it if there is none (`MAILER-DAEMON`).
+    /// The first address in From, or the whole value if it has none (`MAILER-DAEMON`).
     pub(super) fn from(&self) -> Option<&str> {
         let from = self.headers.find("from")?;
         Some(address::find_all(from).next().unwrap_or(from))

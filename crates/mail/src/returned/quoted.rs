@@ -33,7 +33,7 @@ fn replies(text: &str) -> impl Iterator<Item = QuotedReply<'_>> {
     })
 }
 
-/// A three-digit number that is a word of its own: the first digit is 4 or 5, the second valid in SMTP.
+/// A three-digit number that is a word of its own: the first digit is 4 or 5, the second from 0 to 7.
 fn is_code_at(bytes: &[u8], at: usize) -> bool {
     let Some(code) = bytes.get(at..at + 3) else { return false };
     let is_code =

@@ -1,7 +1,8 @@
 //! Links and pixels of tracked messages: found once for all recipients of a send, written for each of them.
 //!
-//! Nothing else changes. Bytes outside of the rewritten texts are the sender's own; inside, only URLs of links are
-//! replaced and one pixel is inserted. A text that cannot be parsed with certainty is not changed.
+//! Nothing else changes. Bytes outside of the rewritten texts stay, except the transfer encoding of a text whose lines
+//! become too long. Inside, only URLs of links are replaced, and one pixel is inserted into HTML. A text that cannot be
+//! parsed with certainty is not changed.
 
 mod entities;
 mod html;
@@ -153,7 +154,7 @@ impl RewritePlan {
 /// Maximum number of URLs of `List-Unsubscribe`; no sender lists more.
 const UNSUBSCRIBE_URLS_MAX: usize = 10;
 
-/// The web addresses of the `List-Unsubscribe` header (RFC 2369).
+/// The URLs of the `List-Unsubscribe` header (RFC 2369).
 fn unsubscribe_urls(message: &[u8]) -> Vec<String> {
     let fields = HeaderBlock::new(message).filter(|field| field.is("List-Unsubscribe"));
     let mut urls = Vec::new();

@@ -38,7 +38,7 @@ pub(super) struct TextPart {
     pub(super) body: Range<usize>,
 }
 
-/// Finds texts, without attachments, enclosed messages, and signed or encrypted parts.
+/// Finds texts, except those of attachments, of enclosed messages, and of signed or encrypted parts.
 pub(super) fn find(message: &[u8]) -> Vec<TextPart> {
     let mut found = Vec::new();
     walk(message, 0..message.len(), 0, &mut found);

@@ -21,7 +21,7 @@ fn check(table: &str) {
     check_with(table, &[None]);
 }
 
-/// Like `check`, in every phase: as the greeting, or as the reply to MAIL, RCPT or the message.
+/// Like `check`, and also in every phase: as the greeting, or as the reply to MAIL, RCPT or the message.
 #[track_caller]
 fn check_in_all_phases(table: &str) {
     let phases = ReplyPhase::ALL.map(Some);

@@ -33,7 +33,7 @@ fn every_class_has_a_rule_and_a_meaning() {
     }
 }
 
-/// The smallest file that is good.
+/// The smallest valid file, with these rules before its fallbacks.
 fn file(rules: &str) -> String {
     let classes = BounceClass::ALL.iter().map(|class| {
         format!("[class.{class}]\nmeans = \"m\"\npermanent = true\nhard = false\nthrottle = false\n")

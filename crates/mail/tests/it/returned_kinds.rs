@@ -46,7 +46,7 @@ fn a_message_that_microsoft_forwards_is_a_complaint() {
 }
 
 #[test]
-fn amazon_notifications_are_json() {
+fn json_notifications_of_amazon_are_read() {
     let mail = |json: &str| {
         format!(
             "From: no-reply@sns.amazonaws.com\r\nSubject: AWS Notification Message\r\n\r\n{json}\r\n\r\n--\r\nIf you wish to stop …\r\n"

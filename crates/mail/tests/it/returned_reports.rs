@@ -40,7 +40,7 @@ fn check_fields(fields: &str, expected: &str) {
 }
 
 #[test]
-fn the_remote_hosts_code_counts_before_the_reporting_ones() {
+fn the_remote_hosts_code_takes_precedence_over_the_reporting_hosts() {
     check_fields(
         "Final-Recipient: rfc822;jo@example.com\nAction: failed\nStatus: 5.0.0 (permanent failure)\n\
          Diagnostic-Code: smtp; 5.1.0 - Unknown address error 550-'5.7.1 <x@rp.sender.example>... Access denied' (delivery attempts: 0)",
@@ -126,7 +126,7 @@ fn in_a_transcript_only_the_remote_hosts_replies_count() {
 }
 
 #[test]
-fn yahoo_looks_recipients_up_after_the_data() {
+fn unknown_users_that_yahoo_refuses_after_the_data_are_dead_addresses() {
     let text = "   ----- Transcript of session follows -----\r\n... while talking to mta6.example.com.:\r\n>>> DATA\r\n\
         <<< 554 delivery error: dd This user doesn't have a yahoo.com account (jo@example.com) [0] - mta1061\r\n554 5.0.0 Service unavailable\r\n";
     let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\

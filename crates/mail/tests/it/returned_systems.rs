@@ -1,4 +1,4 @@
-//! Notices of mail systems that write no status fields, each in its own way to name recipient, command and reason.
+//! Notices of mail systems that write no status fields. Each names recipient, command and reason in its own way.
 
 use crate::returned_check::{check, notice};
 

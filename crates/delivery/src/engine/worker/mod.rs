@@ -61,7 +61,7 @@ impl Drop for ConnectionGuard {
 struct Worker {
     shared: Arc<EngineShared>,
     path: usize,
-    /// Present until a connection exists.
+    /// The task's first attempt to connect, until its first message needs a connection.
     connecting: Option<Connecting>,
     open: Option<OpenConnection>,
     /// Whether this task has, or had, a connection; the schedule knows of it.

@@ -87,7 +87,7 @@ impl Worker {
         let ending = match sent {
             Ok(outcome) => ending_of(outcome, connection).await,
             Err(SendError::NotReady | SendError::LimitReached) => {
-                // The connection was closed before the message began.
+                // The connection ended, or takes no more messages, before this one began.
                 let open = self.open.take();
                 self.put_back(job).await;
                 if let Some(open) = open {
@@ -272,7 +272,7 @@ impl Worker {
     }
 }
 
-/// The ending of the message, after waiting for the end of a connection that is closing. `None` if it was not tried.
+/// The ending of the message, after waiting for the end of a connection that is closing. `None` as in `Ending::of`.
 async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Ending> {
     if outcome.verdict == Verdict::Interrupted {
         connection.wait_until_ready().await;

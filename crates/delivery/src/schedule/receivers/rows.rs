@@ -257,8 +257,8 @@ pub(super) fn refusing_domain(seed: u64) -> Measured {
     }
 }
 
-/// Many domains of a large receiver refuse the mail of one server for its reputation. Another server's mail to others of
-/// its domains comes when everything seems to be refused.
+/// Many domains of a large receiver refuse the mail of one server for its reputation. Once everything seems to be
+/// refused, another server sends mail to the receiver's other domains.
 pub(super) fn refused_server(seed: u64) -> Measured {
     let reply = "550 5.7.1 Message blocked due to the poor reputation of the sender".to_owned();
     let refused = (0..14).map(|number| (format!("picky{number}.example"), reply.clone())).collect();
