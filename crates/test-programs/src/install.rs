@@ -1,5 +1,5 @@
-//! Installs the programs that tests need: PostgreSQL, python3 with its DKIM library, curl, and mail clients
-//! (swaks, node with nodemailer), Chromium with its driver.
+//! Installs the programs that tests need: PostgreSQL, python3 with its DKIM library, curl, jq, mail clients (swaks, node
+//! with nodemailer), and Chromium with its driver.
 //!
 //! Uses apt-get. On systems without it the error says what to install.
 
@@ -72,7 +72,7 @@ fn list_missing() -> Vec<&'static str> {
     if !runs("python3", &["-c", "import ensurepip, venv"]) {
         missing.push("python3-venv");
     }
-    // Real pages in a real browser.
+    // Tests open pages in a real browser.
     for (program, package) in [("chromium", "chromium"), ("chromedriver", "chromium-driver")] {
         if !is_in_path(program) {
             missing.push(package);
