@@ -1,5 +1,5 @@
-//! Installs the programs that tests need: PostgreSQL, python3 with its DKIM library, curl, jq, mail clients (swaks, node
-//! with nodemailer), and Chromium with its driver.
+//! Installs the programs that tests need: PostgreSQL, python3 with its DKIM library, curl, jq, mail clients (swaks,
+//! node with nodemailer), and Chromium with its driver.
 //!
 //! Uses apt-get. On systems without it the error says what to install.
 

@@ -152,7 +152,8 @@ pub(crate) fn pairs(url: &str, query: &str) -> Vec<(i64, i64)> {
     read.unwrap_or_else(|error| panic!("{query}: {error:?}"))
 }
 
-/// Runs `work` on a new connection, in its own thread: `Drop` may run inside a runtime, which forbids blocking on another.
+/// Runs `work` on a new connection, in its own thread: `Drop` may run inside a runtime, which forbids blocking on
+/// another.
 fn on_connection<T: Send>(
     url: &str,
     work: impl AsyncFnOnce(Client) -> Result<T, tokio_postgres::Error> + Send,
