@@ -10,7 +10,8 @@ use anyhow::{bail, ensure};
 
 use crate::{NODE_LIBRARIES, find_dkim_verifier, find_server_programs};
 
-/// Read by Debian's postgresql-common. Without our file there, the package starts a system server, which is not needed.
+/// Folder that Debian's postgresql-common reads. Without our file there, the package starts a system server, which is
+/// not needed.
 const CREATECLUSTER_FOLDER: &str = "/etc/postgresql-common/createcluster.d";
 const CREATECLUSTER_FILE: &str = "/etc/postgresql-common/createcluster.d/postroad-tests.conf";
 

@@ -172,7 +172,7 @@ fn on_connection<T: Send>(
     thread::scope(|scope| scope.spawn(work).join().expect("the statement does not panic"))
 }
 
-/// Same server and settings, another database.
+/// The URL with another database name, on the same server and with the same settings.
 fn with_database(url: &str, name: &str) -> String {
     let (base, settings) = url.split_once('?').map_or((url, None), |(base, rest)| (base, Some(rest)));
     let authority_start = base.find("://").map_or(0, |at| at + 3);
