@@ -33,7 +33,7 @@ pub enum ExtraRootsError {
     Unusable { path: PathBuf, source: rustls::Error },
 }
 
-/// Configurations with TLS 1.2 and 1.3. The caller gives the server name, which is sent as SNI and verified.
+/// Configurations with TLS 1.2 and 1.3. The server name that the caller passes to rustls is also sent as SNI.
 #[derive(Clone)]
 pub struct ClientTls {
     opportunistic: Arc<ClientConfig>,
