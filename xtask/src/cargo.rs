@@ -11,8 +11,8 @@ pub(crate) fn cargo(repository: &Path) -> Command {
     cargo
 }
 
-/// Variables with which any cargo command compiles our crates by clippy, as `cargo clippy -- -D warnings` does when it
-/// calls `cargo check`. Clippy is then the compiler itself, with lints.
+/// Environment variables with which any cargo command compiles our crates with clippy's driver, as
+/// `cargo clippy -- -D warnings` does when it calls `cargo check`. The driver is the compiler itself, with lints.
 pub(crate) fn clippy_variables() -> [(&'static str, OsString); 2] {
     let beside_cargo =
         std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("clippy-driver"));

@@ -26,7 +26,7 @@ const TARGETS: &[&str] = &[
     "tokens",
 ];
 
-/// Flags of `cargo fuzz` on the nightly toolchain, without the sanitizers.
+/// Flags that `cargo fuzz` sets, without the sanitizers, which need the nightly toolchain.
 const RUST_FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";

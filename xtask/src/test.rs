@@ -15,7 +15,7 @@ use crate::interrupt::Interrupts;
 /// If more tests fail, none is repeated: so many do not fail only because the machine is slow.
 const REPEATED_MAX: usize = 20;
 
-/// Read by the test runner.
+/// Environment variable with the number of tests that the test runner runs at once.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
 /// Tests run at once for each processor: most of them wait for a process, a socket or a clock.

@@ -1,7 +1,8 @@
-//! Benchmark of accepting only: nothing is delivered meanwhile.
+//! Benchmark of accepting.
 //!
 //! Measures rates by number of callers, for the store alone and through the HTTP port, of single sends and of
-//! batches; and latencies at 1,000 messages a second, also of other mail servers.
+//! batches; and latencies at 1,000 messages a second, also of other mail servers. Nothing is delivered meanwhile,
+//! except to the inbox of `postroad dev` in the measurements of rates through HTTP.
 
 use std::path::Path;
 
@@ -126,7 +127,7 @@ fn split_levels(table: &str, of_load: &mut String, of_others: &mut String) {
             continue;
         }
         match beside.take() {
-            // The report names them by the number of callers of the load, not by their own.
+            // The report names figures of the other server by the number of callers of the load.
             Some(callers) => {
                 let figures = line.trim_start().split_once(' ').map_or("", |(_, figures)| figures);
                 of_others.extend([&callers, " ", figures, "\n"]);

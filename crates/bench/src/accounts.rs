@@ -163,7 +163,7 @@ async fn add_server(
     Ok(FilledServer { id, credentials })
 }
 
-/// Makes all calls; returns each with the milliseconds it took, sorted.
+/// Makes all calls; returns each with the milliseconds of its repetitions, sorted.
 async fn measure_calls(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
     let mut random = StdRng::seed_from_u64(1);
     let mut figures = Vec::new();

@@ -1,5 +1,5 @@
-//! Benchmark of growth: the cost of a message behind a history and a backlog that grow a hundredfold, on one
-//! installation.
+//! Benchmark of growth: the cost of a message behind a history that grows a hundredfold, and then beside a backlog, on
+//! one installation.
 
 use std::time::{Duration, Instant};
 

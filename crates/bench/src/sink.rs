@@ -15,7 +15,7 @@ use super::systems::{free_port, wait_for_port};
 const BACKLOG: &str = "1000";
 /// Bytes at the end of each read that are parsed; longer than one line of the output.
 const TAIL_BYTES: usize = 256;
-/// Pause between two reads of its counts, which go into a pipe that holds some thousand lines.
+/// Pause between two reads of the counts of smtp-sink, which go into a pipe that holds some thousand lines.
 const READ_EVERY: Duration = Duration::from_millis(2);
 /// Longest time without a message while some are awaited.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -26,7 +26,7 @@ pub(super) struct Sink {
     child: Child,
     port: u16,
     messages: Arc<AtomicU64>,
-    /// Whether its output ended.
+    /// Whether the output of smtp-sink ended.
     is_gone: Arc<AtomicBool>,
 }
 
@@ -40,7 +40,7 @@ impl Sink {
         let messages = Arc::new(AtomicU64::new(0));
         let is_gone = Arc::new(AtomicBool::new(false));
         let (counter, has_ended) = (Arc::clone(&messages), Arc::clone(&is_gone));
-        // It writes `sess=1 quit=0 mesg=7` repeatedly, each followed by a carriage return.
+        // smtp-sink writes `sess=1 quit=0 mesg=7` repeatedly, each followed by a carriage return.
         thread::spawn(move || {
             let (mut buffer, mut rest) = (vec![0; 64 << 10], Vec::new());
             loop {
@@ -83,7 +83,7 @@ impl Sink {
         self.messages.load(Ordering::Relaxed)
     }
 
-    /// Waits for exactly this many messages; returns the time.
+    /// Waits until the sink has `wanted` messages, and fails if it gets more; returns the time until then.
     pub(super) async fn wait_for(&self, wanted: u64) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         let (mut seen, mut seen_at) = (self.messages(), begun);

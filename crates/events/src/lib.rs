@@ -91,7 +91,8 @@ impl WebhookWorker {
             return;
         }
         task.abort();
-        // This aborts its posts too. Their claims are released, so that another node may repeat them at once.
+        // Aborting the task aborts its posts too. Their claims are released, so that another node may repeat them at
+        // once.
         drop(task.await);
         if let Err(error) = self.tester.store.release_webhook_claims().await {
             tracing::debug!(%error, "releasing claims of webhooks failed; they expire after two minutes");

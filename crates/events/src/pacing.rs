@@ -18,7 +18,7 @@ pub(crate) struct Pacing {
     window_max: usize,
     /// Consecutive failures.
     failures: u32,
-    /// End of the last failure.
+    /// When the last counted failure ended.
     failed_at: Option<Timestamp>,
     paused_until: Option<Timestamp>,
     /// End of the pause that the receiver requested.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Protocol {
     #[default]
     Http,
-    /// SMTP without TLS and AUTH, from an address bound to a credential.
+    /// SMTP without TLS and AUTH: from an address bound to a credential, or to the open listener of `postroad dev`.
     Esmtp,
     Utf8Smtp,
     /// SMTP with TLS and AUTH.

@@ -31,7 +31,7 @@ impl Status {
         Self::Cancelled,
     ];
 
-    /// States that can directly follow this one. A due message that is put back to its send time also goes from
+    /// States that can directly follow this one. Not listed: a due message that is put back to its send time goes from
     /// `Pending` to `Scheduled`.
     pub const fn next(self) -> &'static [Self] {
         use Status::{Bounced, Cancelled, HardFail, Held, HoldCancelled, Pending, Scheduled, Sent, SoftFail};

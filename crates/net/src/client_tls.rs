@@ -1,6 +1,6 @@
 //! TLS client configurations: opportunistic (any certificate) and verified (trusted name).
 //!
-//! There is one of each for the whole process, so that sessions are resumed across connections. They are
+//! Connections share one configuration of each kind, so that sessions are resumed across connections. The two are
 //! separate, so that a session begun without verification is never resumed where verification is required.
 
 use std::fmt;
@@ -33,7 +33,7 @@ pub enum ExtraRootsError {
     Unusable { path: PathBuf, source: rustls::Error },
 }
 
-/// Configurations with TLS 1.2 and 1.3. The server name, also sent as SNI, is the name of the MX host.
+/// Configurations with TLS 1.2 and 1.3. The server name that the caller passes to rustls is also sent as SNI.
 #[derive(Clone)]
 pub struct ClientTls {
     opportunistic: Arc<ClientConfig>,

@@ -60,7 +60,7 @@ impl DaneTls {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
-        // Sessions are resumed only by connections with the same records.
+        // The configuration has its own sessions, so that only connections with the same records resume them.
         config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
         Some(Self { config: Arc::new(config), server_name: base.to_owned(), usable: count })
     }

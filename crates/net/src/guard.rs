@@ -36,8 +36,8 @@ const NOT_PUBLIC_V4: &[Ipv4Net] = &[
     v4(240, 0, 0, 4),     // reserved, broadcast
 ];
 
-/// All assigned unicast addresses of IPv6. Loopback, mapped, compatible, unique local (with the metadata
-/// address fd00:ec2::254), link-local and multicast addresses are outside.
+/// Range from which IANA assigns global unicast addresses of IPv6. Loopback, mapped, compatible, unique local (with the
+/// metadata address fd00:ec2::254), link-local and multicast addresses are outside.
 const GLOBAL_UNICAST: Ipv6Net = v6(0x2000, 0, 0, 3);
 
 const NOT_PUBLIC_V6: &[Ipv6Net] = &[

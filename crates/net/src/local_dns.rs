@@ -132,7 +132,8 @@ async fn serve(socket: UdpSocket, records: Records) {
     let mut buffer = vec![0; usize::from(PAYLOAD_BYTES_MAX)];
     loop {
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else {
-            // Usually about an earlier reply to a port that is closed now; a lasting error must not use a whole core.
+            // The error is usually about an earlier reply to a port that is closed now. A lasting error must not use a
+            // whole core.
             tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             continue;
         };

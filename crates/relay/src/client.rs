@@ -53,7 +53,7 @@ impl Client {
         }
     }
 
-    /// Checks whether the client may begin a message. Called for each one: a key can be revoked and a server
+    /// Checks whether the client may begin a message. Called for each message: a key can be revoked and a server
     /// suspended in between.
     pub(crate) async fn begin(&mut self) -> Reply {
         self.caller = None;

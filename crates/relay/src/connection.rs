@@ -86,7 +86,7 @@ impl Connections {
         stream.set_nodelay(true)?;
         let opening = async {
             let address = self.client_address(&mut stream).await?;
-            // Before TLS: a handshake that never ends takes a permit as well.
+            // Taken before TLS, so that a handshake that never ends counts too.
             let permit = self.session_limit.take_for(address);
             let socket = match &kind {
                 ListenerKind::Tls(_) if permit.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),

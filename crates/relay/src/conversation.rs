@@ -119,7 +119,8 @@ impl Conversation {
         }
     }
 
-    /// Reads one piece of input, or ends the session at its deadline. Returns `false` when the client has gone.
+    /// Reads one piece of input, or ends the session at its deadline. Returns `false` when the client or the relay has
+    /// gone.
     async fn read(&mut self, socket: &mut MaybeTlsStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let deadline = self.pace.deadline(self.session.is_in_transaction());
         tokio::select! {
@@ -142,7 +143,7 @@ impl Conversation {
     }
 
     async fn encrypt(&mut self, socket: MaybeTlsStream) -> io::Result<MaybeTlsStream> {
-        // The session requests it once, outside TLS, and only if there is a certificate.
+        // The session requests the handshake once, outside TLS, and only if there is a certificate.
         let (MaybeTlsStream::Plain(stream), Some(tls)) = (socket, &self.tls) else {
             return Err(io::ErrorKind::Unsupported.into());
         };

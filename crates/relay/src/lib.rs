@@ -3,8 +3,8 @@
 //!
 //! The session is a state machine in `smtp`, and `app` decides. This crate owns the sockets and enforces
 //! limits: sessions in total and per address, bytes of all messages being received, time between two commands,
-//! speed of a message, length of a session. A client that exceeds one gets 421 or 4yz; other clients are not
-//! affected.
+//! speed of a message, length of a session. A client that exceeds one gets 421 or 4yz. Sessions and the memory for
+//! messages are shared by all clients.
 
 mod bounce_receiver;
 mod client;

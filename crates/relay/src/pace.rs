@@ -1,5 +1,5 @@
-//! Deadline for the client's next step. It measures progress, not traffic: a byte every minute is not a step,
-//! and a message must arrive at a minimum rate.
+//! Deadline for the client's next step. Bytes of an incomplete command are no progress, and a message must arrive at a
+//! minimum rate, on average.
 
 use tokio::time::{Duration, Instant};
 

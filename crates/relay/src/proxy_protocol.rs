@@ -1,7 +1,8 @@
 //! HAProxy's PROXY protocol, versions 1 and 2: a load balancer sends the client's address before the
 //! connection's data.
 //!
-//! Read only from proxies that the operator listed, and required from them: the protocol forbids guessing.
+//! The header is read only from proxies that the operator listed, and required from them: the protocol forbids
+//! guessing.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

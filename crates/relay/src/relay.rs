@@ -120,7 +120,8 @@ async fn serve(
 /// Refuses a connection without waiting: no permit is left for it.
 fn refuse_connection(stream: &TcpStream, kind: &ListenerKind) {
     if !matches!(kind, ListenerKind::Tls(_)) {
-        // A fresh socket takes one line; otherwise the client only sees it closed.
+        // The buffer of a fresh socket has room for one line. If writing fails, the client only sees the connection
+        // close.
         drop(stream.try_write(FULL));
     }
     tracing::debug!("SMTP connection refused: all sessions are in use");

@@ -25,7 +25,7 @@ impl SessionPeer {
     pub(crate) async fn log_in(&mut self, login: &Login) -> Reply {
         match self {
             Self::Client(client) => client.log_in(login).await,
-            // AUTH is not offered there, so the session refuses it itself.
+            // The bounce listener offers no AUTH, so the session refuses it itself.
             Self::BounceReceiver(_) => StandardReply::NotImplemented.into(),
         }
     }

@@ -109,7 +109,7 @@ impl BodyCursor {
         self.parts.get(self.part).map_or(&[], |part| &part[self.offset..])
     }
 
-    /// Moves forward by at most the length of `rest`.
+    /// Moves forward; `count` is at most the length of `rest`.
     pub(crate) fn advance(&mut self, count: usize) {
         self.offset += count;
     }

@@ -1,5 +1,5 @@
-//! Installs the programs that tests need: PostgreSQL, python3 with its DKIM library, curl, and mail clients
-//! (swaks, node with nodemailer), Chromium with its driver.
+//! Installs the programs that tests need: PostgreSQL, python3 with its DKIM library, curl, jq, mail clients (swaks,
+//! node with nodemailer), and Chromium with its driver.
 //!
 //! Uses apt-get. On systems without it the error says what to install.
 
@@ -10,7 +10,8 @@ use anyhow::{bail, ensure};
 
 use crate::{NODE_LIBRARIES, find_dkim_verifier, find_server_programs};
 
-/// Read by Debian's postgresql-common. Without our file there, the package starts a system server, which is not needed.
+/// Folder that Debian's postgresql-common reads. Without our file there, the package starts a system server, which is
+/// not needed.
 const CREATECLUSTER_FOLDER: &str = "/etc/postgresql-common/createcluster.d";
 const CREATECLUSTER_FILE: &str = "/etc/postgresql-common/createcluster.d/postroad-tests.conf";
 
@@ -72,7 +73,7 @@ fn list_missing() -> Vec<&'static str> {
     if !runs("python3", &["-c", "import ensurepip, venv"]) {
         missing.push("python3-venv");
     }
-    // Real pages in a real browser.
+    // Tests open pages in a real browser.
     for (program, package) in [("chromium", "chromium"), ("chromedriver", "chromium-driver")] {
         if !is_in_path(program) {
             missing.push(package);

@@ -179,7 +179,7 @@ async fn converse(stream: TcpStream, shared: &Mutex<Shared>) -> io::Result<()> {
             }
         }
         HttpsAnswer::Silent => {
-            // Until the client disconnects.
+            // Ignores all input until the client disconnects.
             while stream.read(&mut [0; 64]).await? > 0 {}
             Ok(())
         }

@@ -109,7 +109,8 @@ impl Waiting {
         self.unsubscriptions.len() + self.clicks.len() + self.others.len()
     }
 
-    /// Drops events until the limits are kept. A lost unsubscription would mean mail that nobody wants, so these come last.
+    /// Drops events until the limits are kept. A lost unsubscription would mean mail that nobody wants, so
+    /// unsubscriptions are dropped last.
     fn drop_oldest(&mut self) {
         while self.len() > WAITING_MAX || self.bytes > WAITING_BYTES_MAX {
             let oldest = self.others.pop_front().or_else(|| self.clicks.pop_front());

@@ -54,7 +54,7 @@ impl TrackingHosts {
         }
     }
 
-    /// Returns whether it succeeded.
+    /// Reads the customers' names; returns whether that succeeded.
     async fn read(&self, app: &App) -> bool {
         match app.list_tracking_hosts().await {
             Ok(hosts) => {

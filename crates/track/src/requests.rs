@@ -108,7 +108,7 @@ impl TrackingState {
         let headers = request.headers();
         let agent =
             headers.get(USER_AGENT).map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned());
-        // Cut here: the event may wait in memory.
+        // The user agent is cut here, because the event may wait in memory.
         let user_agent: String = agent.unwrap_or_default().chars().take(USER_AGENT_CHARS_MAX).collect();
         let fetch = Fetch {
             is_head: request.method() == Method::HEAD,
@@ -139,7 +139,7 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Tokens contain web addresses only; checked again before a redirect.
+/// The target as a `Location` header, if it is a web address. Tokens contain nothing else; this checks again.
 fn web_location(target: &str) -> Option<HeaderValue> {
     let is_web = ["http://", "https://"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Dependencies that no file of their crate names, and packages from outside of the registry. (The tools for this,
+//! Dependencies that no file of their crate names, and packages from git repositories. (The tools for this,
 //! cargo-machete and cargo-deny, have no prebuilt binary that reads today's lock files, and build for minutes.)
 
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //! 1,024 callers; with `--batch N` by send/batch of N messages, at 1 and 4 callers.
 //!
 //! Each caller has its own connection and sends the next message when the last one is answered. With `--beside KEY
-//! --beside-from ADDRESS` another server sends single messages meanwhile, 100 a second; its figures follow.
+//! --beside-from ADDRESS` another server sends single messages meanwhile, at most 100 a second; its figures follow.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -119,7 +119,8 @@ struct Caller {
 }
 
 impl Caller {
-    /// Sends one request after the other, with a pause in between; returns how long each took, and how many failed.
+    /// Sends one request after the other, with a pause in between; returns how long each success took, and the number
+    /// of failures.
     async fn send_until(self, stop: Arc<AtomicBool>, pause: Duration) -> (Vec<Duration>, u64) {
         let (mut waits, mut failed) = (Vec::new(), 0_u64);
         let headers = [("X-Server-API-Key", self.key.as_str()), ("Content-Type", "application/json")];

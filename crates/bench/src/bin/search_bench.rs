@@ -159,7 +159,7 @@ async fn measure(store: &Store, server: ServerId, messages: i64) {
     println!("{quick} of {count} searches always had a full page, or their end, within 100 ms");
 }
 
-/// One search until its first page is full.
+/// One search until its first page is full, or the search has come to its end.
 struct Run {
     calls: Vec<Duration>,
     /// Number of calls that ended because their time was up.

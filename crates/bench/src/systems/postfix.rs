@@ -94,7 +94,7 @@ impl Postfix {
         );
         fs::write(path.join("conf/main.cf"), main)?;
         fs::write(path.join("conf/master.cf"), format!("127.0.0.1:{port} inet n - n - - smtpd\n{MASTER}"))?;
-        // Its daemons run as another user.
+        // Postfix's daemons run as another user.
         run(Command::new("chmod").arg("755").arg(path))?;
         run(Command::new("chown").arg("postfix").arg(path.join("data")))?;
         postfix(path, "start")?;

@@ -56,8 +56,7 @@ mod tests {
         event
     }
 
-    /// Bounce that came back as a message. Postal has two names for this event type: the other is for refusals in the
-    /// SMTP session.
+    /// Bounce that came back as a message. Postal has another name for refusals in the SMTP session.
     fn async_bounce() -> FeedEvent {
         let data = r#"{"status":"Bounced","details":"Sent back later","output":"550 5.1.1 no such user",
             "sent_with_ssl":false,"time":null,"bounce":{"kind":"async","class":"bad_mailbox","code":550,

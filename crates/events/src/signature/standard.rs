@@ -33,7 +33,7 @@ impl fmt::Debug for StandardSecret {
     }
 }
 
-/// Value of `webhook-signature`: one signature for each valid secret.
+/// Value of `webhook-signature`: one signature for each secret.
 pub(crate) fn signatures(secrets: &[StandardSecret], id: &str, epoch_secs: i64, body: &[u8]) -> String {
     let mut content = format!("{id}.{epoch_secs}.").into_bytes();
     content.extend_from_slice(body);

@@ -11,7 +11,7 @@ const LARGE_BYTES: usize = 96 << 10;
 const SMALL_BYTES: usize = LARGE_BYTES / 4;
 /// Patterns that take less time at the large size are not compared.
 const FAST_ENOUGH: Duration = Duration::from_millis(100);
-/// Between 4 (linear) and 16 (quadratic).
+/// Largest accepted ratio of the times at the two sizes: between 4 (linear) and 16 (quadratic).
 const RATIO_MAX: f64 = 9.0;
 
 /// Best of some runs: other load only adds time.

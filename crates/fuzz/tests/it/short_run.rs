@@ -1,4 +1,4 @@
-//! Short run of each target in every test run. Inputs are numbered, so it is the same on every machine.
+//! Short run of each target in every test run. The inputs are numbered, and the same on every machine.
 
 use postroad_fuzz::{Mutator, find_target};
 

@@ -1,4 +1,4 @@
-//! DNS client: mail hosts, host addresses and TXT records; and published records for checks of customers'
+//! DNS client: mail hosts, host addresses, TLSA and TXT records; and published records for checks of customers'
 //! domains.
 //!
 //! It distinguishes negative answers (no such name, no such record) from failures (SERVFAIL, timeouts,
@@ -151,7 +151,7 @@ impl Dns {
     }
 
     /// Returns a client whose look-ups count towards the share of a sending server: slow answers for one server do not
-    /// delay another.
+    /// delay look-ups of other names for another server.
     #[must_use]
     pub fn for_server(&self, server: ServerId) -> Self {
         Self { inner: Arc::clone(&self.inner), asker: Some(server) }

@@ -141,7 +141,8 @@ fn host_of(record: &RData) -> Option<MxHost> {
     Some(MxHost { name: name.trim_end_matches('.').to_owned(), preference: mx.preference })
 }
 
-/// Whether a name has only letters, digits, hyphens, and the underscore that some domains use. `site` relies on this.
+/// Whether a name has only lower-case letters, digits, dots, hyphens and underscores (some domains use these). `site`
+/// relies on this.
 fn is_host_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte))
 }

@@ -38,7 +38,7 @@ pub(super) struct Answer {
     pub(super) ttl: Duration,
     /// Owner of the records: the end of a chain of aliases.
     pub(super) owner: Name,
-    /// Whether a trusted resolver has validated it by DNSSEC, with all its aliases.
+    /// Whether a trusted resolver has validated the answer by DNSSEC, with all aliases.
     pub(super) is_secure: bool,
 }
 

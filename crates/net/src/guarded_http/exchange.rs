@@ -19,7 +19,7 @@ pub(super) struct Exchanged {
     pub(super) retry_after: Option<String>,
     pub(super) content_type: Option<String>,
     pub(super) body: Bytes,
-    /// Whether the body is longer than was read.
+    /// Whether the body is longer than the part that was read.
     pub(super) is_cut: bool,
     /// Whether the connection can be reused: the whole answer was read.
     pub(super) is_reusable: bool,
@@ -27,7 +27,7 @@ pub(super) struct Exchanged {
 
 /// A failed exchange.
 pub(super) enum Broken {
-    /// There was no answer at all.
+    /// The connection ended, or sent something invalid, before the head of an answer was complete.
     BeforeAnswer(HttpFailure),
     /// The answer broke off.
     Inside(HttpFailure),
@@ -77,8 +77,8 @@ pub(super) async fn run(
         .map_err(|error| Broken::Inside(HttpFailure::Protocol(error)))?;
     let mut is_reusable = false;
     if is_whole {
-        // The driver may have to see the end of the answer first. Do not wait for a receiver that answered
-        // before it read everything.
+        // The driver may have to see the end of the answer first. Do not wait long: a receiver may answer before it has
+        // read everything.
         is_reusable = tokio::time::timeout(READY_WAIT_MAX, connection.sender.ready())
             .await
             .is_ok_and(|ready| ready.is_ok());

@@ -3,7 +3,7 @@
 //! It dials exactly the address that was checked after DNS. It follows no redirects, uses no proxies, reads
 //! little of the answer, and everything has a timeout. Connections are kept for the next exchange with the same
 //! origin. On failure the error class says where the problem is. Nothing is retried, except an exchange whose
-//! kept connection had closed.
+//! kept connection failed before the answer began.
 
 mod dial;
 mod exchange;
@@ -85,13 +85,13 @@ pub struct HttpAnswer {
     pub content_type: Option<String>,
     /// Beginning of the body.
     pub body: Bytes,
-    /// Whether the body is longer than was read.
+    /// Whether the body is longer than the part that was read.
     pub is_cut: bool,
     /// Address that was dialled.
     pub address: IpAddr,
     /// Time for DNS, TCP and TLS; `None` on a kept connection.
     pub connected_in: Option<Duration>,
-    /// End of the receiver's certificate; `None` without TLS.
+    /// Expiry of the receiver's certificate; `None` without TLS.
     pub certificate_expires_at: Option<Timestamp>,
 }
 
@@ -105,8 +105,8 @@ impl GuardedHttp {
         Self { inner: Arc::new(Inner { dialler, pool, exempt: OnceLock::new(), settings }) }
     }
 
-    /// Lets these URLs be dialled at any address. For the service's own URLs, whose addresses are often private; they are
-    /// known only when it listens. Later calls are ignored.
+    /// Lets these URLs be dialled at any address. For the service's own URLs, whose addresses are often private. The
+    /// URLs are known only once the service listens. Later calls are ignored.
     pub fn set_exempt(&self, urls: Vec<TokenUrls>) {
         self.inner.exempt.get_or_init(|| urls);
     }
@@ -154,13 +154,13 @@ impl Inner {
         body: &Bytes,
     ) -> Result<HttpAnswer, HttpFailure> {
         let is_exempt = self.exempt.get().is_some_and(|all| all.iter().any(|urls| urls.include(url)));
-        // A connection that was opened for an exempt URL is kept for those only.
+        // A connection that was opened for an exempt URL is kept for exempt URLs only.
         let origin = Origin::of(url, is_exempt);
         let request = || exchange::request(method, url, headers, body);
         if let Some(mut kept) = self.pool.take(&origin) {
             match exchange::run(&mut kept, request(), self.settings.answer_bytes_max).await {
                 Ok(done) => return Ok(self.finish(origin, kept, done, None)),
-                // The kept connection had closed: that says nothing about the receiver.
+                // The kept connection has probably been closed, which says nothing about the receiver.
                 Err(exchange::Broken::BeforeAnswer(_)) => {}
                 Err(exchange::Broken::Inside(failure)) => return Err(failure),
             }

@@ -7,7 +7,7 @@ use super::fair_pool::{FairPermit, FairPool};
 
 const KIB: usize = 1 << 10;
 
-/// Pool of bytes, counted in KiB. A tenant may hold a part of it.
+/// Pool of bytes, counted in KiB. One tenant may hold only a part of it.
 #[derive(Debug)]
 pub struct BytePool<T> {
     kib: FairPool<T>,

@@ -49,12 +49,13 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
         self.share_max
     }
 
-    /// Waits at most `wait_max` for permits; `None` if they did not get free in time.
+    /// Waits at most `wait_max` for permits; `None` if they did not get free in time. A number above `share_max` takes
+    /// `share_max` permits.
     pub async fn acquire(&self, tenant: T, permits: usize) -> Option<FairPermit> {
         timeout(self.wait_max, self.acquire_without_timeout(tenant, permits)).await.ok()
     }
 
-    /// Waits for permits however long it takes. Only for work that never waits while it holds them.
+    /// Like `acquire`, but waits however long it takes. Only for work that never waits while it holds the permits.
     pub async fn acquire_without_timeout(&self, tenant: T, permits: usize) -> FairPermit {
         if permits == 0 {
             return FairPermit::default();

@@ -37,7 +37,7 @@ const FIRST: PermitLimits = PermitLimits {
 const LATER: PermitLimits = PermitLimits { running_max: 16, waiting_max: 256, ..FIRST };
 /// Longest wait for a permit, because mail waits meanwhile. Without one the fetch is left for the next time.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
-/// Time for a fetch while others wait for permits.
+/// Time for a fetch while other fetches for the same server wait for permits, or would have to.
 const TIMEOUT_UNDER_PRESSURE: Duration = Duration::from_secs(4);
 /// Time to connect to one address. Short, so that a dead address leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -60,7 +60,7 @@ pub(super) enum FetchError {
     Body(Box<dyn std::error::Error + Send + Sync>),
     #[error("it took too long")]
     Late,
-    /// No request was sent, because no permit got free in time.
+    /// No request was sent: no permit got free in time, or too many look-ups wait for the host's addresses.
     #[error("too many policies are being fetched")]
     Busy,
     #[error("{0}")]

@@ -64,7 +64,7 @@ impl Default for MtaStsSettings {
 pub enum StsVerdict {
     /// No policy, or none that could be found.
     None,
-    /// The policy was not looked up, or not for long enough, because too many look-ups wait. Ask again soon.
+    /// Not known in time: the record's look-up has no answer yet, or too many look-ups or fetches wait. Ask again soon.
     Unknown,
     /// No requirement yet, but the domain wants reports of deliveries that would have failed.
     Testing(Arc<Policy>),
@@ -128,7 +128,7 @@ impl MtaSts {
     }
 
     /// The requirement of a domain. `server` is the server whose mail waits for it: look-ups of one server do not delay
-    /// another's.
+    /// another's look-ups of other domains.
     pub async fn policy(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
         let inner = Arc::clone(&self.inner);
         let work = || {

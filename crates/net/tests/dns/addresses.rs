@@ -1,4 +1,4 @@
-//! A and AAAA look-ups of a host, and the effect of missing records.
+//! A and AAAA look-ups of a host, the effect of missing records, and TXT look-ups.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! Addresses that are dialled: checked after DNS, for every new connection.
+//! Dialling: addresses are checked after DNS, for every new connection. Also reuse of connections, certificates, and
+//! classes of failures.
 
 use std::time::Duration;
 
@@ -128,7 +129,7 @@ async fn exempt_urls_are_dialled_at_private_addresses_and_no_others() {
         assert_eq!(post(&client, &format!("{base}/inspect/abc?status=200")).await.unwrap().status, 200);
         // A redirect is an answer like any other.
         assert_eq!(post(&client, &format!("{base}/inspect/moved")).await.unwrap().status / 100, 3);
-        // A connection to the same host and port is kept now; it is not used for these.
+        // A connection to the same host and port is kept now; it is not used for the following paths.
         for path in ["/", "/inspect/", "/inspect", "/inspect/a/b", "/inspect/../api/v1/x", "/dev/messages"] {
             assert_eq!(failure_class(&client, &format!("{base}{path}")).await, "refused_address", "{path}");
         }

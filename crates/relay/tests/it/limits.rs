@@ -22,7 +22,7 @@ async fn messages_over_the_size_limit_are_refused() {
     let too_large = "552 5.3.4 The message is too large";
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}> SIZE=100001")).await, too_large);
     let head = text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(990);
-    // Counts the line end that the client adds.
+    // `bytes` includes the line end that the client adds.
     let fitting = |bytes: usize| format!("{head}{}", "x".repeat(bytes - 2 - head.len()));
     assert_eq!(client.deliver(FROM, &TO, &(fitting(100_000) + "y")).await, too_large);
     let reply = client.deliver(FROM, &TO, &fitting(100_000)).await;

@@ -120,7 +120,7 @@ impl Service {
         stored
     }
 
-    /// The only stored message.
+    /// The only message stored since the last call.
     pub(crate) async fn stored_one(&self) -> Stored {
         let mut stored = self.stored().await;
         assert_eq!(stored.len(), 1);

@@ -4,7 +4,7 @@ use postroad_testkit::SmtpClient;
 
 use crate::service::{FROM, Service, text};
 
-/// Sequences that some mail server has accepted as the end of data.
+/// Sequences that a mail server may take for the end of data by mistake.
 const FALSE_ENDS: &[&str] = &[
     "\n.\n",
     "\n.\r\n",

@@ -55,7 +55,7 @@ pub(super) fn parse(line: &str, offered: Extensions) -> Result<Command<'_>, Stan
 }
 
 /// Parses the argument of EHLO. RFC 5321 4.1.1.1 requires a domain or an address literal, but clients send any machine name.
-/// It is copied into header lines, so only harmless characters are accepted.
+/// The dev inbox shows it, so only harmless characters are accepted.
 fn parse_host(text: &str) -> Result<&str, StandardReply> {
     let is_host_char = |c: char| c.is_alphanumeric() || "._-:[]".contains(c);
     let is_host = (1..=HOST_BYTES_MAX).contains(&text.len()) && text.chars().all(is_host_char);

@@ -28,8 +28,8 @@ pub struct ServerConfig {
 pub enum BareLf {
     /// Refuses the message; for listeners open to strangers.
     Refused,
-    /// Converts it to CRLF, as Postfix 3.9 does. For authenticated clients. It never ends the data (RFC 5321
-    /// 4.1.1.4).
+    /// Converts it to CRLF, as Postfix 3.9 does; for listeners to which applications submit mail. It never ends the
+    /// data (RFC 5321 4.1.1.4).
     Normalised,
 }
 
@@ -98,8 +98,8 @@ pub struct ServerLimits {
     pub recipients_max: usize,
     /// Longest command. RFC 5321 4.5.3.1.4 says 512 bytes, and each extension adds to it.
     pub command_bytes_max: usize,
-    /// Longest line of a message, without its CRLF. RFC 5321 4.5.3.1.6 says 998, but applications send longer lines;
-    /// accepting them is safe because messages are passed on in pieces.
+    /// Longest line of a message, without its CRLF. RFC 5321 4.5.3.1.6 says 998 bytes, but applications send longer
+    /// lines. Whoever takes the message may still refuse them.
     pub text_line_bytes_max: usize,
     /// Maximum number of invalid commands since the last accepted message. Refusals by the driver do not count.
     pub errors_max: u32,

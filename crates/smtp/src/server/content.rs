@@ -18,7 +18,7 @@ pub(super) enum DotReader {
     LineStart,
     /// After a dot at the start of a line.
     Dot,
-    /// After such a dot and CR.
+    /// After a dot at the start of a line, and a CR.
     DotCr,
     /// After a bare LF.
     LfLineStart,
@@ -172,7 +172,7 @@ impl ContentCheck {
         }
         let (mut begin, mut before) = (0, self.line_bytes);
         for end in memchr::memchr_iter(b'\n', piece) {
-            // Without its CR, which may have come before this piece.
+            // The line counts without its CR, which may have come before this piece.
             if before + (end - begin).saturating_sub(1) > self.line_bytes_max {
                 return false;
             }

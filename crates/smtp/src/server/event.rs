@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::envelope::{Envelope, MailFrom, RcptTo};
 use super::replies::StandardReply;
 
-/// Reported in order; `Closed` is the last one. After a question no event follows until the driver has answered
+/// Reported in order; `Closed` is the last one. After a question only `Closed` can follow until the driver has answered
 /// it with `reply` or `accept`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -18,7 +18,7 @@ pub enum Event {
     Auth(Login),
     /// Question: may this sender begin a message?
     Mail(MailFrom),
-    /// Question: does this recipient exist?
+    /// Question: is this recipient accepted?
     Rcpt(RcptTo),
     /// A message to the accepted recipients begins.
     Message(Envelope),
@@ -27,7 +27,8 @@ pub enum Event {
     Data(Bytes),
     /// Question: the message is complete; is it accepted?
     EndOfData,
-    /// Discard the received part of the message. The session replies with the reason at its end.
+    /// Discard the received part of the message. The session replies with the reason at the end of DATA or of each
+    /// chunk.
     Dropped(DropCause),
     /// Discard the received part of the message: the client gave it up between two chunks.
     Abandoned,

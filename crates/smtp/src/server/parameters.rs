@@ -139,7 +139,7 @@ fn decode_xtext(value: &str, bytes_max: usize) -> Result<String, StandardReply> 
         let (digits, rest) = piece.split_at_checked(2).ok_or(bad)?;
         let is_hex = digits.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b));
         let byte = u8::from_str_radix(digits, 16).ok().filter(|_| is_hex).ok_or(bad)?;
-        // Used in reports and logs: printable ASCII on one line only.
+        // The text may be shown in reports and logs: decode only to printable ASCII.
         if !(b' '..=b'~').contains(&byte) {
             return Err(bad);
         }

@@ -2,7 +2,7 @@
 
 use crate::reply::Reply;
 
-/// Named by the situation. A driver may also send its own `Reply`.
+/// Standard reply, named by its situation. A driver may also send its own `Reply`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StandardReply {
     // Success.

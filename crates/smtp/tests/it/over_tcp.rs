@@ -130,7 +130,7 @@ async fn bad_tls_ends_in_the_handshake() {
     ];
     for tls in bad {
         let impatient_in = matches!(tls, PeerTls::Stall).then_some(Phase::TlsHandshake);
-        // Trusts the CA that belongs to the certificate, so that only the certificate is wrong.
+        // Trusts the authority of an expired certificate or one with a wrong name, so that nothing else is wrong.
         let ca_pem = match &tls {
             PeerTls::With(certificate) => certificate.ca_pem.clone(),
             _ => good.ca_pem.clone(),

@@ -8,7 +8,7 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 
 use super::failure::Failure;
 
-/// Aliases followed in one answer, which also ends loops.
+/// Maximum number of aliases followed in one answer; ends loops.
 const ALIASES_MAX: usize = 12;
 const TTL_SECS: u32 = 300;
 
@@ -139,7 +139,7 @@ impl Zone {
         DnsResponse { code: ResponseCode::NoError, answers: Vec::new(), authorities: vec![ns] }
     }
 
-    /// True also if only names below it have records (RFC 8020: an empty non-terminal exists).
+    /// Whether the name or a name below it has records (RFC 8020: an empty non-terminal exists).
     fn exists(&self, name: &Name) -> bool {
         // Names are in canonical order (RFC 4034 6.1): those below a name follow it.
         self.records.range(name..).next().is_some_and(|(known, _)| name.zone_of(known))

@@ -107,7 +107,8 @@ impl HiddenLimits {
         )
     }
 
-    /// Maximum number of messages that it accepts from one source address in a time range after the start.
+    /// Maximum number of messages that the receiver accepts from one source address in a time range after the start,
+    /// without the reserve of a token bucket.
     pub fn capacity(&self, from: Duration, to: Duration) -> f64 {
         let mut borders = vec![from, to];
         borders.extend(self.rate_steps.iter().map(|(at, _)| *at).filter(|at| (from..to).contains(at)));

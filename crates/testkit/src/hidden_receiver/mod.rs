@@ -126,7 +126,8 @@ impl HiddenReceiver {
             return Err(refusal);
         }
         if let Some(rate) = self.limits.rate.as_ref().filter(|rate| rate.at.of_message() == at) {
-            // Counted where it is limited, so that concurrent messages do not all use the same free slot.
+            // A message counts from the stage at which it is limited, so that concurrent messages do not all use the
+            // same free slot.
             let per_minute = self.limits.per_minute_at(now.since(self.start));
             self.rate.entry(source).or_default().take(rate.window, per_minute, now);
         }

@@ -11,7 +11,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Default)]
 pub(super) struct RateCount {
-    /// Messages of the last minute.
+    /// Messages of the last 60 seconds, or of this minute of the clock; empty for a token bucket.
     taken: VecDeque<Timestamp>,
     /// Remaining tokens, and the time of the last refill.
     tokens: Option<(f64, Timestamp)>,

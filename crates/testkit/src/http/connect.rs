@@ -64,7 +64,7 @@ async fn connect_from(local: IpAddr, authority: &str) -> io::Result<TcpStream> {
 
 async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Connection> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // Its error reaches the request in progress.
+    // An error of the connection reaches the request in progress.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }

@@ -44,7 +44,8 @@ async fn exchange(address: SocketAddr, bytes: &[u8], is_done: fn(&[u8]) -> bool)
     }
 }
 
-/// Understands `Content-Length`, chunked bodies without trailers, and leading 100 Continue.
+/// Whether the answer is complete. Understands `Content-Length`, chunked bodies without trailers, and leading 100
+/// Continue.
 fn is_whole_answer(answer: &[u8]) -> bool {
     let Some(head_end) = answer.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4) else {
         return false;

@@ -152,7 +152,8 @@ pub(crate) fn pairs(url: &str, query: &str) -> Vec<(i64, i64)> {
     read.unwrap_or_else(|error| panic!("{query}: {error:?}"))
 }
 
-/// Uses its own thread, because `Drop` may run inside a runtime, which forbids blocking on another.
+/// Runs `work` on a new connection, in its own thread: `Drop` may run inside a runtime, which forbids blocking on
+/// another.
 fn on_connection<T: Send>(
     url: &str,
     work: impl AsyncFnOnce(Client) -> Result<T, tokio_postgres::Error> + Send,
@@ -171,7 +172,7 @@ fn on_connection<T: Send>(
     thread::scope(|scope| scope.spawn(work).join().expect("the statement does not panic"))
 }
 
-/// Same server and settings, another database.
+/// The URL with another database name, on the same server and with the same settings.
 fn with_database(url: &str, name: &str) -> String {
     let (base, settings) = url.split_once('?').map_or((url, None), |(base, rest)| (base, Some(rest)));
     let authority_start = base.find("://").map_or(0, |at| at + 3);

@@ -168,7 +168,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::R
 async fn converse(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>) {
     // Without it, a reply could wait for the acknowledgement of the previous one (Nagle).
     drop(stream.set_nodelay(true));
-    // First let the end of the client's previous connection be recorded, so that it is not counted twice.
+    // First let the end of the client's previous connection be recorded, so that both do not count as open at once.
     tokio::task::yield_now().await;
     let number = shared.note(|record| record.open(client));
     // A broken connection is not an error: many tests do that. The record shows how far it came.

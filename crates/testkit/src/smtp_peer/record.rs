@@ -20,7 +20,7 @@ pub struct ReceivedMessage {
     /// Number of its connection, from 1.
     pub connection: u32,
     pub is_encrypted: bool,
-    /// As in the command, without angle brackets; empty for the null path.
+    /// Sender as in the command, without angle brackets; empty for the null path.
     pub mail_from: String,
     /// Parameters after the sender, such as `SIZE=100 BODY=8BITMIME`.
     pub mail_parameters: String,

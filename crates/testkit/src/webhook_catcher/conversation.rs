@@ -76,7 +76,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, shared: &Sha
             CatcherAnswer::Close => (200, Vec::new(), Vec::new(), true),
             CatcherAnswer::Endless => return write_endlessly(stream).await,
             CatcherAnswer::Hang => {
-                // Until the client disconnects.
+                // Ignores all input until the client disconnects.
                 while stream.read(&mut [0; 64]).await? > 0 {}
                 return Ok(());
             }

@@ -91,7 +91,7 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// `a::b::c` as long as words and `::` take turns.
+/// Number of tokens of the path that `tokens` begin with, such as `a::b::c`.
 fn path_length(tokens: &[&str]) -> usize {
     let mut length = 1;
     while tokens.get(length) == Some(&"::") && tokens.get(length + 1).is_some_and(|token| is_word(token)) {

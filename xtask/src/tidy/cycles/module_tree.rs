@@ -7,7 +7,7 @@ use super::imports::{Names, Path};
 use super::tokens::tokens;
 use crate::tidy::tree::{File, Tree, is_rust};
 
-/// Re-exports of re-exports are followed this far.
+/// Maximum number of re-exports that are followed for one path.
 const RE_EXPORTS_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -126,7 +126,7 @@ fn module_name(path: &str) -> Vec<String> {
     if matches!(path, "lib" | "main") { Vec::new() } else { path.split('/').map(ToOwned::to_owned).collect() }
 }
 
-/// Test modules are files named so by convention.
+/// Whether the file belongs to a test module, which is named `tests` by convention.
 fn is_for_tests(path: &str) -> bool {
     path.split('/').any(|part| part == "tests.rs" || part == "tests")
 }

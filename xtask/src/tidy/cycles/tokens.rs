@@ -35,7 +35,7 @@ fn without_tests<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     kept
 }
 
-/// Up to the `;` or the closing brace that ends the item.
+/// Number of tokens up to the `;` or the closing brace that ends the item.
 fn item_length(tokens: &[&str]) -> usize {
     let mut depth = 0;
     for (index, token) in tokens.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! Load generators of the benchmark: `load http|smtp|latency|webhooks …`; each prints one line of JSON.
 //!
 //! Without a rate, each caller sends the next message when the last one is answered. With a rate, messages
-//! start by the clock even if answers are slow, and a latency counts from when its message was due.
+//! start by the clock even if answers are slow, and a latency counts from when its message was due (except in
+//! `latency`, which counts from the answer).
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 

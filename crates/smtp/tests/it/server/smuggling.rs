@@ -9,7 +9,7 @@ use postroad_smtp::{Body, ClientSession, OutgoingMessage};
 use super::dialogue::{config, unescape};
 use crate::dialogue::{config as client_config, drain, message as client_message};
 
-/// Sequences that some mail server has accepted as the end of data.
+/// Sequences that a mail server may take for the end of data by mistake.
 const FALSE_ENDS: &[&str] = &[
     "\\n.\\n",
     "\\n.\\r\\n",
