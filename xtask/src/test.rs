@@ -109,7 +109,9 @@ fn failed_tests(output: &str) -> Option<Vec<&str>> {
 
 /// Reads `a::b` from `test a::b ... FAILED`.
 fn failed_test(line: &str) -> Option<&str> {
-    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    // `--exact` wants the name without the runner's remark.
+    Some(name.strip_suffix(" - should panic").unwrap_or(name))
 }
 
 /// Reads `2` from `test result: FAILED. 739 passed; 2 failed; …`.
@@ -145,6 +147,8 @@ mod tests {
         let good = "running 2 tests\ntest a::b ... ok\ntest a::c ... FAILED\n\nfailures:\n    a::c\n\n\
             test result: FAILED. 1 passed; 1 failed; 0 ignored\n";
         assert_eq!(failed_tests(good), Some(vec!["a::c"]));
+        let panics = good.replace("a::c ...", "a::c - should panic ...");
+        assert_eq!(failed_tests(&panics), Some(vec!["a::c"]));
         let crashed = "running 2 tests\ntest a::b ... ok\n";
         assert_eq!(failed_tests(&format!("{good}{crashed}")), None);
         let lost = good.replace("test a::c ... FAILED\n", "");

@@ -84,7 +84,8 @@ async fn finish_when_possible(
         match shared.store.finish(outcomes.clone()).await {
             Err(error @ StoreError::Unavailable(_)) => {
                 tracing::error!(%error, outcomes = outcomes.len(), "storing outcomes failed; delivery is paused until it works");
-                let reason = format!("outcomes cannot be stored ({error})");
+                // Every tenant reads the reason: the cause is for the log alone.
+                let reason = "outcomes cannot be stored".to_owned();
                 shared.with(|schedule, _| schedule.pause(PauseCause::Outcomes, reason));
                 is_paused = true;
                 if shared.is_stopping() {
