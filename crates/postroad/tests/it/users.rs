@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::world::{World, both_engines, envelope};
+use crate::world::{World, both_engines, envelope, program};
 
 const ACCOUNT: &str = "X-Account-API-Key";
 const OPERATOR: &str = "X-Operator-API-Key";
