@@ -1,5 +1,5 @@
-//! After 100,000 messages with random outcomes (20,000 in a debug build) the counters equal a simple recount of the rows:
-//! by hour, and by domain, tag, provider and the other dimensions.
+//! After 100,000 messages with random outcomes (20,000 in a debug build) the counters equal a simple recount of the
+//! rows: by hour, and by domain, tag, provider and the other dimensions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
