@@ -7,7 +7,8 @@ use postroad_model::LimitedObject;
 /// Why an operation failed. Nothing was written, unless the variant says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Full disk, dead database or too many waiting operations: the call may succeed later.
+    /// Full disk, dead database or too many waiting operations: the call may succeed later. If only the commit's answer
+    /// was lost, the change was written.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// A name or key is already taken.

@@ -282,7 +282,7 @@ impl Store {
         }
     }
 
-    /// Changes whenever this process changes servers, pools, sources, gates or domains.
+    /// Changes whenever this process changes accounts, servers, pools, sources, gates or domains.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

@@ -132,7 +132,7 @@ impl Sql<'_> {
         done
     }
 
-    /// Not a cached statement: SQLite applies it when it is prepared.
+    /// Not through a cached statement: SQLite applies the pragma when the statement is prepared.
     fn set_secure_delete(&self, is_on: bool) -> Result<()> {
         if let Sql::Sqlite(connection) = self {
             connection.lock().pragma_update(None, "secure_delete", is_on)?;

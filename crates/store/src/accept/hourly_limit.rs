@@ -1,5 +1,5 @@
-//! Events about a server's hourly limit: nearly reached, reached. Each is written at most once an hour, in the
-//! transaction that crosses the threshold.
+//! Events about a server's hourly limit: nearly reached, reached. Each is written in the transaction that crosses the
+//! threshold.
 
 use postroad_model::{EventKind, ServerId, Timestamp};
 use serde_json::{Map, Value, json};

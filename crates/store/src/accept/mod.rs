@@ -26,7 +26,8 @@ pub use send::{
 #[boxed_futures]
 impl Store {
     /// Accepts a send. When this returns `Stored`, it counts as accepted: the send, its messages, their queue entries,
-    /// events and idempotency key are on stable storage. On failure none of them is.
+    /// events and idempotency key are on stable storage. On failure none of them is, unless only the commit's answer
+    /// was lost.
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
         let server_id = send.info.server_id;
         let accepted = match &*self.engine {

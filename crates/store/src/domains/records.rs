@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct DomainTracking {
     pub opens: Option<bool>,
     pub clicks: Option<bool>,
-    /// Host name of its tracking links, instead of the installation's.
+    /// Host name of its tracking links, instead of `track.<domain>` or the installation's.
     pub host: Option<String>,
 }
 
@@ -18,7 +18,8 @@ pub struct DomainTracking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainOwner {
     Server(ServerId),
-    /// All servers of the account. A server's own domain of the same name takes precedence.
+    /// All servers of the account. A server's own domain of the same name takes precedence; for sending, only if it is
+    /// verified.
     Account(AccountId),
 }
 

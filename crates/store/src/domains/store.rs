@@ -119,8 +119,8 @@ impl Store {
         self.change(move |sql| Box::pin(statements::delete(sql, id, links_until, now))).await
     }
 
-    /// Adds a key next to the signing ones; it starts to sign when its record is found. `Conflict` if the selector
-    /// belongs to a key that signs or did so recently.
+    /// Adds a key next to the signing ones; it starts to sign when its record is found. Replaces a pending key of the
+    /// same algorithm. `Conflict` if another key of the domain has the selector.
     pub async fn rotate_domain_key(
         &self,
         id: DomainId,

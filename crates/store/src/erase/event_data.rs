@@ -1,8 +1,8 @@
-//! Removes personal fields from an event's data; keeps numbers, flags, and texts from fixed sets.
+//! Removes personal fields from an event's data; keeps numbers, flags, and the texts that `KEPT_TEXTS` names.
 
 use serde_json::{Map, Value};
 
-/// Texts that are kept: values from fixed sets, and our own names.
+/// Fields whose texts are kept: values from fixed sets, times, and our own names and addresses.
 const KEPT_TEXTS: [&str; 13] = [
     "status",
     "reason",

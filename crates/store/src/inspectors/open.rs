@@ -25,8 +25,9 @@ struct Replaceable {
 
 #[boxed_futures]
 impl Store {
-    /// Opens the inspector of a server. Returns `false` if it already has a readable one, which stays as it is. If `inspectors_max`
-    /// are open, the new one replaces the oldest of the account that has the most. `NotFound` without the server.
+    /// Opens the inspector of a server. Returns `false` if the server already has a readable one, which stays as it is.
+    /// If `inspectors_max` are open, the new one replaces the oldest of the account that has the most. `NotFound`
+    /// without the server.
     pub async fn open_inspector(&self, new: NewInspector, inspectors_max: usize) -> Result<bool> {
         let (server_id, now) = (new.server_id, self.clock.now());
         let is_new = self

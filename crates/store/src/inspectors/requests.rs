@@ -71,8 +71,8 @@ impl Store {
         Ok(())
     }
 
-    /// Number of arrivals and clearings so far; `None` without an inspector, or if it has expired. A new value says that
-    /// the requests have changed.
+    /// Number that grows with each arrival, clearing and new opening; `None` without an inspector, or if it has
+    /// expired. A new value says that the requests have changed.
     pub async fn count_inspector_changes(&self, server_id: ServerId) -> Result<Option<i64>> {
         let text = "SELECT changed FROM inspectors WHERE server_id = $1 AND expires_at > $2";
         let params = vec![server_id.0.into(), self.clock.now().into()];

@@ -105,7 +105,8 @@ impl Store {
         found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
     }
 
-    /// The body of any send; `None` if it was removed, which happens before its messages are removed.
+    /// The body of any send; `None` if it was removed or erased, which happens before its messages are removed. The
+    /// caller has checked that the send is the server's: on SQLite this is not checked here.
     pub async fn find_body(
         &self,
         server_id: ServerId,

@@ -14,7 +14,8 @@ use crate::accept::{AccountLimits, LimitUse, NewSend};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 
-/// Adds to the counts of periods. Sorted, to avoid deadlocks between nodes. Older periods are deleted.
+/// Adds to the counts of periods. Sorted, to avoid deadlocks between nodes. Periods before the
+/// previous one are deleted.
 const COUNT: &str = "WITH row AS (
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
             AS row (account_id, period, number, messages)),

@@ -41,7 +41,7 @@ const MARK: &str =
             ORDER BY x.created_at DESC LIMIT 1) > due_at - 10000000, false)";
 
 /// `lower` in the collation `C` lowers only ASCII, as in the keys of addresses; the index has the default collation.
-/// The hash is that of `erased_key`: of an erased address only the hash is suppressed.
+/// The hash is that of `suppressions::record::erased_key`: of an erased address only the hash is suppressed.
 const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
            m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at,
            s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options, s.size,

@@ -25,7 +25,7 @@ const FIND: &str = "SELECT known.server_id, known.address, reason, details, crea
         ORDER BY known.address LIMIT 1) AS known
     WHERE known.address = wanted.address AND (expires_at IS NULL OR expires_at > $3)";
 
-/// Adds to the counts of hours. Sorted, to avoid deadlocks between nodes. Older hours are deleted.
+/// Adds to the counts of hours. Sorted, to avoid deadlocks between nodes. Hours before the previous one are deleted.
 const COUNT: &str = "WITH row AS (
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, hour, messages)),
     old AS (

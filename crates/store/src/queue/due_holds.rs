@@ -95,7 +95,8 @@ pub(super) async fn hold_some(
     Ok(held)
 }
 
-/// Adds to the current hour of a server; returns the count before. Older hours are deleted when a new one begins.
+/// Adds to the current hour of a server; returns the count before. When a new hour begins, those before the previous
+/// one are deleted.
 async fn count_hour(
     sql: &Sql<'_>,
     server_id: ServerId,

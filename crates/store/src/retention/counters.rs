@@ -22,7 +22,7 @@ impl Store {
         Ok(Removed { rows, has_more: rows > 0 })
     }
 
-    /// Removes some days of recipient domains from before a time, and dimension sets without counters.
+    /// Removes some days of recipient domains from before a time, and dimension sets that were last counted before it.
     pub async fn remove_old_days(&self, before: i64) -> Result<Removed> {
         let found = self.read(move |sql| Box::pin(find_server_with_days(sql, before))).await?;
         let Some(server) = found else { return Ok(Removed::default()) };

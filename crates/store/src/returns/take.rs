@@ -21,7 +21,7 @@ use crate::{Engine, Job, JobWithIds, Result, Store, StoreError};
 #[boxed_futures]
 impl Store {
     /// Stores the mail and applies its effect. When this returns `Ok`, both are on stable storage; on failure neither
-    /// is. `NotFound` if there is no such message.
+    /// is, unless only the commit's answer was lost. `NotFound` if the message does not exist, or was erased.
     pub async fn take_return(&self, new: NewReturn) -> Result<Taken> {
         let server_id = new.info.server_id;
         // In its own task, so that a caller that disconnects between writing a large body and its row leaves no

@@ -87,7 +87,7 @@ pub(super) async fn read_postings(
     Ok(postings)
 }
 
-/// Ids of the messages of blocks, by block.
+/// Ids of the messages of blocks, by the block's `first_id`. `blocks` are such ids, also of merged blocks.
 pub(super) async fn read_ids(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -58,7 +58,7 @@ struct SearchPosition {
     blocks_max: usize,
     /// Maximum number of messages to examine in one read, if none of them is indexed.
     scan_max: usize,
-    /// Whether to find messages too that were stored after their block was written.
+    /// Whether messages that were stored after their block was written are found too.
     finds_late: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct SearchItem {
     pub held_reason: Option<String>,
 }
 
-/// The columns that conditions use.
+/// The columns that conditions and lists use.
 #[derive(Debug)]
 pub(super) struct SearchRow {
     pub(super) id: i64,

@@ -45,7 +45,7 @@ async fn has_notice(sql: &Sql<'_>) -> Result<bool, StoreError> {
     Ok(sql.query_opt("SELECT id FROM account_notices ORDER BY id LIMIT 1", &[]).await?.is_some())
 }
 
-/// Appends the event to some servers and returns them. `None` if there is no notice, or another node is working on it.
+/// Appends the event to some servers and returns them. `None` if there is no notice, or other nodes work on them all.
 async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<ServerId>>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id, account_id, kind, data, at, after_server FROM account_notices ORDER BY id LIMIT 1"

@@ -18,7 +18,7 @@ const SERVER_NAME: &str = "operator";
 
 #[boxed_futures]
 impl Store {
-    /// `None` before the first message of the service itself.
+    /// `None` before the first message of the service itself, or if the server was deleted.
     pub async fn find_service_server(&self) -> Result<Option<ServerId>> {
         self.read(move |sql| Box::pin(find(sql))).await
     }

@@ -133,8 +133,8 @@ fn hold_beyond_limits(
     Ok(uses)
 }
 
-/// Counts messages in the account's current windows, as far as they fit. Older windows are deleted when a new one
-/// begins.
+/// Counts messages in the account's current windows, as far as they fit. When a new window begins, those before the
+/// previous one are deleted.
 fn count_account(
     connection: &Connection,
     limits: &AccountLimits,
@@ -181,8 +181,8 @@ fn count_account(
     Ok(admission)
 }
 
-/// Adds to the count of the server's hour; returns the count before that. Older hours are deleted when a new one
-/// begins.
+/// Adds to the count of the server's hour; returns the count before that. When a new hour begins, those before the
+/// previous one are deleted.
 fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<i64, StoreError> {
     let (server, hour) = (send.info.server_id.0, hour_of(send));
     let total: i64 = connection

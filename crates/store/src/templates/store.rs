@@ -69,7 +69,8 @@ impl Store {
         self.write(move |sql| Box::pin(statements::publish(sql, server_id, id, version, now))).await
     }
 
-    /// Deletes a template with all its versions. `InUse` while a template uses it as its layout.
+    /// Deletes a template with all its versions. `InUse` while the newest or published version of another template has
+    /// it as its layout.
     pub async fn delete_template(&self, server_id: ServerId, id: TemplateId) -> Result<()> {
         self.write(move |sql| Box::pin(statements::delete(sql, server_id, id))).await
     }

@@ -131,7 +131,7 @@ pub(super) async fn set_password(
     let kept = kept.map_or(0, |id| id.0);
     let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id <> $2";
     sql.execute(text, &[id.0.into(), kept.into()]).await?;
-    // The link of `postroad dev` works as long as it runs.
+    // Keeps the link of `postroad dev`, which can be used repeatedly.
     sql.execute("DELETE FROM user_tokens WHERE user_id = $1 AND kind <> 'sign_in'", &[id.0.into()]).await?;
     user::find(sql, id).await?.ok_or(StoreError::NotFound)
 }

@@ -30,7 +30,7 @@ pub struct WebhookOutcome {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookNext {
-    /// It was posted.
+    /// The endpoint accepted it.
     Done,
     RetryAt(Timestamp),
     /// It is not posted again.

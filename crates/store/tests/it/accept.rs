@@ -1,4 +1,4 @@
-//! A send in each of its first states, read back.
+//! Accepting sends: each first state, read back; restarts, concurrent callers, and callers that disconnect.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ on_both_engines!(
     servers_are_counted_separately,
     totals_of_several_servers_are_read_together,
     too_many_tags_are_counted_together,
-    a_removed_set_gets_a_new_number,
+    a_removed_set_is_created_again,
     a_batch_of_many_different_sets_is_counted_in_parts,
     counts_of_an_earlier_version_are_counted_again,
 );
@@ -379,7 +379,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.get("fresh"), Some(&1));
 }
 
-async fn a_removed_set_gets_a_new_number(fixture: Fixture) {
+async fn a_removed_set_is_created_again(fixture: Fixture) {
     fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
     count_all_events(&fixture).await;
     fixture.clock.advance(Duration::from_hours(24));
@@ -421,7 +421,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.len(), 200);
 }
 
-/// Replaces the new tables by those of the previous version, as far as the migration reads them.
+/// Replaces the tables of counters by those of version 8, as far as migration 9 reads them.
 const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGINT);
     DROP TABLE counter_dimensions; CREATE TABLE counter_dimensions (id BIGINT);
     DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";

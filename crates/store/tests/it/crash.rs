@@ -127,7 +127,7 @@ fn has_key(send: SendId) -> bool {
     send.0 % 2 == 0
 }
 
-/// One in twenty is too large for a row.
+/// One in twenty is too large for a row of SQLite.
 fn body_of(send: SendId) -> Vec<u8> {
     let mut rng = SmallRng::seed_from_u64(send.0 as u64);
     let size = if rng.random_bool(0.05) { 70_000 } else { rng.random_range(0..4_000) };

@@ -1,4 +1,4 @@
-//! Pools, sources, gates and send rates: the setup of the delivery engine.
+//! Pools, sources, gates and send rates: the setup of the delivery engine. Also pacing notes.
 
 use std::time::Duration;
 

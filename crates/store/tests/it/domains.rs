@@ -41,7 +41,7 @@ pub(crate) const BEFORE_DELIVERY_POLICY: &str =
     DROP INDEX servers_by_pool; DROP INDEX pools_by_account; ALTER TABLE pools DROP COLUMN account_id;
     ALTER TABLE deliveries DROP COLUMN tls_policy; ALTER TABLE deliveries DROP COLUMN dkim";
 
-/// Undoes the migrations of accounts and of people.
+/// Undoes the migrations of accounts and of people, and parts of later ones.
 pub(crate) const ACCOUNTS_BEFORE: &str =
     "DROP INDEX accounts_by_name; DROP INDEX accounts_deleted; DROP INDEX accounts_suspended; DROP INDEX servers_by_name;
     DROP INDEX servers_deleted; DROP INDEX servers_deleted_by_account; DROP INDEX servers_suspended;

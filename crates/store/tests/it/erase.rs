@@ -110,7 +110,7 @@ async fn the_index_forgets_an_erased_message(fixture: Fixture) {
     let before = fixture.query_int(tokens).await;
     erase(&fixture, erased).await;
     let after = fixture.query_int(tokens).await;
-    // Every three letters of the address that the other one does not have. The other message has the same subject.
+    // Trigrams of the address that the other address does not have. Both messages have the same subject.
     let only_hers = "jane.doe@customer.".len() as i64 - 2;
     assert!(before - after >= only_hers, "{before} tokens, then {after}");
     let blocks = "SELECT count(*) FROM search_postings WHERE length(positions) > 1";

@@ -41,7 +41,7 @@ pub(crate) use on_both_engines;
 
 pub(crate) const IDENTITY: &str = "the node of the test";
 
-/// Tables whose rows `accept` and `finish` write.
+/// The main tables to which `accept` and `finish` write.
 pub(crate) const MAIL_TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "queue", "deliveries", "events", "idempotency_keys"];
 

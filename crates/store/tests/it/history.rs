@@ -18,7 +18,8 @@ const STORE_CONNECTIONS: &str = "SELECT count(*) FROM pg_stat_activity
 const HISTORY: usize = 5_000;
 const BATCH: usize = 100;
 
-/// Closes the store first: backends report their reads when they end.
+/// Number of rows read so far. Closes the store first, because backends report their reads when they end, and opens it
+/// again.
 async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     let Fixture { store, clock, account, server, other_server, place } = fixture;
     drop(store);

@@ -26,7 +26,7 @@ on_both_engines!(
     an_inspector_whose_token_cannot_be_read_is_replaced,
 );
 
-/// Inspectors that may be open at the same time, where a test does not fill them.
+/// Maximum number of open inspectors, in tests that do not reach it.
 const MANY: usize = 200;
 const VALID_FOR: Duration = Duration::from_hours(24);
 

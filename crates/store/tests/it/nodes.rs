@@ -473,7 +473,7 @@ async fn a_claim_without_some_servers_reads_none_of_their_entries() {
     assert_eq!(fixture.claim_due().await.len(), 300, "everything is left for others");
 }
 
-/// Weeks that an older version made partitions for have none of the tables that came later.
+/// If an older version made the partitions of a week, those of tables that came later are missing.
 #[tokio::test]
 async fn transcript_of_a_message_older_than_its_table_is_stored() {
     let fixture = Fixture::postgres().await;

@@ -1,4 +1,5 @@
-//! Full disk and dead database: "try again", nothing half-written, and it works again by itself.
+//! Full disk and dead database: callers are asked to try again, nothing is half-written, and the store recovers by
+//! itself.
 
 use std::fs;
 use std::process::Command;

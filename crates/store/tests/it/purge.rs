@@ -19,11 +19,11 @@ on_both_engines!(
     servers_that_still_have_mail_do_not_delay_others
 );
 
-/// Tables that have rows of a server.
+/// Tables in which a server has rows after `fill`.
 const TABLES: [&str; 7] =
     ["credentials", "domains", "webhooks", "templates", "template_versions", "suppressions", "servers"];
 
-/// Gives a server one of everything, and `suppressions` addresses.
+/// Gives a server a credential, a domain, a webhook, a template, and as many suppressed addresses as `suppressions`.
 async fn fill(fixture: &Fixture, server_id: ServerId, suppressions: usize) {
     let store = &fixture.store;
     let id = server_id.0 as u8;

@@ -1,5 +1,5 @@
-//! After 100,000 messages with random outcomes (20,000 in a debug build) the counters equal a simple recount of the rows: by
-//! hour, and by domain, tag, provider and the other dimensions.
+//! After 100,000 messages with random outcomes (20,000 in a debug build) the counters equal a simple recount of the
+//! rows: by hour, and by domain, tag, provider and the other dimensions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -174,7 +174,7 @@ async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
             continue;
         }
         let (id, seq) = (row[0].parse::<i64>().expect("an id"), row[1].parse::<i64>().expect("a number"));
-        // By a person, by a bot.
+        // Whether a person, and whether a bot, opened or clicked it before.
         let mut opened_by = (false, false);
         for number in 0..random.random_range(1..4) {
             let bot = random.random_ratio(1, 4);

@@ -1,4 +1,4 @@
-//! Accounts, servers, credentials, domains, settings.
+//! Accounts, servers, credentials and settings.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Webhooks: the outbox that is written with the events, claims, attempts, replays, disabling and deletion.
+//! Webhooks: the outbox, which is written with the events; its claims, attempts and replays; disabling and deletion.
 
 use std::time::Duration;
 
