@@ -192,7 +192,7 @@ fn a_password_without_quotes_is_not_repeated() {
 fn retention_needs_a_pause_between_two_sweeps() {
     let found = problems("[retention]\ncheck_every = \"0s\"\n", &[]);
     assert!(
-        found.len() == 1 && found[0].contains("`retention.check_every` is less than 100 ms"),
+        found.len() == 1 && found[0].contains("`retention.check_every`: is less than 100 ms"),
         "{found:?}"
     );
 }
