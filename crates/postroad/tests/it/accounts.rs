@@ -837,9 +837,11 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
     // The keys of a profile without a URL do not go to the environment's URL.
     let homeless = world.folder.path().join("homeless.json");
     std::fs::write(&homeless, json!({ "account_api_key": key }).to_string()).expect("a file");
-    let (success, _, text) =
-        world.command_output("api", &["account/get", "--profile", homeless.to_str().expect("text")]);
-    assert!(!success && text.contains("has no `url`"), "{text}");
+    let mut command = std::process::Command::new(program());
+    let output = command.args(["api", "account/get", "--profile"]).arg(&homeless).output();
+    let output = output.expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("has no `url`"), "{output:?}");
     // A profile that is not needed is not read.
     let (gone, at) = (("POSTROAD_PROFILE", "/nonexistent.json"), ("POSTROAD_URL", url));
     assert_eq!(list_accounts(&[gone, at], &[]), "success");
