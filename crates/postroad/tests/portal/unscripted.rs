@@ -136,7 +136,7 @@ async fn somebody_sets_up_and_changes_things_without_javascript() {
     browser.click("form.stack > button").await;
     browser.until_text("they are not shown again").await;
     assert!(browser.text("pre.code").await.contains("curl"), "the command is there");
-    assert!(browser.page_text().await.contains("without JavaScript, load the page again"));
+    assert!(browser.page_text().await.contains("without JavaScript, look again"));
     // A form with a mistake keeps its fields, and says what is wrong.
     browser.open(&of_server("/domains")).await;
     browser.fill("input[name=name]", "no name").await;
