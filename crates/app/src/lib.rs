@@ -72,7 +72,9 @@ pub use postroad_mail::{
 pub use recent_events::EventSelection;
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use retention::{Retention, RetentionTask};
-pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail};
+pub use returns::{
+    Destination, ReportProblem, ReturnAddress, ReturnCounts, ReturnReceiver, ReturnRefusal, ReturnedMail,
+};
 pub use sealing::{SealingKey, UnsealError};
 pub use search::{IndexTask, SearchRequest, parse_status};
 pub use server_settings::ServerChangeRequest;
@@ -237,6 +239,8 @@ struct Inner {
     notices: Arc<tokio::sync::Semaphore>,
     /// Sender of mails to people.
     notices_from: Option<EmailAddress>,
+    /// Counts of returned mail.
+    return_counters: returns::ReturnCounters,
     /// Base URL of the portal, once the listeners are known.
     portal_base: OnceLock<String>,
     /// Options of `postroad dev`.
@@ -304,6 +308,7 @@ impl App {
                 used_sessions: housekeeping::LastUses::default(),
                 notices: Arc::new(tokio::sync::Semaphore::new(NOTICES_AT_ONCE)),
                 notices_from,
+                return_counters: returns::ReturnCounters::default(),
                 portal_base: OnceLock::new(),
                 dev: dev_setup::DevOptions::default(),
             }),

@@ -23,6 +23,8 @@ enum Owner {
     Account(AccountId),
     /// Background jobs of all accounts, which take turns.
     Jobs,
+    /// Searches of operators over all servers.
+    Operators,
 }
 
 impl LongReads {
@@ -36,6 +38,11 @@ impl LongReads {
     /// Waits for a permit.
     pub(crate) async fn permit(&self, account: AccountId) -> FairPermit {
         self.permits.acquire_without_timeout(Owner::Account(account), 1).await
+    }
+
+    /// Like `permit`, for searches of operators over all servers.
+    pub(crate) async fn permit_for_operators(&self) -> FairPermit {
+        self.permits.acquire_without_timeout(Owner::Operators, 1).await
     }
 
     /// Like `permit`, for background jobs.

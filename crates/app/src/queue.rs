@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{GateAction, GateScope, MessageId, ServerId, Timestamp};
-use postroad_store::{AuditSubject, Gate, NewGate, Pool, QueueEntry, ServerQueue, SetBy, Store, StoreError};
+use postroad_model::{DomainName, GateAction, GateScope, MessageId, ServerId, Timestamp};
+use postroad_store::{
+    AuditSubject, Gate, NewGate, Pool, QueueEntry, QueueFilter, ServerQueue, SetBy, Store, StoreError,
+};
 
 use crate::access::{Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Requester, owner_of, page};
@@ -25,14 +27,31 @@ pub struct GateRequest {
 
 #[boxed_futures]
 impl App {
-    /// Waiting messages of the caller's server in the order they are due, and whether there are more.
+    /// Waiting messages of the caller's server in the order they are due, to one domain or to all, and whether there are
+    /// more.
     pub async fn list_queue_as(
         &self,
         caller: &Caller,
+        domain: Option<DomainName>,
         after: Option<(Timestamp, MessageId)>,
         limit: usize,
     ) -> Result<(Vec<QueueEntry>, bool), StoreError> {
-        Ok(page(self.inner.store.list_queue_of_server(caller.server_id, after, limit + 1).await?, limit))
+        let filter = QueueFilter { server_id: Some(caller.server_id), domain };
+        Ok(page(self.inner.store.list_queue_page(filter, after, limit + 1).await?, limit))
+    }
+
+    /// Waiting messages of all servers, for the operator.
+    pub async fn list_installation_queue(
+        &self,
+        by: &Requester,
+        domain: Option<DomainName>,
+        after: Option<(Timestamp, MessageId)>,
+        limit: usize,
+    ) -> Result<(Vec<QueueEntry>, bool), AccountRefusal> {
+        permit(&by.actor, Operation::InstallationStatus, Subject::Installation)
+            .map_err(AccountRefusal::Denied)?;
+        let filter = QueueFilter { server_id: None, domain };
+        Ok(page(self.inner.store.list_queue_page(filter, after, limit + 1).await?, limit))
     }
 
     pub async fn count_queue_as(&self, caller: &Caller) -> Result<ServerQueue, StoreError> {

@@ -12,6 +12,7 @@ use postroad_store::{
 
 use crate::engine::{EngineShared, apply_changes};
 pub use crate::pacing::Reader;
+pub use crate::providers::Provider;
 use crate::schedule::PauseCause;
 pub use crate::schedule::{PathTotals, Totals};
 
@@ -104,6 +105,11 @@ impl QueueAdmin {
             gates: self.store.list_gates().await?,
             in_flight: self.shared.as_ref().map_or(0, |shared| shared.being_sent().len()),
         })
+    }
+
+    /// The limits that sending to each provider starts with; empty if no engine runs.
+    pub fn provider_limits(&self) -> Vec<Arc<Provider>> {
+        self.shared.as_ref().map_or_else(Vec::new, |shared| shared.router.providers.all())
     }
 
     /// Servers with the most waiting messages.

@@ -57,6 +57,30 @@ pub(crate) fn first_command(base_url: &str, to: &str, domain: Option<&str>) -> S
     fill(CURL, &SnippetFacts { base_url, api_key: PLACEHOLDER_KEY, api_secret: "", domain, to, smtp: None })
 }
 
+/// Bodies of the calls that empty lists show.
+const BODIES: [(&str, &str); 5] = [
+    ("domains/create", r#"{"name": "your-domain.example"}"#),
+    (
+        "send/message",
+        r#"{"to": ["ann@example.com"], "from": "hello@your-domain.example", "subject": "First message", "plain_body": "It works."}"#,
+    ),
+    ("suppressions/add", r#"{"address": "ann@example.com", "details": "asked on the phone"}"#),
+    (
+        "templates/create",
+        r#"{"alias": "welcome", "name": "Welcome", "subject": "Hello {{ name }}", "plain_body": "Welcome, {{ name }}."}"#,
+    ),
+    ("webhooks/create", r#"{"url": "https://example.com/events"}"#),
+];
+
+/// Command that calls an endpoint, with a placeholder for the key.
+pub(crate) fn call_command(base_url: &str, endpoint: &str) -> String {
+    let body = BODIES.iter().find(|(known, _)| *known == endpoint).map_or("{}", |(_, body)| body);
+    format!(
+        "curl {base_url}/api/v1/{endpoint} \\\n  -H 'X-Server-API-Key: {PLACEHOLDER_KEY}' \\\n  \
+         -H 'Content-Type: application/json' \\\n  -d '{body}'"
+    )
+}
+
 fn fill(text: &str, facts: &SnippetFacts<'_>) -> String {
     let (host, port) = match facts.smtp {
         Some(smtp) => (smtp.host.as_str(), smtp.starttls_port.unwrap_or_default().to_string()),

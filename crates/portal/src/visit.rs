@@ -202,6 +202,7 @@ impl Visit {
         let (servers, _) =
             self.app().list_servers_as(&self.by, self.own_servers(), None, MENU_SERVERS_MAX).await?;
         let mut layout = Layout::new(title, section, &self.person.user, csrf::token(&self.session));
+        layout.base_url.clone_from(&self.base_url);
         layout.servers = servers.iter().map(ServerLink::of).collect();
         layout.server = server.map(ServerLink::of);
         layout.has_inbox = layout.is_operator && self.state.inbox.is_some();

@@ -3,6 +3,7 @@
 //! content, so it only provides the reason.
 
 mod addresses;
+mod counts;
 mod effect;
 mod feedback;
 mod network_budget;
@@ -30,6 +31,8 @@ use addresses::Addresses;
 use network_budget::NetworkBudget;
 
 pub use addresses::{Destination, ReturnAddress};
+pub(crate) use counts::ReturnCounters;
+pub use counts::ReturnCounts;
 pub use postroad_mail::reports::ReportProblem;
 
 /// Maximum number of messages parsed concurrently; limits the CPU time that outsiders can use.
@@ -103,6 +106,11 @@ pub enum ReturnRefusal {
 
 #[boxed_futures]
 impl App {
+    /// What the bounce listener of this process was offered since it started.
+    pub fn return_counts(&self) -> ReturnCounts {
+        self.inner.return_counters.read()
+    }
+
     /// Creates the receiver of returned mail; loads the secret of return paths, or creates it.
     pub async fn return_receiver(&self) -> Result<ReturnReceiver, AdminError> {
         let installation = self.installation().await?;
@@ -136,6 +144,12 @@ impl ReturnReceiver {
     /// or it is a report without effect. Other recipients may be refused permanently. On [`ReturnRefusal::Store`] and
     /// [`ReturnRefusal::Busy`] the sender should retry.
     pub async fn take(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
+        let outcome = self.take_for_each(to, mail).await;
+        self.app.inner.return_counters.count(&outcome, self.app.inner.clock.now());
+        outcome
+    }
+
+    async fn take_for_each(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
         let mut outcome = Err(ReturnRefusal::Unknown);
         let mut paths: Vec<&ReturnAddress> = Vec::new();
         let (mut complaints_to, mut operator_address): (Option<&str>, Option<&str>) = (None, None);

@@ -11,12 +11,16 @@ use postroad_model::{MessageId, ServerId};
 use postroad_store::{FilterTerm, Matcher, MessageName, SearchFilter, StoreError};
 
 use crate::App;
+use crate::access::{Operation, Subject, permit};
+use crate::accounts::{AccountRefusal, Requester};
 use crate::send::stored_message_filter;
 
 /// Maximum number of messages of one send that are shown.
 const FOUND_MAX: usize = 20;
 /// Time for one message of a known server.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time for a search from a page.
+const PAGE_TIME_MAX: Duration = Duration::from_secs(8);
 /// Servers whose newest messages are read in one statement. Outside the index each has a few thousand at most.
 const SERVERS_AT_ONCE: usize = 32;
 
@@ -36,6 +40,14 @@ impl Located {
 }
 
 impl App {
+    /// Like `locate_messages`, for a page of the operator.
+    pub async fn locate_messages_as(&self, by: &Requester, text: &str) -> Result<Located, AccountRefusal> {
+        permit(&by.actor, Operation::InstallationStatus, Subject::Installation)
+            .map_err(AccountRefusal::Denied)?;
+        let _permit = self.inner.long_reads.permit_for_operators().await;
+        Ok(self.locate_messages(text, PAGE_TIME_MAX).await?)
+    }
+
     /// Finds messages by id, token or Message-ID. `time_max` limits a search in all servers.
     pub async fn locate_messages(&self, text: &str, time_max: Duration) -> Result<Located, StoreError> {
         let store = &self.inner.store;

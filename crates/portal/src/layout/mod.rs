@@ -3,7 +3,7 @@
 use postroad_app::access::{Actor, Operation, Subject, permit};
 use postroad_store::{Server, User};
 
-use crate::assets;
+use crate::{assets, snippets};
 
 /// Page of the menu that is marked as the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,8 @@ pub(crate) struct Layout {
     pub(crate) csrf: String,
     pub(crate) is_operator: bool,
     actor: Actor,
+    /// Scheme and host that the browser uses, for commands in empty lists.
+    pub(crate) base_url: String,
     /// Whether mail is caught instead of sent, and the person may see it.
     pub(crate) has_inbox: bool,
     pub(crate) servers: Vec<ServerLink>,
@@ -142,6 +144,7 @@ impl Layout {
                 role: person.role,
                 operator: person.operator,
             },
+            base_url: String::new(),
             has_inbox: false,
             servers: Vec::new(),
             server: None,
@@ -161,6 +164,11 @@ impl Layout {
         };
         let own = self.actor.account_id().map_or(Subject::Installation, Subject::Account);
         permit(&self.actor, *operation, own).is_ok()
+    }
+
+    /// Command that calls an endpoint of the API, such as `webhooks/create`, for an empty list.
+    pub(crate) fn command(&self, endpoint: &str) -> String {
+        snippets::call_command(&self.base_url, endpoint)
     }
 
     /// Menu of the server, or of the account on pages that are about no server.

@@ -13,7 +13,7 @@ use crate::visit::{Form, Visit};
 
 /// Action of a button: a `MessageAction`, or one of the two other actions below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(crate) enum Act {
     Message(MessageAction),
     /// Send a scheduled message now.
     SendNow,
@@ -22,7 +22,7 @@ pub(super) enum Act {
 }
 
 impl Act {
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
         Ok(match text {
             "retry" => Self::Message(MessageAction::Retry),
             "release" => Self::Message(MessageAction::Release),
@@ -58,11 +58,11 @@ impl Act {
         }
     }
 
-    pub(super) async fn caller(self, visit: &Visit, server: i64) -> Result<Caller, Problem> {
+    pub(crate) async fn caller(self, visit: &Visit, server: i64) -> Result<Caller, Problem> {
         Ok(visit.caller(server, self.operation()).await?)
     }
 
-    pub(super) async fn run(self, app: &App, caller: &Caller, id: MessageId) -> Result<(), Problem> {
+    pub(crate) async fn run(self, app: &App, caller: &Caller, id: MessageId) -> Result<(), Problem> {
         match self {
             // Like `send/cancel`, this also cancels a message that is due but not being sent yet.
             Self::Message(MessageAction::CancelScheduled) => {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use axum::Router;
 
+pub(crate) use act::Act;
 pub(crate) use preview::{preview_of, sandboxed};
 pub(crate) use preview_options::PreviewOptions;
 pub(crate) use timeline::{TimelineRow, rows};

@@ -12,7 +12,7 @@ use crate::answer::{Answer, page};
 use crate::domains::{RecordRow, record_row};
 use crate::layout::{Layout, Section};
 use crate::sentence::Sentence;
-use crate::shown::duration;
+use crate::shown::{count, counted, duration, elapsed};
 use crate::visit::Visit;
 
 /// A message that has been due for this long is reported; normally it leaves within seconds.
@@ -68,11 +68,27 @@ async fn findings(visit: &Visit) -> Vec<Finding> {
     findings.push(match visit.state.smtp().and_then(|smtp| smtp.bounce_port) {
         Some(port) => {
             let text = format!("It takes bounces, complaints and reports at port {port}.");
-            finding(true, "Bounce listener", text)
+            finding(true, "Bounce listener", format!("{text} {}", returned_mail(visit)))
         }
         None => finding(false, "Bounce listener", BOUNCES_OFF),
     });
     findings
+}
+
+/// What came to this node's bounce listener.
+fn returned_mail(visit: &Visit) -> String {
+    let counts = visit.app().return_counts();
+    let Some(last_at) = counts.last_at else {
+        return "Nothing came to this node since it started.".to_owned();
+    };
+    format!(
+        "Since it started, this node took {}, refused {} (about no message or domain of this installation, or \
+         unreadable) and put {} off; the last came {} ago.",
+        counted(counts.taken, "mail"),
+        count(counts.refused),
+        count(counts.put_off),
+        elapsed(last_at, visit.app().now())
+    )
 }
 
 fn of_delivery(health: &Health) -> [Finding; 2] {

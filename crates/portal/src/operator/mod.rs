@@ -1,4 +1,4 @@
-//! The installation: queue, gates, receivers, accounts, keys, nodes, and a check-up. For the operator alone.
+//! The installation: waiting mail, gates, receivers, accounts, keys, nodes, and a check-up. For the operator alone.
 
 mod account;
 mod accounts;
@@ -6,6 +6,7 @@ mod change;
 mod doctor;
 mod keys;
 mod nodes;
+mod queue;
 mod show;
 
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 
 /// Paths and titles of the pages.
-pub(crate) const TABS: [(&str, &str); 6] = [
+pub(crate) const TABS: [(&str, &str); 7] = [
     ("/operator", "Delivery"),
+    ("/operator/queue", "Waiting mail"),
     ("/operator/accounts", "Accounts"),
     ("/operator/keys", "Operator keys"),
     ("/operator/nodes", "Nodes"),
@@ -30,6 +32,7 @@ pub(crate) const TABS: [(&str, &str); 6] = [
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/operator", get(show::show))
+        .route("/operator/queue", get(queue::show).and_post(queue::submit))
         .route("/operator/doctor", get(doctor::show))
         .route("/operator/nodes", get(nodes::show))
         .route("/operator/accounts", get(accounts::show).and_post(accounts::create))

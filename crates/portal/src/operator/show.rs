@@ -1,7 +1,7 @@
 //! The operator's first page: queue and delivery of the installation, gates, and estimates about receivers.
 
 use askama::Template;
-use postroad_delivery::queue_admin::PathTotals;
+use postroad_delivery::queue_admin::{PathTotals, Provider};
 use postroad_store::{Backlog, PacingNote};
 
 use super::TABS;
@@ -52,6 +52,18 @@ struct NoteRow {
     at: When,
 }
 
+/// Limits that sending to a provider starts with, for one source address.
+struct LimitRow {
+    name: String,
+    hosts: String,
+    connections: u32,
+    connections_per_minute: String,
+    messages_per_connection: u32,
+    messages_per_minute: String,
+    /// Where the numbers come from.
+    basis: String,
+}
+
 #[derive(Template)]
 #[template(path = "operator/show.html")]
 struct OperatorPage {
@@ -65,6 +77,7 @@ struct OperatorPage {
     gates: Vec<GateRow>,
     paths: Vec<PathRow>,
     notes: Vec<NoteRow>,
+    limits: Vec<LimitRow>,
     is_in_maintenance: bool,
 }
 
@@ -119,6 +132,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
         paths: paths(engine.paths),
         is_in_maintenance: installation.is_in_maintenance,
         notes: installation.pacing_notes.into_iter().map(note_row).collect(),
+        limits: visit.state.queue.provider_limits().iter().map(|provider| limit_row(provider)).collect(),
     })
 }
 
@@ -159,5 +173,18 @@ fn note_row(note: PacingNote) -> NoteRow {
         limit: limits.join(", "),
         reason: note.reason,
         at: When(note.learned_at),
+    }
+}
+
+fn limit_row(provider: &Provider) -> LimitRow {
+    let or_none = |number: Option<String>| number.unwrap_or_else(|| "–".to_owned());
+    LimitRow {
+        name: if provider.is_default() { "all others".to_owned() } else { provider.name.clone() },
+        hosts: provider.mx_suffixes.join(", "),
+        connections: provider.connections_max,
+        connections_per_minute: or_none(provider.connections_per_minute.map(|number| number.to_string())),
+        messages_per_connection: provider.messages_per_connection_max,
+        messages_per_minute: or_none(provider.messages_per_minute.map(|number| number.to_string())),
+        basis: provider.basis.replace('\n', " "),
     }
 }

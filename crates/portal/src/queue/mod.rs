@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use axum::Router;
 
+pub(crate) use show::{cursor, parse_domain};
+
 use crate::page_routes::{get, post};
 use crate::state::PortalState;
 

@@ -3,7 +3,7 @@
 use askama::Template;
 use postroad_app::access::Operation;
 use postroad_delivery::queue_admin::Reader;
-use postroad_model::{MessageId, ServerId, Timestamp};
+use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 use postroad_store::{QueueEntry, ServerQueue};
 
 use crate::answer::{Answer, page};
@@ -42,7 +42,12 @@ struct QueuePage {
     /// The scope of the server's own gate.
     own_scope: String,
     suspended: Option<String>,
+    /// The filter by recipient's domain, as typed.
+    domain: String,
+    problem: Option<String>,
     rows: Vec<Row>,
+    /// Query of the first page with the same filter.
+    first_page: String,
     next: Option<String>,
     is_later: bool,
 }
@@ -52,9 +57,12 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (record, layout) = visit.server_layout(server, "Queue", Section::Queue).await?;
     let (app, now) = (visit.app(), visit.app().now());
     let after = cursor(&visit);
-    let (entries, has_more) = app.list_queue_as(&caller, after, PAGE_ROWS).await?;
+    let text = visit.query.text("domain").trim();
+    let (domain, problem) = parse_domain(text);
+    let (entries, has_more) = app.list_queue_as(&caller, domain, after, PAGE_ROWS).await?;
     let next = entries.last().filter(|_| has_more).map(|last| {
-        query(&[("due", &last.due_at.as_micros().to_string()), ("after", &last.message_id.to_string())])
+        let (due, after) = (last.due_at.as_micros().to_string(), last.message_id.to_string());
+        query(&[("domain", text), ("due", &due), ("after", &after)])
     });
     let totals = app.count_queue_as(&caller).await?;
     let gates = app.list_gates_as(&caller).await?;
@@ -69,13 +77,27 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         gates: gates.into_iter().map(|gate| GateRow::of(gate, Some(own))).collect(),
         own_scope: postroad_model::GateScope::Server(own).as_text(),
         suspended: record.suspended_reason,
+        domain: text.to_owned(),
+        problem,
+        first_page: query(&[("domain", text)]),
         rows: entries.into_iter().map(|entry| row(&visit, entry, now)).collect(),
         next,
         is_later: after.is_some(),
     })
 }
 
-fn cursor(visit: &Visit) -> Option<(Timestamp, MessageId)> {
+/// The domain of a filter, or why the text is none.
+pub(crate) fn parse_domain(text: &str) -> (Option<DomainName>, Option<String>) {
+    if text.is_empty() {
+        return (None, None);
+    }
+    match DomainName::parse(text) {
+        Ok(domain) => (Some(domain), None),
+        Err(error) => (None, Some(format!("This is no domain: {error}. Messages to all domains are shown."))),
+    }
+}
+
+pub(crate) fn cursor(visit: &Visit) -> Option<(Timestamp, MessageId)> {
     let due_at = Timestamp::from_micros(visit.query.number("due")?);
     Some((due_at, MessageId(visit.query.number("after")?)))
 }

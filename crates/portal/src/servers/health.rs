@@ -64,6 +64,23 @@ pub(super) async fn read(visit: &Visit, server: &Server) -> Result<Health, Probl
     Ok(health)
 }
 
+/// Figures of a server for the list of servers, and the number of its problems.
+#[derive(Default)]
+pub(super) struct Glance {
+    pub(super) figures: Vec<Figure>,
+    pub(super) problems: usize,
+}
+
+/// A shorter `read`: without addresses, certificates and link hosts, because a list shows many servers.
+pub(super) async fn glance(visit: &Visit, id: i64) -> Result<Glance, Problem> {
+    let mut health = Health { figures: Vec::new(), troubles: Vec::new(), warm_ups: Vec::new() };
+    health.add_rates(visit, id).await?;
+    health.add_queue(visit, id).await?;
+    health.add_failing_domains(visit, id).await?;
+    health.add_webhooks(visit, id).await?;
+    Ok(Glance { figures: health.figures, problems: health.troubles.len() })
+}
+
 impl Health {
     fn add_trouble(&mut self, text: String, action: &'static str, path: String) {
         self.troubles.push(Trouble { text: Sentence(text), action, path });
@@ -178,6 +195,17 @@ impl Health {
     }
 
     async fn add_domains(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
+        self.add_failing_domains(visit, id).await?;
+        let caller = visit.caller(id, Operation::DomainsList).await?;
+        let (domains, _) = visit.app().list_domains(&caller, None, EXAMINED_MAX).await?;
+        let now = visit.app().now();
+        for view in &domains {
+            self.add_link_host(id, view, now);
+        }
+        Ok(())
+    }
+
+    async fn add_failing_domains(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
         let caller = visit.caller(id, Operation::DomainsList).await?;
         let (app, now) = (visit.app(), visit.app().now());
         let failing = DomainSelection { state: Some(DomainState::Failing), ..DomainSelection::default() };
@@ -195,10 +223,6 @@ impl Health {
         if more.is_some() {
             let list = format!("/servers/{id}/domains?state={}", DomainState::Failing.as_str());
             self.add_trouble("The DNS records of more domains are wrong.".to_owned(), "See them all", list);
-        }
-        let (domains, _) = app.list_domains(&caller, None, EXAMINED_MAX).await?;
-        for view in &domains {
-            self.add_link_host(id, view, now);
         }
         Ok(())
     }

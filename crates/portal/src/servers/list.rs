@@ -1,10 +1,11 @@
-//! List of servers, with the form for a new one.
+//! List of servers with the figures of their last day, and the form for a new one.
 
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_model::{ServerId, ServerMode};
 use postroad_store::{Server, ServerFilter};
 
+use super::health::{Figure, Glance, glance};
 use super::{PoolChoice, pools_for};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
@@ -12,7 +13,8 @@ use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 
-const PAGE_ROWS: usize = 100;
+const PAGE_ROWS: usize = 20;
+const DELETED_ROWS: usize = 100;
 
 struct Row {
     id: i64,
@@ -20,6 +22,9 @@ struct Row {
     is_development: bool,
     suspended: Option<String>,
     created_at: When,
+    /// The last day's figures, and what waits.
+    figures: Vec<Figure>,
+    problems: usize,
 }
 
 struct DeletedRow {
@@ -34,6 +39,8 @@ struct DeletedRow {
 struct ListPage {
     layout: Layout,
     rows: Vec<Row>,
+    /// Names of the columns with figures.
+    columns: Vec<String>,
     next: Option<String>,
     /// Part of the name to search for.
     q: String,
@@ -65,24 +72,32 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
     let next =
         next.map(|last| query(&[("q", &q), ("suspended", &suspended), ("after", &last.id.to_string())]));
     let pools = pools_for(visit, visit.person.user.account_id, None).await?;
-    let rows = servers.into_iter().map(row).collect();
+    let mut rows = Vec::new();
+    for server in servers {
+        let glance = glance(visit, server.id.0).await?;
+        rows.push(row(server, glance));
+    }
+    let columns = rows.first().map(|row| row.figures.iter().map(|figure| figure.label.clone()).collect());
     let filter = ServerFilter { deleted: true, ..visit.own_servers() };
-    let (deleted, _) = visit.app().list_servers_as(&visit.by, filter, None, PAGE_ROWS).await?;
+    let (deleted, _) = visit.app().list_servers_as(&visit.by, filter, None, DELETED_ROWS).await?;
     let deleted = deleted.into_iter().map(|server| DeletedRow {
         id: server.id.0,
         name: server.name,
         until: server.delete_at.map(When),
     });
     let (deleted, name) = (deleted.collect(), name.to_owned());
-    page_with(status, &ListPage { layout, rows, next, q, suspended, pools, deleted, problem, name })
+    let columns = columns.unwrap_or_default();
+    page_with(status, &ListPage { layout, rows, columns, next, q, suspended, pools, deleted, problem, name })
 }
 
-fn row(server: Server) -> Row {
+fn row(server: Server, glance: Glance) -> Row {
     Row {
         id: server.id.0,
         name: server.name,
         is_development: server.mode == ServerMode::Development,
         suspended: server.suspended_reason,
         created_at: When(server.created_at),
+        figures: glance.figures,
+        problems: glance.problems,
     }
 }

@@ -116,6 +116,35 @@ async fn empty_lists_show_a_command_that_works() {
 }
 
 #[tokio::test]
+async fn empty_lists_show_calls_of_the_api_that_work() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    for (page, endpoint) in [
+        ("events", "send/message"),
+        ("suppressions", "suppressions/add"),
+        ("templates", "templates/create"),
+        ("webhooks", "webhooks/create"),
+    ] {
+        browser.open(&site.path(&format!("/servers/{server}/{page}"))).await;
+        let command = browser.text(".empty pre").await;
+        browser.screenshot(&pictures().join(format!("empty-{page}.png"))).await;
+        assert!(
+            command.starts_with(&format!("curl {}", site.path(&format!("/api/v1/{endpoint}")))),
+            "{command}"
+        );
+        let key = site.ready("api_key");
+        let command = command.replace("YOUR_API_KEY", &key).replace("your-domain.example", "example.test");
+        let output = tokio::process::Command::new("sh").args(["-c", &format!("{command} -sS")]).output();
+        let output = output.await.unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        assert_eq!(answer["status"], "success", "{page}: {answer}");
+        browser.reload().await;
+        browser.until("body:not(:has(.empty pre))").await;
+    }
+}
+
+#[tokio::test]
 async fn an_inbox_that_is_longer_than_a_page_has_more_pages() {
     let site = Site::start();
     let mut last = 0;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::roles::{call, join};
-use crate::site::{Site, pictures, server_of};
+use crate::site::{DevelopmentServer, Site, pictures, server_of};
 
 #[tokio::test]
 async fn sending_is_stopped_and_resumed_on_sqlite() {
@@ -80,6 +80,141 @@ async fn the_operators_page_updates_itself_and_leads_to_the_queue_of_a_server() 
     browser.screenshot(&pictures().join("operator-waiting.png")).await;
     browser.click(&link).await;
     browser.until_text("What waits, and why").await;
+}
+
+#[tokio::test]
+async fn waiting_mail_of_all_servers_is_found_retried_and_cancelled_on_sqlite() {
+    waiting_mail_of_all_servers(Site::start()).await;
+}
+
+#[tokio::test]
+async fn waiting_mail_of_all_servers_is_found_retried_and_cancelled_on_postgres() {
+    waiting_mail_of_all_servers(Site::start_on_postgres()).await;
+}
+
+async fn waiting_mail_of_all_servers(site: Site) {
+    let browser = site.browser().await;
+    let own = server_of(&browser).await;
+    let other = DevelopmentServer::create(&site).await;
+    let live = json!({ "id": other.id, "mode": "live" });
+    call(&site, "x-account-api-key", &site.ready("account_api_key"), "servers/update", &live).await;
+    browser.open(&site.path("/operator/queue")).await;
+    browser.until_text("Nothing waits on any server").await;
+    let cookie = site.cookie().await;
+    let gate = site.submit("/operator/suspend", &cookie, "scope=everything&reason=moving").await;
+    assert_eq!(gate.status, 303, "{}", gate.text());
+    let first = site.send(json!({ "to": ["ann@one.example"] })).await;
+    let second = other.send(&site, json!({ "to": ["bob@two.example"] })).await;
+    // Nobody loads the page again.
+    browser.until_text("ann@one.example").await;
+    browser.until_text("bob@two.example").await;
+    let row = browser.text("#queue tbody tr:last-child").await;
+    for part in ["staging", "moving", "Queued"] {
+        assert!(row.contains(part), "{part}: {row}");
+    }
+    browser.screenshot(&pictures().join("operator-queue.png")).await;
+    // Only one domain; by the link of the first page.
+    browser.open(&site.path("/operator")).await;
+    browser.click("a[href='/operator/queue?domain=two.example']").await;
+    browser.until_text("bob@two.example").await;
+    assert!(!browser.page_text().await.contains("ann@one.example"));
+    browser.open(&site.path("/operator/queue?domain=three.example")).await;
+    browser.until_text("Nothing waits for three.example").await;
+    browser.open(&site.path("/operator/queue?domain=no+domain")).await;
+    browser.until_text("This is no domain").await;
+    browser.open(&site.path(&format!("/servers/{own}/queue?domain=two.example"))).await;
+    browser.until_text("Nothing waits for two.example").await;
+    browser.open(&site.path(&format!("/servers/{}/queue?domain=two.example", other.id))).await;
+    browser.until_text("bob@two.example").await;
+    // A message is found by its names, whichever server has it.
+    let key = (&other.key, json!({ "id": second, "_expansions": ["status", "details"] }));
+    let message = call(&site, "x-server-api-key", key.0, "messages/message", &key.1).await;
+    let message_id = message["details"]["message_id"].as_str().unwrap().to_owned();
+    for name in [second.to_string(), message["token"].as_str().unwrap().to_owned(), format!("<{message_id}>")]
+    {
+        browser.open(&site.path("/operator/queue")).await;
+        browser.fill("input[name=message]", &name).await;
+        browser.click("form[role=search] button").await;
+        browser.until("#waits").await;
+        assert!(browser.url().await.ends_with(&format!("/servers/{}/messages/{second}", other.id)), "{name}");
+    }
+    browser.open(&site.path("/operator/queue?message=nothing-has-this-name")).await;
+    browser.until_text("No message of any server has this id").await;
+    // One is cancelled, the other tried again; both changes are in the audit log.
+    browser.open(&site.path("/operator/queue")).await;
+    browser.click(&format!("input[value='{}/{second}']", other.id)).await;
+    browser.click("button[value=cancel_queued]").await;
+    browser.until_text("Done. The results are in the list").await;
+    assert!(!browser.page_text().await.contains("bob@two.example"));
+    browser.click(&format!("input[value='{own}/{first}']")).await;
+    browser.click("button[value=retry]").await;
+    browser.until_text("Done. The results are in the list").await;
+    browser.click("button[value=retry]").await;
+    browser.until_text("No message is ticked").await;
+    let cancelled = call(&site, "x-server-api-key", key.0, "messages/message", &key.1).await;
+    assert_eq!(cancelled["status"]["status"], "Cancelled");
+    let audit = site.get("/operator/audit", &cookie).await.text();
+    for operation in ["messages/cancel", "messages/retry"] {
+        assert!(audit.contains(operation), "{operation}: {audit}");
+    }
+    let lifted = site.submit("/operator/resume", &cookie, "scope=everything").await;
+    assert_eq!(lifted.status, 303);
+    site.until(first, "Sent").await;
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn the_limits_of_providers_are_shown_with_those_of_the_operators_file() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("providers.toml");
+    std::fs::write(
+        &file,
+        "[google]\nconnections_max = 7\n[own]\nmx = [\"own.example\"]\nconnections_per_minute = 9\n",
+    )
+    .unwrap();
+    let file = file.to_str().unwrap();
+    let site = Site::start_with(None, &[("POSTROAD_DELIVERY_PROVIDERS_FILE", file)]);
+    let browser = site.browser().await;
+    browser.open(&site.path("/operator")).await;
+    browser.click("details[data-key=limits] summary").await;
+    let text = browser.text("#limits").await;
+    let row = |start: &str| text.lines().find(|line| line.starts_with(start)).map(ToOwned::to_owned);
+    assert!(text.contains("google.com, googlemail.com 7 "), "{text}");
+    assert!(text.contains("own.example 10 9 "), "{text}");
+    assert!(row("all others").is_some(), "{text}");
+    browser.screenshot(&pictures().join("operator-limits.png")).await;
+}
+
+#[tokio::test]
+async fn servers_are_listed_with_their_figures_and_problems() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let held = DevelopmentServer::create(&site).await;
+    let id = site.send(json!({})).await;
+    site.until(id, "Sent").await;
+    held.send(&site, json!({})).await;
+    let gate = format!("/servers/{server}/queue/suspend");
+    assert_eq!(site.submit(&gate, &site.cookie().await, "reason=moving").await.status, 303);
+    site.send(json!({ "to": ["ann@waiting.example"] })).await;
+    browser.open(&site.path("/servers")).await;
+    let figures = async |server: i64| {
+        let row = format!("tbody tr:has(a[href='/servers/{server}'])");
+        let text = async |label: &str| browser.text(&format!("{row} td[data-label='{label}']")).await;
+        [text("Accepted").await, text("Held").await, text("Waiting").await, text("Problems").await]
+    };
+    eventually(async || {
+        browser.reload().await;
+        let found = figures(server).await;
+        if found == ["2", "0", "1", "1 to look at"] { Ok(()) } else { Err(found) }
+    })
+    .await;
+    assert_eq!(figures(held.id).await, ["1", "1", "0", "none"]);
+    browser.screenshot(&pictures().join("servers-figures.png")).await;
+    browser.set_size(390, 844).await;
+    browser.screenshot(&pictures().join("servers-figures-phone.png")).await;
+    browser.click(&format!("a[href='/servers/{server}#troubles']")).await;
+    browser.until_text("Sending is stopped or slowed by a gate: moving").await;
 }
 
 #[tokio::test]
@@ -248,6 +383,9 @@ async fn reports_of_receivers_are_shown_by_source() {
     assert!(text.contains("83.33 %") && text.contains("100.00 %"), "{text}");
     assert!(text.contains("The certificate of the MX host has expired"), "{text}");
     browser.screenshot(&pictures().join("reports-filled.png")).await;
+    // The operator sees what came to the bounce listener.
+    browser.open(&site.path("/operator/doctor")).await;
+    browser.until_text("Since it started, this node took 2 mails, refused 0").await;
 }
 
 /// Mails a DMARC report and a TLS report about `example.test`, which has sent a message.

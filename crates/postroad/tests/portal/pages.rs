@@ -101,6 +101,7 @@ pub(crate) const PAGES: &[Example] = &[
     ("audit-filtered", "/account/audit", "subject=domain", "domains/create"),
     ("you", "/account/you", "", "Authenticator app"),
     ("operator", "/operator", "", "Maintenance"),
+    ("operator-queue", "/operator/queue", "", "What waits, and why"),
     ("doctor", "/operator/doctor", "", "It takes writes"),
     ("nodes", "/operator/nodes", "", "which shows this page"),
     ("operator-accounts", "/operator/accounts", "", "New account"),

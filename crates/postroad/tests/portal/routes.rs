@@ -225,6 +225,8 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/account/you/app/disable", "code=1", AtLeast(ReadOnly)),
     (Form, "/account/you/sessions", "id=999999", AtLeast(ReadOnly)),
     (Page, "/operator", "", AtLeast(Operator)),
+    (Page, "/operator/queue", "", AtLeast(Operator)),
+    (Form, "/operator/queue", "act=retry&id=1/1", AtLeast(Operator)),
     (Page, "/operator/doctor", "", AtLeast(Operator)),
     (Page, "/operator/nodes", "", AtLeast(Operator)),
     (Page, "/operator/accounts", "", AtLeast(Operator)),

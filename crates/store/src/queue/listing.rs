@@ -36,6 +36,11 @@ pub struct QueueEntry {
     pub created_at: Timestamp,
 }
 
+impl QueueEntry {
+    /// Maximum number of entries of all servers that a page is made of.
+    pub const READ_MAX: u64 = 20_000;
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueStats {
     pub total: u64,
@@ -72,21 +77,22 @@ impl Store {
         self.read(move |sql| Box::pin(count_of(sql, server_id, now))).await
     }
 
-    /// Waiting messages of one server by due time, beginning after the entry `after`. Of more than 10,000 entries only
-    /// the oldest are listed: that limits the time without an index that every accept would pay for.
-    pub async fn list_queue_of_server(
+    /// Waiting messages by due time, beginning after the entry `after`. Of more than 10,000 entries of a server only
+    /// the oldest are looked at, and of more than 20,000 of all servers those that are due first: that limits the time
+    /// without an index that every accept would pay for.
+    pub async fn list_queue_page(
         &self,
-        server_id: ServerId,
+        filter: QueueFilter,
         after: Option<(Timestamp, MessageId)>,
         limit: usize,
     ) -> Result<Vec<QueueEntry>> {
-        let listed = self.read(move |sql| Box::pin(list_of(sql, server_id, after, limit as i64)));
+        let listed = self.read(move |sql| Box::pin(list_page(sql, filter, after, limit as i64)));
         let mut entries = listed.await?;
         self.fill_in_claimed(&mut entries);
         Ok(entries)
     }
 
-    /// Queue entries by due time, beginning after the entry `after`.
+    /// Queue entries by due time, beginning after the entry `after`, however many there are.
     pub async fn list_queue(
         &self,
         filter: QueueFilter,
@@ -173,31 +179,56 @@ pub(crate) async fn list(
     rows.iter().map(read).collect()
 }
 
-async fn list_of(
+/// The statement of a page, of the entries that `$read_from` reads. CROSS JOIN makes SQLite keep the order of the tables.
+macro_rules! page_text {
+    ($claimed:literal, $read_from:literal) => {
+        concat!(
+            "SELECT q.message_id, q.server_id, s.name, q.domain, m.rcpt_to, m.status, q.due_at, q.expires_at, \
+                    q.attempts, x.created_at, ",
+            $claimed,
+            " FROM (SELECT * FROM (",
+            $read_from,
+            ") AS waiting
+                    WHERE (due_at, message_id) > ($3, $4) AND (domain = $6 OR $6 = '')
+                    ORDER BY due_at, message_id LIMIT $5) AS q
+              CROSS JOIN servers s CROSS JOIN messages m CROSS JOIN sends x
+              WHERE s.id = q.server_id AND m.server_id = q.server_id AND m.id = q.message_id
+                AND x.server_id = m.server_id AND x.id = m.send_id ORDER BY q.due_at, q.message_id"
+        )
+    };
+}
+
+async fn list_page(
     sql: &Sql<'_>,
-    server_id: ServerId,
+    filter: QueueFilter,
     after: Option<(Timestamp, MessageId)>,
     limit: i64,
 ) -> Result<Vec<QueueEntry>, StoreError> {
-    let text = if sql.is_sqlite() {
-        "SELECT q.message_id, q.server_id, s.name, q.domain, m.rcpt_to, m.status, q.due_at, q.expires_at, q.attempts,
-                x.created_at, 0
-         FROM (SELECT * FROM (SELECT * FROM queue WHERE server_id = $1 ORDER BY message_id LIMIT $2) AS counted
-               WHERE (due_at, message_id) > ($3, $4) ORDER BY due_at, message_id LIMIT $5) AS q
-         CROSS JOIN servers s CROSS JOIN messages m CROSS JOIN sends x
-         WHERE s.id = q.server_id AND m.server_id = q.server_id AND m.id = q.message_id
-           AND x.server_id = m.server_id AND x.id = m.send_id ORDER BY q.due_at, q.message_id"
-    } else {
-        "SELECT q.message_id, q.server_id, s.name, q.domain, m.rcpt_to, m.status, q.due_at, q.expires_at, q.attempts,
-                x.created_at, (q.claimed_node IS NOT NULL)::int::bigint
-         FROM (SELECT * FROM (SELECT * FROM queue WHERE server_id = $1 ORDER BY message_id LIMIT $2) AS counted
-               WHERE (due_at, message_id) > ($3, $4) ORDER BY due_at, message_id LIMIT $5) AS q
-         CROSS JOIN servers s CROSS JOIN messages m CROSS JOIN sends x
-         WHERE s.id = q.server_id AND m.server_id = q.server_id AND m.id = q.message_id
-           AND x.server_id = m.server_id AND x.id = m.send_id ORDER BY q.due_at, q.message_id"
+    let text = match (filter.server_id.is_some(), sql.is_sqlite()) {
+        (true, true) => {
+            page_text!("0", "SELECT * FROM queue WHERE server_id = $1 ORDER BY message_id LIMIT $2")
+        }
+        (true, false) => page_text!(
+            "(q.claimed_node IS NOT NULL)::int::bigint",
+            "SELECT * FROM queue WHERE server_id = $1 ORDER BY message_id LIMIT $2"
+        ),
+        (false, true) => {
+            page_text!("0", "SELECT * FROM queue WHERE $1 = 0 ORDER BY due_at, message_id LIMIT $2")
+        }
+        // Each part has an index, or is short: nodes claim only what fits into their memory.
+        (false, false) => page_text!(
+            "(q.claimed_node IS NOT NULL)::int::bigint",
+            "(SELECT * FROM queue WHERE $1::bigint = 0 AND claimed_node IS NULL AND scheduled = 0
+              ORDER BY due_at, message_id LIMIT $2)
+             UNION ALL (SELECT * FROM queue WHERE scheduled > 0 ORDER BY due_at, message_id LIMIT $2)
+             UNION ALL (SELECT * FROM queue WHERE claimed_node IS NOT NULL AND scheduled = 0 LIMIT $2)"
+        ),
     };
     let (after, after_id) = after.map_or((i64::MIN, 0), |(due_at, id)| (due_at.as_micros(), id.0));
-    let params = [server_id.0.into(), COUNTED_MAX.into(), after.into(), after_id.into(), limit.into()];
+    let (server, read_max) =
+        filter.server_id.map_or((0, QueueEntry::READ_MAX as i64), |id| (id.0, COUNTED_MAX));
+    let domain = filter.domain.as_ref().map_or("", DomainName::as_str);
+    let params = [server.into(), read_max.into(), after.into(), after_id.into(), limit.into(), domain.into()];
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 

@@ -74,9 +74,11 @@ async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
     assert_eq!((page[2].created_at, page[2].attempts, page[2].expires_at), (fixture.now(), 0, None));
     let rest = list(QueueFilter::default(), Some((page[2].due_at, page[2].message_id)), 3).await;
     assert_eq!(rest.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [third]);
-    let of = async |server, after| {
-        fixture.store.list_queue_of_server(server, after, 2).await.expect("the store works")
+    let page_of = async |filter: QueueFilter, after, limit| {
+        fixture.store.list_queue_page(filter, after, limit).await.expect("the store works")
     };
+    let of =
+        async |server, after| page_of(QueueFilter { server_id: Some(server), domain: None }, after, 2).await;
     let own = of(fixture.server, None).await;
     assert_eq!(
         own.iter().map(|entry| (entry.message_id, entry.claimed)).collect::<Vec<_>>(),
@@ -86,6 +88,13 @@ async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
     let own = of(fixture.server, Some((own[1].due_at, own[1].message_id))).await;
     assert_eq!(own.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [third]);
     assert_eq!(of(fixture.other_server, None).await[0].message_id, foreign);
+    // Pages of all servers, and of a recipient's domain.
+    assert_eq!(page_of(QueueFilter::default(), None, 3).await, page);
+    assert_eq!(page_of(QueueFilter::default(), Some((page[2].due_at, page[2].message_id)), 3).await, rest);
+    for server_id in [None, Some(fixture.server)] {
+        let filter = QueueFilter { server_id, domain: DomainName::parse("example.org").ok() };
+        assert_eq!(page_of(filter, None, 3).await, page[2..]);
+    }
     let of_server = QueueFilter { server_id: Some(fixture.other_server), domain: None };
     assert_eq!(list(of_server, None, 9).await[0].message_id, foreign);
     let domain = DomainName::parse("example.org").ok();
