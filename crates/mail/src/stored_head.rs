@@ -26,18 +26,32 @@ pub fn is_delivered_to(message: &[u8], address: &str) -> bool {
         .any(|field| field.unfolded().trim_matches(['<', '>']).eq_ignore_ascii_case(address))
 }
 
-/// Whether a line marks a part as an attachment (RFC 2183 2.2). Cheap enough for every accepted message: bodies are not
-/// parsed, so a text that quotes such a line counts too.
+/// Whether the message, or a line of one with parts, is marked as an attachment (RFC 2183 2.2). Cheap enough for every
+/// accepted message: bodies are not parsed, so a text part that quotes such a line counts too.
 pub fn has_attachment(message: &[u8]) -> bool {
     const FIELD: &[u8] = b"content-disposition:";
-    const KIND: &[u8] = b"attachment";
-    let starts_with = |text: &[u8], prefix: &[u8]| {
-        text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-    };
-    memchr::memchr_iter(b'\n', message).any(|line_end| {
-        let line = &message[line_end + 1..];
-        starts_with(line, FIELD) && starts_with(line[FIELD.len()..].trim_ascii_start(), KIND)
-    })
+    let mut has_parts = false;
+    for field in HeaderBlock::new(message) {
+        if field.is("Content-Disposition") && is_attachment(field.value) {
+            return true;
+        }
+        let value = field.value.trim_ascii_start();
+        has_parts |= field.is("Content-Type")
+            && (starts_with(value, b"multipart/") || starts_with(value, b"message/"));
+    }
+    has_parts
+        && memchr::memchr_iter(b'\n', message).any(|line_end| {
+            let line = &message[line_end + 1..];
+            starts_with(line, FIELD) && is_attachment(&line[FIELD.len()..])
+        })
+}
+
+fn is_attachment(disposition: &[u8]) -> bool {
+    starts_with(disposition.trim_ascii_start(), b"attachment")
+}
+
+fn starts_with(text: &[u8], prefix: &[u8]) -> bool {
+    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 #[cfg(test)]
@@ -46,11 +60,18 @@ mod tests {
 
     #[test]
     fn attachments_are_found_by_their_disposition() {
-        let part = |field: &str| format!("Subject: x\r\n\r\n--b\r\nContent-Type: x/y\r\n{field}\r\n\r\nx");
+        let part = |field: &str| {
+            format!(
+                "Content-Type: Multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: x/y\r\n{field}\r\n\r\nx"
+            )
+        };
         assert!(has_attachment(part("Content-Disposition: attachment; filename=a.pdf").as_bytes()));
         assert!(has_attachment(part("CONTENT-DISPOSITION:\r\n Attachment").as_bytes()));
         assert!(!has_attachment(part("Content-Disposition: inline; filename=attachment").as_bytes()));
         assert!(!has_attachment(part("Content-Disp").as_bytes()));
+        assert!(has_attachment(b"Content-Type: application/pdf\r\nContent-Disposition: attachment\r\n\r\nx"));
+        let quoted = "Subject: x\r\n\r\nContent-Disposition: attachment\r\n";
+        assert!(!has_attachment(quoted.as_bytes()), "a message without parts has no attachments");
         assert!(!has_attachment(b""));
     }
 
