@@ -93,6 +93,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("operator, check-up", "/operator/doctor"),
     ("operator, keys", "/operator/keys"),
     ("operator, nodes", "/operator/nodes"),
+    ("operator, waiting mail", "/operator/queue"),
     ("inbox", "/inbox"),
 ];
 
