@@ -108,8 +108,8 @@ impl QueueAdmin {
     }
 
     /// The limits that sending to each provider starts with; empty if no engine runs.
-    pub fn provider_limits(&self) -> Vec<Arc<Provider>> {
-        self.shared.as_ref().map_or_else(Vec::new, |shared| shared.router.providers.all())
+    pub fn provider_limits(&self) -> impl Iterator<Item = &Provider> {
+        self.shared.iter().flat_map(|shared| shared.router.providers.iter())
     }
 
     /// Servers with the most waiting messages.

@@ -100,11 +100,6 @@ impl Providers {
         Ok(Self { known, default: Arc::new(default), by_suffix })
     }
 
-    /// All entries in the order of the table; the one for all other receivers comes last.
-    pub(crate) fn all(&self) -> Vec<Arc<Provider>> {
-        self.known.iter().chain([&self.default]).map(Arc::clone).collect()
-    }
-
     /// The provider of a host. The longest suffix wins; `notgoogle.com` is not Google's.
     pub fn find(&self, mx_host: &str) -> &Arc<Provider> {
         let host = mx_host.trim_end_matches('.').to_ascii_lowercase();

@@ -132,7 +132,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
         paths: paths(engine.paths),
         is_in_maintenance: installation.is_in_maintenance,
         notes: installation.pacing_notes.into_iter().map(note_row).collect(),
-        limits: visit.state.queue.provider_limits().iter().map(|provider| limit_row(provider)).collect(),
+        limits: visit.state.queue.provider_limits().map(limit_row).collect(),
     })
 }
 

@@ -181,10 +181,19 @@ pub(crate) struct DevelopmentServer {
 impl DevelopmentServer {
     /// Creates the server, with the domain `dev.test`.
     pub(crate) async fn create(site: &Site) -> Self {
+        Self::create_in_mode(site, "development").await
+    }
+
+    /// Creates one that sends.
+    pub(crate) async fn create_live(site: &Site) -> Self {
+        Self::create_in_mode(site, "live").await
+    }
+
+    async fn create_in_mode(site: &Site, mode: &str) -> Self {
         let account_key = site.ready("account_api_key");
         let by_account =
             async |path: &str, body| call(site, "x-account-api-key", &account_key, path, &body).await;
-        let server = json!({ "name": "staging", "mode": "development" });
+        let server = json!({ "name": "staging", "mode": mode });
         let id = by_account("servers/create", server).await["id"].as_i64().unwrap();
         let key =
             by_account("credentials/create", json!({ "server": id, "name": "all", "scope": "full" })).await;
@@ -200,7 +209,7 @@ impl DevelopmentServer {
         Self { id, key }
     }
 
-    /// Sends a message, which is held; returns its id.
+    /// Sends a message, which a development server holds; returns its id.
     pub(crate) async fn send(&self, site: &Site, fields: Value) -> i64 {
         let mut message = json!({ "to": ["ann@example.net"], "from": "shop@dev.test", "subject": "Held", "plain_body": "Hi." });
         message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
