@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use askama::Template;
 use postroad_app::domains::RecordView;
+use postroad_app::domains::check::zone_fragment;
 use postroad_delivery::queue_admin::Health;
 
 use super::TABS;
 use super::nodes::certificate_troubles;
-use crate::answer::{Answer, page};
+use crate::answer::{Answer, download, page};
 use crate::domains::{RecordRow, record_row};
 use crate::layout::{Layout, Section};
 use crate::sentence::Sentence;
@@ -43,6 +44,12 @@ pub(super) async fn show(visit: Visit) -> Answer {
     let row = |check| record_row(RecordView { check, since: None, link_host: None });
     let records = records.into_iter().map(row).collect();
     page(&DoctorPage { layout, findings, host, records })
+}
+
+/// The records of the installation as a fragment of a zone file.
+pub(super) async fn zone(visit: Visit) -> Answer {
+    let (host, records) = visit.app().check_installation_records(&visit.by).await?;
+    Ok(download("text/plain; charset=utf-8", &format!("{host}.zone"), zone_fragment(&records)))
 }
 
 async fn findings(visit: &Visit) -> Vec<Finding> {

@@ -34,6 +34,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/operator", get(show::show))
         .route("/operator/queue", get(queue::show).and_post(queue::submit))
         .route("/operator/doctor", get(doctor::show))
+        .route("/operator/doctor/zone", get(doctor::zone))
         .route("/operator/nodes", get(nodes::show))
         .route("/operator/accounts", get(accounts::show).and_post(accounts::create))
         .route("/operator/accounts/{account}", get(account::show).and_post(account::update))

@@ -276,6 +276,9 @@ async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     browser.until_text("Nothing is stopped or slowed").await;
     browser.open(&site.path("/operator/doctor")).await;
     browser.until_text("It takes writes").await;
+    let zone = site.get("/operator/doctor/zone", &site.cookie().await).await;
+    assert!(zone.headers["content-disposition"].to_str().unwrap().contains(".zone"));
+    assert!(zone.text().contains("._domainkey."), "{}", zone.text());
     browser.open(&site.path("/operator/accounts")).await;
     browser.fill("form.stack input[name=name]", "Second customer").await;
     browser.click("form.stack button").await;

@@ -149,6 +149,7 @@ const NO_PAGES: &[(&str, &str)] = &[
     ("/servers/{server}/suppressions/export", "a download"),
     ("/account/domains/{name}/zone", "a download"),
     ("/operator/accounts/{account}/domains/{name}/zone", "a download"),
+    ("/operator/doctor/zone", "a download"),
     ("/account/audit/export", "a download"),
     ("/operator/audit/export", "a download"),
     ("/operator/accounts/{account}/audit/export", "a download"),

@@ -228,6 +228,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/operator/queue", "", AtLeast(Operator)),
     (Form, "/operator/queue", "act=retry&id=1/1", AtLeast(Operator)),
     (Page, "/operator/doctor", "", AtLeast(Operator)),
+    (Page, "/operator/doctor/zone", "", AtLeast(Operator)),
     (Page, "/operator/nodes", "", AtLeast(Operator)),
     (Page, "/operator/accounts", "", AtLeast(Operator)),
     (Form, "/operator/accounts", "name=x", AtLeast(Operator)),
