@@ -14,9 +14,9 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::failure::{Failure, Reason};
 use crate::tenant::Tenant;
 
-/// Maximum number of calls running on blocking threads at the same time, in total and per server.
+/// Maximum number of calls running on blocking threads at the same time, in total and per tenant.
 const CALLS_MAX: usize = 64;
-const CALLS_OF_SERVER_MAX: usize = 16;
+const CALLS_OF_TENANT_MAX: usize = 16;
 
 /// Runs whole calls that have much work to do.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct BlockingPool {
 
 impl BlockingPool {
     pub(crate) fn new(wait_max: Duration) -> Self {
-        Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_SERVER_MAX, wait_max) }
+        Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_TENANT_MAX, wait_max) }
     }
 
     /// Runs a future to completion on blocking threads. A large request borrows its texts from the body all the
@@ -101,7 +101,8 @@ pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'st
 /// Like `run`, but without a result: compiled once and not for each kind of work.
 async fn run_boxed(work: Box<dyn FnOnce() + Send>) -> Result<(), Failure> {
     spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
-        // `boundary.rs` turns the panic into an error answer. Do not log this error: its text quotes the panic message.
+        // `boundary.rs` turns the panic into an error answer. The `JoinError` is not logged: its text quotes the panic
+        // message.
         Ok(panic) => resume_unwind(panic),
         Err(stopping) => cancelled(&stopping),
     })
@@ -152,7 +153,7 @@ mod tests {
         });
         let mut waiting = Box::pin(futures_util::future::join_all(waiting));
         let other = async {
-            // Every call beyond one server's share has had its turn before this one gets a thread.
+            // Every call beyond one tenant's share has had its turn before this one gets a thread.
             for server in 2..20 {
                 blocking_pool.run(ServerId(server), async { Ok(()) }).await.expect("there are threads");
             }
@@ -166,7 +167,7 @@ mod tests {
     #[tokio::test]
     async fn waiting_for_a_full_pool_has_a_timeout() {
         let blocking_pool = BlockingPool::new(Duration::from_millis(1));
-        let all = blocking_pool.threads.acquire(ONE.into(), CALLS_OF_SERVER_MAX).await.unwrap();
+        let all = blocking_pool.threads.acquire(ONE.into(), CALLS_OF_TENANT_MAX).await.unwrap();
         let refused = blocking_pool.run(ONE, async { Ok(()) }).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::Unavailable(_)));
         blocking_pool.run(ServerId(2), async { Ok(()) }).await.expect("others have their own share");

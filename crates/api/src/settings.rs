@@ -23,9 +23,9 @@ pub struct Settings {
     /// Maximum number of requests of one address that are in progress or whose answers are not sent yet; further ones
     /// get a 503.
     pub requests_per_address_max: usize,
-    /// Like `requests_per_address_max`, for one server, over all its keys; further requests wait briefly and then get a
-    /// 503.
-    pub requests_per_server_max: usize,
+    /// Like `requests_per_address_max`, for one tenant: a server with all its keys, an account or the operator. Further
+    /// requests wait briefly and then get a 503.
+    pub requests_per_tenant_max: usize,
     pub times: TimeLimits,
 }
 
@@ -59,7 +59,7 @@ impl Default for Settings {
             connections_max: 10_000,
             connections_per_address_max: 1_000,
             requests_per_address_max: 1_024,
-            requests_per_server_max: 1_024,
+            requests_per_tenant_max: 1_024,
             times: TimeLimits::default(),
         }
     }

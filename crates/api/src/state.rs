@@ -63,7 +63,7 @@ impl ApiState {
             bodies: Arc::new(Bodies::new(settings, Arc::clone(&pools))),
             answers: Arc::new(Answers::new(settings, pools)),
             blocking_pool: Arc::new(BlockingPool::new(wait_max)),
-            in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_server_max, wait_max),
+            in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_tenant_max, wait_max),
             batches: Arc::new(FairPool::new(BATCHES_MAX, BATCHES_OF_SERVER_MAX, wait_max)),
             schedule_changes: Arc::new(FairPool::new(
                 SCHEDULE_CHANGES_MAX,

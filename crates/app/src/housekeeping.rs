@@ -82,7 +82,7 @@ impl Housekeeping {
             loop {
                 needs_correction |= watch.went_back(worker.now()).is_some();
                 if needs_correction {
-                    match worker.inner.store.pull_rest_back(IDEMPOTENCY_KEYS_KEPT).await {
+                    match worker.inner.store.correct_holds_and_limits(IDEMPOTENCY_KEYS_KEPT).await {
                         Ok(()) => needs_correction = false,
                         Err(error) => {
                             tracing::warn!(%error, "correcting holds and limits after the clock went back failed; retrying");

@@ -12,11 +12,11 @@ pub enum SuppressionReason {
     HardBounce,
     /// The recipient reported a message as spam.
     Complaint,
-    /// The customer added the address.
+    /// Somebody added the address. The default.
     Manual,
     /// The recipient unsubscribed.
     Unsubscribe,
-    /// The address kept failing temporarily for too long.
+    /// The address kept failing temporarily. Only added by hand or by the API, never by Postroad itself.
     SoftBounce,
 }
 

@@ -18,8 +18,8 @@ use crate::query::query;
 use crate::redirect::see_other;
 use crate::{assets, csrf, labels};
 
-pub(crate) const OTHER_VERSION: &str = "Somebody changed it since this page was opened. Nothing was saved: look at it again and repeat your \
-                             change.";
+pub(crate) const OTHER_VERSION: &str = "Somebody else made a change since this page was opened, so yours was not saved. \
+                             Look at the page again and repeat your change.";
 
 /// Whether a problem shown with a form says that somebody else changed the object meanwhile.
 pub(crate) fn is_other_version(text: &str) -> bool {

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_beginning_of_long_lines_is_kept() {
+    fn long_records_and_long_fields_are_cut() {
         let text = format!(
             "{}x\n{}\n\"{}\",b\nlast",
             ",".repeat(1_000_000),

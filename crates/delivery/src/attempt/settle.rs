@@ -497,7 +497,7 @@ mod tests {
     use postroad_store::Delivery;
 
     use super::*;
-    use crate::attempt::recall::greylisting_after;
+    use crate::attempt::earlier_greylisting::greylisting_after;
 
     const NOW: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn greylisting_is_recalled_from_stored_deliveries() {
+    fn earlier_greylisting_is_read_from_stored_deliveries() {
         let stored = |attempt: &Attempt<'_>, at: Timestamp, ending: Ending| {
             let horizon = at.plus(Duration::from_hours(1));
             let outcome =

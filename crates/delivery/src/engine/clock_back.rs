@@ -54,7 +54,7 @@ impl EngineShared {
 
     async fn correct_due_times(&self) -> Result<(), StoreError> {
         self.release_postponed().await?;
-        let changed = self.store.bring_due_times_back(self.settings.retry.pause_max()).await?;
+        let changed = self.store.correct_due_times(self.settings.retry.pause_max()).await?;
         if changed > 0 {
             tracing::info!(messages = changed, "due times corrected after the clock went back");
         }

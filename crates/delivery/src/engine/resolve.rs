@@ -113,7 +113,7 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
             let keeps_route = shared.with(|schedule, now| {
                 schedule.unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
             });
-            // If the DNS just did not answer, the messages wait; `message.delayed` reports a long wait.
+            // After a temporary failure the messages wait; `message.delayed` reports a long wait.
             if keeps_route || !failure.is_final {
                 return;
             }

@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(45);
 pub struct ConnectionEstimate {
     /// `None` if nothing was ever refused.
     limit: Option<u32>,
-    /// The last "too many"; empty if further connections just failed, or another process received it.
+    /// The last reply "too many"; empty if connections failed without a reply, or if another process received it.
     reply: Reason,
     /// When one connection more than `limit` may be tried.
     try_at: Option<Timestamp>,
@@ -95,9 +95,9 @@ impl ConnectionEstimate {
         self.pause.blocked_until(now)
     }
 
-    /// A message is sent.
-    pub fn take(&mut self, now: Timestamp) {
-        self.pause.take(now);
+    /// Call right before a message is sent. After a pause, that message is the probe.
+    pub fn on_send(&mut self, now: Timestamp) {
+        self.pause.on_send(now);
     }
 
     pub fn shift_back(&mut self, by: Duration) {

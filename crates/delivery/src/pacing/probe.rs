@@ -53,8 +53,8 @@ impl Probe {
         (until > now).then_some(until)
     }
 
-    /// A message is sent.
-    pub(super) fn take(&mut self, now: Timestamp) {
+    /// Call right before a message is sent. After a pause, that message is the probe.
+    pub(super) fn on_send(&mut self, now: Timestamp) {
         if self.state != State::Open {
             self.state = State::Out { since: now };
         }

@@ -227,9 +227,10 @@ impl RateEstimate {
         self.pause.blocked_until(now).or_else(by_pace)
     }
 
-    /// A message is sent.
-    pub fn take(&mut self, now: Timestamp) {
-        self.pause.take(now);
+    /// Call right before a message is sent: the next one waits for the interval of the rate. After a pause, that
+    /// message is the probe.
+    pub fn on_send(&mut self, now: Timestamp) {
+        self.pause.on_send(now);
         let Some(rate) = self.per_minute(now) else { return };
         let interval = Duration::from_secs_f64(60.0 / rate);
         // Only a message that had to wait shows that a higher rate is wanted.

@@ -89,8 +89,9 @@ impl Standstill {
         self.probe.blocked_until(now)
     }
 
-    pub fn take(&mut self, now: Timestamp) {
-        self.probe.take(now);
+    /// Call right before a message is sent. During a standstill, that message is the probe.
+    pub fn on_send(&mut self, now: Timestamp) {
+        self.probe.on_send(now);
     }
 
     pub fn since(&self) -> Option<Timestamp> {

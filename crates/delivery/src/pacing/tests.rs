@@ -21,7 +21,7 @@ fn play(rate: &mut RateEstimate, from: f64, length: f64, interval: f64) -> (u32,
     let (mut now, mut free_at, mut taken, mut refused) = (from, from, 0, 0);
     while now < from + length {
         if rate.blocked_until(at(now)).is_none() {
-            rate.take(at(now));
+            rate.on_send(at(now));
             if now >= free_at {
                 free_at = free_at.max(now - 20.0 * interval) + interval;
                 rate.accepted(at(now));
@@ -42,7 +42,7 @@ fn nothing_is_held_back_before_the_first_refusal() {
     for message in 0..10_000 {
         let now = at(f64::from(message) * 0.001);
         assert!(rate.blocked_until(now).is_none());
-        rate.take(now);
+        rate.on_send(now);
         rate.accepted(now);
     }
     assert!(!rate.is_limiting() && rate.per_minute(at(10.0)).is_none());
@@ -80,7 +80,7 @@ fn after_a_pause_one_message_decides() {
     rate.refused_too_fast(&refusal(), at(1.0));
     let until = rate.blocked_until(at(1.0)).unwrap();
     assert!(rate.blocked_until(until).is_none());
-    rate.take(until);
+    rate.on_send(until);
     assert!(rate.blocked_until(until).is_some(), "the second message waits for the reply to the first");
     rate.accepted(until);
     let soon = until.plus(Duration::from_secs(20));
@@ -134,13 +134,13 @@ fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() 
     assert!(standstill.refused(3, &refusal(), at(4.0)));
     let mut now = standstill.blocked_until(at(4.0)).unwrap();
     for _ in 0..20 {
-        standstill.take(now);
+        standstill.on_send(now);
         standstill.refused(3, &refusal(), now);
         let next = standstill.blocked_until(now).unwrap();
         assert!(next.since(now) <= Duration::from_mins(1));
         now = next;
     }
-    standstill.take(now);
+    standstill.on_send(now);
     assert!(standstill.end());
     assert!(standstill.blocked_until(now).is_none());
 }
@@ -196,7 +196,7 @@ proptest! {
             match step {
                 0 => rate.refused_too_fast(&refusal(), at(now)),
                 1 => rate.accepted(at(now)),
-                _ if rate.blocked_until(at(now)).is_none() => rate.take(at(now)),
+                _ if rate.blocked_until(at(now)).is_none() => rate.on_send(at(now)),
                 _ => {}
             }
             if let Some(until) = rate.blocked_until(at(now)) {

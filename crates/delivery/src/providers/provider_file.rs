@@ -22,7 +22,7 @@ pub enum ProviderProblem {
     Zero { provider: String, key: &'static str },
     #[error("{provider}.mx: missing; a new provider needs the ends of its MX host names")]
     NoSuffix { provider: String },
-    #[error("{provider}.mx: the default takes every host that no other entry takes")]
+    #[error("{provider}.mx: remove it; this entry applies to every host that matches no other")]
     DefaultSuffix { provider: String },
     #[error("{provider}.mx: `{suffix}` is not the end of a host name; write it like mail.example.com")]
     Suffix { provider: String, suffix: String },
@@ -55,7 +55,7 @@ pub(super) fn parse_entries(text: &str) -> Result<BTreeMap<String, Entry>, Provi
         .map_err(|error| ProviderProblem::Toml(error.to_string().trim_end().to_owned()))?;
     let entries = table.into_iter().map(|(provider, value)| match value.try_into() {
         Ok(entry) => Ok((provider, entry)),
-        // The error of a single table has no line, but names the key; its lines are joined.
+        // The error of a single table has no line number, but names the key. Its text is put on one line.
         Err(error) => {
             let problem = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
             Err(ProviderProblem::Shape { provider, problem })

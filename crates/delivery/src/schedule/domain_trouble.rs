@@ -47,10 +47,10 @@ impl DomainTrouble {
         self.standstill.blocked_until(now).filter(|_| self.concerns(server))
     }
 
-    /// A message of this server is sent.
-    pub(super) fn take(&mut self, server: ServerId, now: Timestamp) {
+    /// Call right before a message of this server is sent.
+    pub(super) fn on_send(&mut self, server: ServerId, now: Timestamp) {
         if self.concerns(server) {
-            self.standstill.take(now);
+            self.standstill.on_send(now);
         }
     }
 

@@ -294,7 +294,7 @@ impl Schedule {
                 self.wake_server_by(next, at);
             }
         }
-        self.lanes[lane].trouble.take(server, now);
+        self.lanes[lane].trouble.on_send(server, now);
     }
 
     /// One message leaves on this path.
@@ -308,14 +308,14 @@ impl Schedule {
         }
         self.gates.pass(&self.paths[path_id].scopes, now);
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        source_site.connection_limit.take(now);
-        source_site.standstill.take(now);
-        source_site.rate.take(now);
+        source_site.connection_limit.on_send(now);
+        source_site.standstill.on_send(now);
+        source_site.rate.on_send(now);
         let source_provider = self.source_provider(source, &route);
         source_provider.taken_at = Some(now);
         if source_provider.has_several_sites {
-            source_provider.standstill.take(now);
-            source_provider.rate.take(now);
+            source_provider.standstill.on_send(now);
+            source_provider.rate.on_send(now);
         }
         if let Some(limit) = &mut source_provider.limit {
             limit.take(now);

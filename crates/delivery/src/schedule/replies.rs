@@ -289,7 +289,7 @@ impl Schedule {
         });
     }
 
-    /// The greeting refused the connection. Returns whether the message just waits, because it was not offered.
+    /// The greeting refused the connection. Returns whether the message only waits, because it was not offered.
     pub(crate) fn connection_refused(
         &mut self,
         path_id: usize,

@@ -124,7 +124,7 @@ impl Dispatcher {
             }
             if corrections_at.first().is_some_and(|at| *at <= Instant::now()) {
                 let pauses = self.shared.settings.retry.pauses_max();
-                match self.shared.store.make_webhooks_due(pauses).await {
+                match self.shared.store.correct_webhook_due_times(pauses).await {
                     Ok(0) => drop(corrections_at.remove(0)),
                     Ok(events) => {
                         tracing::info!(

@@ -1,4 +1,4 @@
-//! Amazon's notifications: facts as JSON, mailed by a topic (SES through SNS).
+//! Notifications of Amazon SES: JSON, sent as e-mail by an SNS topic.
 
 use serde::Deserialize;
 
@@ -74,6 +74,7 @@ fn read_bounce(bounce: Bounce) -> Vec<ReturnedRecipient> {
             is_local_program: false,
             category: None,
             section: "",
+            // The notification has no text for people. Without a diagnostic code, the bounce type is all it says.
             notice: &bounce.kind,
             is_alone: true,
         };

@@ -57,12 +57,13 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let path = format!("/servers/{server}/domains");
     let owner = |view: &DomainView| view.domain.server_id.is_none().then_some("of the account");
     let rows = domains.iter().map(|view| row(view, &path, owner(view))).collect();
-    let hint = "This server sends from it. A domain of the account serves all its servers.";
+    let hint =
+        "Only this server can send from a domain added here. A domain of the account is for all servers.";
     let (states, account) = (filters.states(), None);
     page(&ListPage { layout, account, path, hint, rows, filters, states, next })
 }
 
-/// A domain as a row; `path` is the path of the list that has its page.
+/// A domain as a row. `path` is the path of a list; the domain's page is below it.
 pub(super) fn row(view: &DomainView, path: &str, owner: Option<&'static str>) -> Row {
     let is_verified = |status: RecordStatus| status == RecordStatus::Verified;
     Row {

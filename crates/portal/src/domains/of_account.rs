@@ -83,7 +83,7 @@ pub(super) async fn list(Path(path): Path<ListPath>, visit: Visit) -> Answer {
         None => row(view, &path, None),
     };
     let rows = domains.iter().map(domain_row).collect();
-    let hint = "All servers of the account send from it.";
+    let hint = "All servers of the account can send from a domain added here.";
     let (states, account) = (filters.states(), Some(account));
     page(&ListPage { layout, account, path, hint, rows, filters, states, next })
 }

@@ -15,7 +15,8 @@ use crate::refilled::refilled;
 use crate::shown::counted;
 use crate::visit::{Form, Visit};
 
-/// Maximum number of lines of one form; longer lists are imported by the API.
+/// Maximum number of lines of one form; also of one call of the API. `postroad admin suppression import` takes any
+/// number.
 const LINES_MAX: usize = 10_000;
 /// Lines passed to `app` at once.
 const PART_LINES: usize = 500;

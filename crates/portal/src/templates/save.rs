@@ -133,8 +133,8 @@ pub(super) async fn refused(
 ) -> Answer {
     if let TemplateRefusal::OtherVersion(version) = refusal {
         let text = format!(
-            "Somebody saved version {version} since this page was opened. Nothing was saved: look at it first. Saving once more \
-             makes your texts the newest version."
+            "Somebody saved version {version} since this page was opened, so your texts were not saved. Look at that \
+             version first. If you save again, your texts become the newest version."
         );
         let draft = Draft { seen_version: Some(version), ..draft };
         return page_of(visit, server, draft, id, Outcome::problem(text)).await;

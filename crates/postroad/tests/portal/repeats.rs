@@ -267,7 +267,10 @@ async fn settings_of_two_people_do_not_overwrite_each_other() {
     let refused = site.submit(&settings, &cookie, &form(5678)).await;
     assert_eq!(refused.status, 422);
     let text = refused.text();
-    assert!(text.contains("Somebody changed it since this page was opened. Nothing was saved"), "{text}");
+    assert!(
+        text.contains("Somebody else made a change since this page was opened, so yours was not saved"),
+        "{text}"
+    );
     assert!(text.contains("value=\"1234\"") && !text.contains("5678"), "{text}");
 
     let operator = site.ready("operator_api_key");

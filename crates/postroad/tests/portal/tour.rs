@@ -1,5 +1,5 @@
-//! Every page, as people may see it: light and dark, and on a phone; with nothing on the console and no serious fault that
-//! axe-core finds.
+//! Every page in light, in dark and on a phone: the console stays empty, and axe-core finds no serious fault. Also
+//! pages that update themselves, and the template editor.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -43,7 +43,7 @@ async fn every_page_is_legible_in_light_dark_and_on_a_phone_part_3() {
     look_at_pages(2).await;
 }
 
-/// Pages that answer a form, with something that is shown once or with a mistake, and one that does not exist.
+/// Pages that show something once after a form, such as a new key, and the page of an unknown path.
 #[tokio::test]
 async fn answers_are_legible_in_light_dark_and_on_a_phone() {
     let site = Site::start();
@@ -88,7 +88,7 @@ async fn answers_are_legible_in_light_dark_and_on_a_phone() {
     tour.end();
 }
 
-/// Pages that look otherwise when something is wrong, was just done, or has come in.
+/// Pages that look different after a mistake, after a change, or when something has arrived.
 #[tokio::test]
 async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
     let site = Site::start();

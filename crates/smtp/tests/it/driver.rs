@@ -66,7 +66,8 @@ impl Driver {
         let (mut out, mut input) = (Vec::new(), vec![0; 16 << 10]);
         loop {
             let room = WRITE_BYTES_MAX - out.len();
-            // Output first: it may stop until an event is taken.
+            // Output first, then events: before the last bytes of a message, `fill_output` adds the event `Finishing`
+            // and writes nothing more until it is taken.
             let mut is_moving = session.fill_output(&mut out, room) > 0;
             while let Some(event) = session.next_event() {
                 is_moving = true;

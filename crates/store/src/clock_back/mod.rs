@@ -28,14 +28,16 @@ impl Store {
 
     /// Brings forward messages that would wait longer than `pause_max` after their last attempt, or whose last attempt
     /// or acceptance lies in the future. Skips claimed messages. Returns how many it changed.
-    pub async fn bring_due_times_back(&self, pause_max: Duration) -> Result<usize> {
+    pub async fn correct_due_times(&self, pause_max: Duration) -> Result<usize> {
         let (mut changed, mut after): (usize, Option<QueuePosition>) = (0, None);
         loop {
             let now = self.clock.now();
             let (count, next) = match &*self.engine {
-                Engine::Sqlite { engine, .. } => engine.pull_back(now, pause_max, after, AT_ONCE).await?,
+                Engine::Sqlite { engine, .. } => {
+                    engine.correct_due_times(now, pause_max, after, AT_ONCE).await?
+                }
                 Engine::Postgres(_) => {
-                    self.write(move |sql| Box::pin(queue::pull_queue(sql, now, pause_max, after, AT_ONCE)))
+                    self.write(move |sql| Box::pin(queue::correct_page(sql, now, pause_max, after, AT_ONCE)))
                         .await?
                 }
             };
@@ -49,7 +51,7 @@ impl Store {
 
     /// Brings forward webhook events that would wait longer than the pause after their last attempt. `pauses` are the
     /// pauses after the first attempt, the second, … Returns how many it changed.
-    pub async fn make_webhooks_due(&self, pauses: Vec<Duration>) -> Result<u64> {
+    pub async fn correct_webhook_due_times(&self, pauses: Vec<Duration>) -> Result<u64> {
         let mut changed = 0;
         let mut after = Some(outbox::START);
         while let Some(from) = after {
@@ -71,15 +73,15 @@ impl Store {
 
     /// Corrects holds, gates, message limits, warm-ups, the health of webhooks, and idempotency keys, which are kept
     /// for `key_kept`.
-    pub async fn pull_rest_back(&self, key_kept: Duration) -> Result<()> {
+    pub async fn correct_holds_and_limits(&self, key_kept: Duration) -> Result<()> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(tables::pull_small_tables(sql, now))).await?;
+        self.write(move |sql| Box::pin(tables::correct_small_tables(sql, now))).await?;
         self.note_change();
         // Each transaction uses its own time, and a page that is not full ends the loop, so that rows stored meanwhile
         // cannot prolong it.
         loop {
             let now = self.clock.now();
-            let count = self.write(move |sql| Box::pin(tables::pull_holds(sql, now, AT_ONCE))).await?;
+            let count = self.write(move |sql| Box::pin(tables::shorten_holds(sql, now, AT_ONCE))).await?;
             if count < AT_ONCE as u64 {
                 break;
             }
@@ -87,7 +89,7 @@ impl Store {
         loop {
             let now = self.clock.now();
             let count = self
-                .write(move |sql| Box::pin(tables::pull_idempotency_keys(sql, now, key_kept, AT_ONCE)))
+                .write(move |sql| Box::pin(tables::shorten_idempotency_keys(sql, now, key_kept, AT_ONCE)))
                 .await?;
             if count < AT_ONCE as u64 {
                 return Ok(());

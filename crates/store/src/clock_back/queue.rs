@@ -103,7 +103,7 @@ fn corrected(
 
 /// Corrects a page of the queue on PostgreSQL, where rows contain their claims. Returns the number of late entries,
 /// and where the next page begins.
-pub(crate) async fn pull_queue(
+pub(crate) async fn correct_page(
     sql: &Sql<'_>,
     now: Timestamp,
     pause_max: Duration,

@@ -10,7 +10,7 @@ use crate::pools::source_days::day_of;
 use crate::sql::Sql;
 
 /// Shortens holds that end later than any hold can, at most `limit`. Returns how many.
-pub(crate) async fn pull_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
+pub(crate) async fn shorten_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
     sql.execute(
         "UPDATE messages SET hold_expiry = $1 WHERE (server_id, id) IN (
              SELECT server_id, id FROM messages WHERE hold_expiry > $1 ORDER BY hold_expiry DESC LIMIT $2)",
@@ -20,7 +20,7 @@ pub(crate) async fn pull_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Res
 }
 
 /// Shortens idempotency keys that expire later than `key_kept` from now, at most `limit`. Returns how many.
-pub(crate) async fn pull_idempotency_keys(
+pub(crate) async fn shorten_idempotency_keys(
     sql: &Sql<'_>,
     now: Timestamp,
     key_kept: Duration,
@@ -36,7 +36,7 @@ pub(crate) async fn pull_idempotency_keys(
 
 /// Corrects gates, periods of limits, days of warm-ups and the health of webhooks, whose tables have only a few rows
 /// for each server or address.
-pub(crate) async fn pull_small_tables(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
+pub(crate) async fn correct_small_tables(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
     let changes = [
         "UPDATE gates SET ends_at = ends_at - (created_at - $1), created_at = $1 WHERE created_at > $1",
         "UPDATE webhooks SET last_success_at = $1 WHERE last_success_at > $1",

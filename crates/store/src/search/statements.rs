@@ -50,8 +50,8 @@ pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
      AND status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled') ORDER BY id DESC LIMIT $5";
 pub(super) const BY_QUEUE: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4";
-/// Without the messages of the queue that are not scheduled, of which there may be many. SQLite would choose the primary
-/// key and walk through them.
+/// Reads only the scheduled messages of the queue, which may have many others. Without `INDEXED BY`, SQLite would use
+/// the primary key and read them all.
 pub(super) const BY_SCHEDULE_SQLITE: &str =
     "SELECT message_id FROM queue INDEXED BY queue_scheduled_by_server
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0

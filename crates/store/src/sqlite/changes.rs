@@ -253,7 +253,7 @@ impl Work for ChangeFreeWork {
 }
 
 /// Makes unclaimed entries due earlier, after the clock went back.
-pub(super) struct PullBackWork {
+pub(super) struct CorrectDueTimesWork {
     pub(super) claims: Arc<Mutex<Claims>>,
     pub(super) now: Timestamp,
     pub(super) pause_max: Duration,
@@ -262,7 +262,7 @@ pub(super) struct PullBackWork {
     pub(super) changed: Vec<(Key, Timestamp)>,
 }
 
-impl Work for PullBackWork {
+impl Work for CorrectDueTimesWork {
     type Output = (usize, Option<QueuePosition>);
     const IS_REPEATABLE: bool = false;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_model::{IdGenerator, ServerId, Timestamp};
 
-use super::changes::{AcceptWork, ChangeFreeWork, ChangeWaitingWork, PullBackWork, SettleWork};
+use super::changes::{AcceptWork, ChangeFreeWork, ChangeWaitingWork, CorrectDueTimesWork, SettleWork};
 use super::claims::Key;
 use super::{Engine, queue};
 use crate::JobWithIds;
@@ -108,7 +108,7 @@ impl Engine {
     }
 
     /// Makes unclaimed entries due earlier; returns how many, and where to continue.
-    pub(crate) async fn pull_back(
+    pub(crate) async fn correct_due_times(
         &self,
         now: Timestamp,
         pause_max: Duration,
@@ -116,7 +116,7 @@ impl Engine {
         limit: i64,
     ) -> Result<(usize, Option<QueuePosition>), StoreError> {
         let claims = Arc::clone(&self.claims);
-        let work = PullBackWork { claims, now, pause_max, after, limit, changed: Vec::new() };
+        let work = CorrectDueTimesWork { claims, now, pause_max, after, limit, changed: Vec::new() };
         self.writer.run(0, work).await
     }
 

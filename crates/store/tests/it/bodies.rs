@@ -65,7 +65,7 @@ async fn files_that_no_row_names_are_swept_at_start() {
     let send = fixture.send(fixture.server, &["ann@example.com"], InitialState::Pending, &message);
     let (id, size) = (send.info.id, send.info.size);
     fixture.accept(send).await;
-    let folder = fixture.place.sqlite_path().with_file_name("bodies");
+    let folder = fixture.engine_files.sqlite_path().with_file_name("bodies");
     let named = files_below(&folder);
     assert_eq!(named.len(), 1);
     for orphan in ["4711.zst", "4712.part", "notes.txt"] {
@@ -86,7 +86,7 @@ async fn repeated_large_send_leaves_no_file() {
         send.idempotency = key;
         fixture.store.accept(send).await.expect("the store works");
     }
-    assert_eq!(files_below(&fixture.place.sqlite_path().with_file_name("bodies")).len(), 1);
+    assert_eq!(files_below(&fixture.engine_files.sqlite_path().with_file_name("bodies")).len(), 1);
 }
 
 pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {

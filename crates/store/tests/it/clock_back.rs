@@ -14,7 +14,7 @@ on_both_engines!(
     clock_that_was_ahead_is_noticed_after_a_restart,
     webhook_events_of_the_day_ahead_are_due_again,
     holds_gates_and_limits_of_the_day_ahead_end_in_time,
-    an_outbox_of_many_pages_is_pulled_back,
+    an_outbox_of_many_pages_is_corrected,
     holds_and_idempotency_keys_of_many_pages_end_in_time,
     a_message_that_was_due_before_its_send_at_is_scheduled_again,
     a_claimed_message_can_be_scheduled_again,
@@ -24,7 +24,7 @@ const DAY: Duration = Duration::from_hours(24);
 const PAUSE_MAX: Duration = Duration::from_hours(7);
 
 /// Sets the clock a day ahead; returns the right time.
-fn go_ahead(fixture: &Fixture) -> Timestamp {
+fn set_a_day_ahead(fixture: &Fixture) -> Timestamp {
     let now = fixture.now();
     fixture.clock.advance(DAY);
     now
@@ -38,7 +38,7 @@ async fn create_soft_failed(fixture: &Fixture) -> postroad_model::MessageId {
 
 async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
     let before = create_soft_failed(&fixture).await;
-    let right = go_ahead(&fixture);
+    let right = set_a_day_ahead(&fixture);
     assert!(!fixture.store.is_clock_behind());
     let failed = create_soft_failed(&fixture).await;
     let fresh = fixture.accept(fixture.send_to(&["bob@example.com"])).await[0];
@@ -47,11 +47,12 @@ async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
     let send_at = fixture.in_secs(600);
     let send = fixture.send(fixture.server, &["c@example.com"], InitialState::Scheduled(send_at), b"x");
     let scheduled = fixture.accept(send).await[0];
-    let claimed_on_the_way = vec![(fixture.server, before), (fixture.server, fresh)];
-    fixture.store.release(claimed_on_the_way).await.expect("the store works");
+    // `create_soft_failed` claims every message that is due.
+    let also_claimed = vec![(fixture.server, before), (fixture.server, fresh)];
+    fixture.store.release(also_claimed).await.expect("the store works");
     fixture.clock.set(right.plus(Duration::from_secs(5)));
     assert!(fixture.store.is_clock_behind());
-    let changed = fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works");
+    let changed = fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works");
     assert_eq!(changed, 3, "not the one that is right, nor the one its sender scheduled");
     let mut due: Vec<_> = fixture.claim_due().await.iter().map(|entry| entry.message_id).collect();
     due.sort_unstable();
@@ -62,52 +63,52 @@ async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
     assert_eq!(due, [before, failed], "a pause after the last attempt");
     let entry = fixture.store.find_queued(scheduled).await.expect("the store works").expect("it is queued");
     assert_eq!(entry.due_at, send_at);
-    assert_eq!(fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works"), 0);
+    assert_eq!(fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works"), 0);
 }
 
 async fn claimed_messages_keep_their_due_time(fixture: Fixture) {
-    let right = go_ahead(&fixture);
+    let right = set_a_day_ahead(&fixture);
     let id = fixture.accept_and_claim().await;
     let due_at = fixture.now();
     fixture.clock.set(right);
-    assert_eq!(fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works"), 0);
+    assert_eq!(fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works"), 0);
     let sent = Outcome { claimed_for: Some(due_at), ..fixture.outcome(id, Status::Sent) };
     assert!(fixture.finish(sent).await, "whoever has it can settle it");
 }
 
 async fn clock_that_was_ahead_is_noticed_after_a_restart(fixture: Fixture) {
     assert!(!fixture.store.is_clock_behind());
-    let right = go_ahead(&fixture);
+    let right = set_a_day_ahead(&fixture);
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     fixture.clock.set(right);
     let fixture = fixture.reopen().await;
     assert!(fixture.store.is_clock_behind());
-    assert_eq!(fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works"), 1);
+    assert_eq!(fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works"), 1);
     assert_eq!(fixture.claim_due().await.len(), 1);
 }
 
 async fn webhook_events_of_the_day_ahead_are_due_again(fixture: Fixture) {
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;
-    let right = go_ahead(&fixture);
+    let right = set_a_day_ahead(&fixture);
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     fixture.clock.set(right);
     assert!(webhooks::claim(&fixture, &webhook).await.is_empty());
     let pauses = vec![Duration::from_mins(1), Duration::from_mins(5)];
-    let changed = fixture.store.make_webhooks_due(pauses.clone()).await.expect("the store works");
+    let changed = fixture.store.correct_webhook_due_times(pauses.clone()).await.expect("the store works");
     assert_eq!(changed, 1);
     assert_eq!(webhooks::claim(&fixture, &webhook).await.len(), 1);
     // After attempts, the pause that follows the last one remains.
     for (attempts, seconds) in [(1, 60), (2, 300), (9, 300)] {
         let due_at = fixture.in_secs(86_400).as_micros();
         fixture.execute(&format!("UPDATE webhook_queue SET attempts = {attempts}, due_at = {due_at}")).await;
-        fixture.store.make_webhooks_due(pauses.clone()).await.expect("the store works");
+        fixture.store.correct_webhook_due_times(pauses.clone()).await.expect("the store works");
         let due_at = fixture.query_int("SELECT min(due_at) FROM webhook_queue").await;
         assert_eq!(Timestamp::from_micros(due_at), fixture.in_secs(seconds));
     }
 }
 
 async fn holds_gates_and_limits_of_the_day_ahead_end_in_time(fixture: Fixture) {
-    let right = go_ahead(&fixture);
+    let right = set_a_day_ahead(&fixture);
     let limited = |address| NewSend { hourly_limit: Some(1), ..fixture.send_to(&[address]) };
     fixture.accept(limited("a@example.com")).await;
     let held = fixture.accept(limited("b@example.com")).await[0];
@@ -128,7 +129,7 @@ async fn holds_gates_and_limits_of_the_day_ahead_end_in_time(fixture: Fixture) {
         fixture.execute(&row).await;
     }
     fixture.clock.set(right);
-    fixture.store.pull_rest_back(DAY).await.expect("the store works");
+    fixture.store.correct_holds_and_limits(DAY).await.expect("the store works");
     assert_eq!(fixture.message(held).await.hold_expiry, Some(fixture.in_secs(7 * 24 * 3_600)));
     let gates = fixture.store.list_gates().await.expect("the store works");
     assert_eq!((gates[0].created_at, gates[0].ends_at), (right, Some(fixture.in_secs(3_600))));
@@ -149,21 +150,21 @@ async fn fill_outbox(fixture: &Fixture, rows: i64) {
         .await;
 }
 
-async fn an_outbox_of_many_pages_is_pulled_back(fixture: Fixture) {
+async fn an_outbox_of_many_pages_is_corrected(fixture: Fixture) {
     fill_outbox(&fixture, 18_000).await;
     let pauses = vec![Duration::from_mins(1)];
-    let changed = fixture.store.make_webhooks_due(pauses.clone()).await.expect("the store works");
+    let changed = fixture.store.correct_webhook_due_times(pauses.clone()).await.expect("the store works");
     assert_eq!(changed, 12_000);
     let due = |seconds| {
         format!("SELECT count(*) FROM webhook_queue WHERE due_at = {}", fixture.in_secs(seconds).as_micros())
     };
     assert_eq!(fixture.query_int(&due(0)).await, 12_000, "those that were right, and those never tried");
     assert_eq!(fixture.query_int(&due(60)).await, 6_000, "the pause after the first attempt");
-    assert_eq!(fixture.store.make_webhooks_due(pauses).await.expect("the store works"), 0);
+    assert_eq!(fixture.store.correct_webhook_due_times(pauses).await.expect("the store works"), 0);
 }
 
 async fn holds_and_idempotency_keys_of_many_pages_end_in_time(fixture: Fixture) {
-    let right = go_ahead(&fixture);
+    let right = set_a_day_ahead(&fixture);
     let addresses: Vec<String> = (0..601).map(|n| format!("p{n}@example.com")).collect();
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
     fixture.accept(NewSend { hourly_limit: Some(1), ..fixture.send_to(&addresses) }).await;
@@ -172,11 +173,11 @@ async fn holds_and_idempotency_keys_of_many_pages_end_in_time(fixture: Fixture) 
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
          INSERT INTO idempotency_keys (server_id, key, fingerprint, answer, expires_at)
          SELECT 1, 'k' || i, CAST('x' AS {}), '', {ends} FROM n",
-        if matches!(fixture.place, EngineFiles::Postgres(_)) { "BYTEA" } else { "BLOB" }
+        if matches!(fixture.engine_files, EngineFiles::Postgres(_)) { "BYTEA" } else { "BLOB" }
     );
     fixture.execute(&keys).await;
     fixture.clock.set(right);
-    fixture.store.pull_rest_back(DAY).await.expect("the store works");
+    fixture.store.correct_holds_and_limits(DAY).await.expect("the store works");
     let (day, week) = (fixture.in_secs(24 * 3_600).as_micros(), fixture.in_secs(7 * 24 * 3_600).as_micros());
     let held = format!("SELECT count(*) FROM messages WHERE hold_expiry = {week}");
     assert_eq!(fixture.query_int(&held).await, 600);
@@ -191,7 +192,7 @@ async fn accept_and_promote_too_early(fixture: &Fixture) -> (postroad_model::Mes
     let mut send = fixture.send(fixture.server, &["ann@example.com"], InitialState::Scheduled(send_at), b"x");
     send.info.options.send_at = Some(send_at);
     let id = fixture.accept(send).await[0];
-    let right = go_ahead(fixture);
+    let right = set_a_day_ahead(fixture);
     assert_eq!(fixture.claim_due().await[0].message_id, id);
     assert_eq!(fixture.message(id).await.status, Status::Pending);
     fixture.clock.set(right);
@@ -215,7 +216,7 @@ async fn assert_waits_until(fixture: &Fixture, id: postroad_model::MessageId, se
 async fn a_message_that_was_due_before_its_send_at_is_scheduled_again(fixture: Fixture) {
     let (id, send_at) = accept_and_promote_too_early(&fixture).await;
     fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
-    assert_eq!(fixture.store.bring_due_times_back(PAUSE_MAX).await.expect("the store works"), 1);
+    assert_eq!(fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works"), 1);
     assert_waits_until(&fixture, id, send_at).await;
 }
 

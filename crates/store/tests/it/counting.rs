@@ -46,7 +46,7 @@ pub(crate) async fn count_all_events(fixture: &Fixture) {
             {}
         }
         // On PostgreSQL some events can be counted only when a transaction of another test has ended.
-        let is_counted = match fixture.place {
+        let is_counted = match fixture.engine_files {
             EngineFiles::Sqlite(_) => "e.id <= c.event_id",
             EngineFiles::Postgres(_) => "(e.xact, e.id) <= (c.xact, c.event_id)",
         };
@@ -346,7 +346,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     count_all_events(&fixture).await;
     // Further tags, until only one more fits; their counts do not matter here.
     let (server, taken) = (fixture.server, LABELS_MAX - 2);
-    let number = match fixture.place {
+    let number = match fixture.engine_files {
         EngineFiles::Sqlite(_) => {
             format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {taken})")
         }
@@ -435,7 +435,7 @@ async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
     undo_setup_changes(&fixture).await;
     fixture.execute(BEFORE_SEARCH).await;
     fixture.execute(BEFORE_BATCHES).await;
-    let back_to_8: &[&str] = match fixture.place {
+    let back_to_8: &[&str] = match fixture.engine_files {
         EngineFiles::Sqlite(_) => &[
             "DROP INDEX queue_scheduled; DROP INDEX queue_by_expiry; ALTER TABLE queue DROP COLUMN scheduled",
             "ALTER TABLE servers DROP COLUMN retention_bodies",

@@ -25,11 +25,11 @@ struct Acknowledged {
 async fn acknowledged_messages_survive_kill_9(mut fixture: Fixture) {
     let mut all: Vec<Acknowledged> = Vec::new();
     for _ in 0..ROUNDS {
-        let Fixture { store, clock, account, server, other_server, place } = fixture;
+        let Fixture { store, clock, account, server, other_server, engine_files } = fixture;
         drop(store);
         let enough = rand::rng().random_range(1..600);
         let acknowledged = tokio::task::spawn_blocking({
-            let database = place.database();
+            let database = engine_files.database();
             move || run_and_kill(&database, server, enough)
         });
         let acknowledged = acknowledged.await.expect("the round does not panic");
@@ -37,9 +37,9 @@ async fn acknowledged_messages_survive_kill_9(mut fixture: Fixture) {
         let highest = acknowledged.iter().map(|ack| ack.message.0.max(ack.send.0)).max().unwrap_or(0);
 
         let role = Role::Node { identity: IDENTITY.into() };
-        let store = Store::open(settings(place.database()), role, Arc::new(SystemClock)).await;
+        let store = Store::open(settings(engine_files.database()), role, Arc::new(SystemClock)).await;
         let store = store.expect("the store opens after a crash");
-        fixture = Fixture { store, clock, account, server, other_server, place };
+        fixture = Fixture { store, clock, account, server, other_server, engine_files };
         assert!(fixture.store.ids().expect("a node has ids").next() > highest, "ids continue above");
         all.extend(acknowledged);
         check(&fixture, &all).await;
@@ -99,8 +99,9 @@ async fn check(fixture: &Fixture, acknowledged: &[Acknowledged]) {
     ] {
         assert_eq!(fixture.query_int(count_of_partial).await, 0, "{count_of_partial}");
     }
-    if let EngineFiles::Sqlite(_) = &fixture.place {
-        let connection = rusqlite::Connection::open(fixture.place.sqlite_path()).expect("the file is there");
+    if let EngineFiles::Sqlite(_) = &fixture.engine_files {
+        let connection =
+            rusqlite::Connection::open(fixture.engine_files.sqlite_path()).expect("the file is there");
         let verdict: String =
             connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be checked");
         assert_eq!(verdict, "ok");

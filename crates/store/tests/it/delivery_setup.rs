@@ -134,7 +134,7 @@ async fn only_servers_that_changed_are_read_again(fixture: Fixture) {
 
 /// On PostgreSQL a transaction may begin before a read and be committed after it.
 async fn a_change_that_is_committed_during_a_read_comes_with_the_next(fixture: Fixture) {
-    let EngineFiles::Postgres(database) = &fixture.place else { return };
+    let EngineFiles::Postgres(database) = &fixture.engine_files else { return };
     let mut client = connect(database.url()).await;
     let transaction = client.transaction().await.expect("a transaction");
     let text = "UPDATE servers SET suspended_reason = 'spam' WHERE id = $1";

@@ -601,10 +601,10 @@ async fn a_domain_is_checked_by_one_node_only(fixture: Fixture) {
         fixture.store.create_domain(new).await.expect("it is new");
     }
     // SQLite has only one node, so two calls of that node compete.
-    let second = match &fixture.place {
+    let second = match &fixture.engine_files {
         EngineFiles::Sqlite(_) => fixture.store.clone(),
         EngineFiles::Postgres(_) => {
-            open(fixture.place.database(), "another node", &fixture.clock).await.expect("it opens")
+            open(fixture.engine_files.database(), "another node", &fixture.clock).await.expect("it opens")
         }
     };
     let mut claimed = Vec::new();
@@ -658,7 +658,7 @@ async fn checks_by_hand_are_limited_in_frequency(fixture: Fixture) {
 
 async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture: Fixture) {
     let server = fixture.server.0;
-    let is_sqlite = matches!(fixture.place, EngineFiles::Sqlite(_));
+    let is_sqlite = matches!(fixture.engine_files, EngineFiles::Sqlite(_));
     undo_setup_changes(&fixture).await;
     fixture.execute(BEFORE_SEARCH).await;
     fixture.execute(BEFORE_BATCHES).await;

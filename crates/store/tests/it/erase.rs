@@ -89,7 +89,7 @@ async fn no_file_has_a_part_of_an_erased_text() {
         messages.push((accept(&fixture, "ann@example.com", &text).await, text));
         accept(&fixture, "bob@example.com", b"Somebody else's text").await;
     }
-    let folder = fixture.place.sqlite_path().parent().expect("a folder").to_owned();
+    let folder = fixture.engine_files.sqlite_path().parent().expect("a folder").to_owned();
     for (id, text) in &messages {
         assert!(is_left(&folder, text), "it is stored as it is; otherwise this test proves nothing");
         erase(&fixture, *id).await;

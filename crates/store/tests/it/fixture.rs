@@ -46,13 +46,13 @@ pub(crate) const MAIL_TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "queue", "deliveries", "events", "idempotency_keys"];
 
 pub(crate) struct Fixture {
-    // Declared before `place`, so that it is closed before the files and databases are removed.
+    // Declared before `engine_files`, so that it is closed before the files and databases are removed.
     pub(crate) store: Store,
     pub(crate) clock: ManualClock,
     pub(crate) account: AccountId,
     pub(crate) server: ServerId,
     pub(crate) other_server: ServerId,
-    pub(crate) place: EngineFiles,
+    pub(crate) engine_files: EngineFiles,
 }
 
 /// Where a store keeps its data; removed when this is dropped.
@@ -123,27 +123,27 @@ impl Fixture {
         Self::at(EngineFiles::Postgres(with_tables.copy())).await
     }
 
-    async fn at(place: EngineFiles) -> Self {
-        let database = place.database();
-        Self::through(place, database).await
+    async fn at(engine_files: EngineFiles) -> Self {
+        let database = engine_files.database();
+        Self::through(engine_files, database).await
     }
 
-    /// `database` is how the store reaches `place`, perhaps through a proxy.
-    pub(crate) async fn through(place: EngineFiles, database: Database) -> Self {
+    /// `database` is how the store reaches `engine_files`, perhaps through a proxy.
+    pub(crate) async fn through(engine_files: EngineFiles, database: Database) -> Self {
         let clock = ManualClock::default();
         let store = open(database, IDENTITY, &clock).await.expect("a fresh store opens");
         let account = store.create_account("Acme".into()).await.expect("the store is empty").id;
         let server = create_server(&store, account, "Live").await;
         let other_server = create_server(&store, account, "Other").await;
-        Self { store, clock, account, server, other_server, place }
+        Self { store, clock, account, server, other_server, engine_files }
     }
 
     /// Closes the store and opens it again, as a restart does.
     pub(crate) async fn reopen(self) -> Self {
-        let Self { store, clock, account, server, other_server, place } = self;
+        let Self { store, clock, account, server, other_server, engine_files } = self;
         drop(store);
-        let store = open(place.database(), IDENTITY, &clock).await.expect("the store opens again");
-        Self { store, clock, account, server, other_server, place }
+        let store = open(engine_files.database(), IDENTITY, &clock).await.expect("the store opens again");
+        Self { store, clock, account, server, other_server, engine_files }
     }
 
     /// An unverified domain of the first server, with one key.
@@ -275,15 +275,15 @@ impl Fixture {
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {
-        matches!(self.place, EngineFiles::Sqlite(_))
+        matches!(self.engine_files, EngineFiles::Sqlite(_))
     }
 
     /// Runs a statement directly in the database.
     pub(crate) async fn execute(&self, text: &str) {
-        match &self.place {
+        match &self.engine_files {
             EngineFiles::Sqlite(_) => {
                 let connection =
-                    rusqlite::Connection::open(self.place.sqlite_path()).expect("the file is there");
+                    rusqlite::Connection::open(self.engine_files.sqlite_path()).expect("the file is there");
                 connection.execute_batch(text).expect("the statement is good");
             }
             EngineFiles::Postgres(database) => {
@@ -294,10 +294,10 @@ impl Fixture {
 
     /// Runs a query that returns one integer directly in the database.
     pub(crate) async fn query_int(&self, text: &str) -> i64 {
-        match &self.place {
+        match &self.engine_files {
             EngineFiles::Sqlite(_) => {
                 let connection =
-                    rusqlite::Connection::open(self.place.sqlite_path()).expect("the file is there");
+                    rusqlite::Connection::open(self.engine_files.sqlite_path()).expect("the file is there");
                 connection.query_row(text, [], |row| row.get(0)).expect("the query is good")
             }
             EngineFiles::Postgres(database) => {

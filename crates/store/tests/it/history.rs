@@ -21,9 +21,9 @@ const BATCH: usize = 100;
 /// Number of rows read so far. Closes the store first, because backends report their reads when they end, and opens it
 /// again.
 async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
-    let Fixture { store, clock, account, server, other_server, place } = fixture;
+    let Fixture { store, clock, account, server, other_server, engine_files } = fixture;
     drop(store);
-    let EngineFiles::Postgres(database) = &place else { panic!("this is SQLite") };
+    let EngineFiles::Postgres(database) = &engine_files else { panic!("this is SQLite") };
     let client = connect(database.url()).await;
     let ask = async |text: &str| -> i64 { client.query_one(text, &[]).await.expect("it answers").get(0) };
     eventually(async || match ask(STORE_CONNECTIONS).await {
@@ -36,8 +36,8 @@ async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     // cluster may still see them.
     client.batch_execute("VACUUM ANALYZE queue").await.expect("nobody is in the way");
     client.batch_execute("VACUUM ANALYZE suppressions").await.expect("nobody is in the way");
-    let store = open(place.database(), IDENTITY, &clock).await.expect("the store opens again");
-    (Fixture { store, clock, account, server, other_server, place }, read)
+    let store = open(engine_files.database(), IDENTITY, &clock).await.expect("the store opens again");
+    (Fixture { store, clock, account, server, other_server, engine_files }, read)
 }
 
 /// Accepts, claims, begins and finishes this many messages.

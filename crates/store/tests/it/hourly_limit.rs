@@ -98,7 +98,7 @@ async fn concurrent_sends_keep_the_limit(fixture: Fixture) {
 async fn locked_hour_is_unavailable_and_keeps_other_servers_going() {
     let fixture = Fixture::postgres().await;
     fixture.accept(limited(&fixture, &["a@example.com"], 10)).await;
-    let EngineFiles::Postgres(database) = &fixture.place else { unreachable!("it is PostgreSQL") };
+    let EngineFiles::Postgres(database) = &fixture.engine_files else { unreachable!("it is PostgreSQL") };
     let other = connect(database.url()).await;
     other.batch_execute("BEGIN; SELECT * FROM server_hours FOR UPDATE").await.expect("the row is there");
     let mut with_key = limited(&fixture, &["b@example.com"], 10);

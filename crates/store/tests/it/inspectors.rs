@@ -197,10 +197,10 @@ async fn a_further_inspector_replaces_the_oldest_of_the_account_that_has_the_mos
 
 async fn concurrent_requests_get_different_numbers(fixture: Fixture) {
     open_new(&fixture, fixture.server, 1).await;
-    let other = match &fixture.place {
+    let other = match &fixture.engine_files {
         EngineFiles::Sqlite(_) => fixture.store.clone(),
         EngineFiles::Postgres(_) => {
-            open(fixture.place.database(), "another node", &fixture.clock).await.expect("it opens")
+            open(fixture.engine_files.database(), "another node", &fixture.clock).await.expect("it opens")
         }
     };
     let takes: Vec<_> = (0..40)
@@ -295,7 +295,7 @@ async fn an_erasure_removes_all_requests_of_the_server(fixture: Fixture) {
     assert_ne!(store.count_inspector_changes(fixture.server).await.expect("it works"), before);
     if fixture.is_sqlite() {
         store.truncate_log().await.expect("nobody reads");
-        let file = std::fs::read(fixture.place.sqlite_path()).expect("the file is there");
+        let file = std::fs::read(fixture.engine_files.sqlite_path()).expect("the file is there");
         assert!(memchr::memmem::find(&file, b"secret text").is_none(), "it is overwritten");
     }
 }

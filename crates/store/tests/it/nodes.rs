@@ -15,7 +15,9 @@ use crate::fixture::{Fixture, IDENTITY, is_unavailable, new_send, on_both_engine
 use crate::webhooks;
 
 async fn open_second_node(fixture: &Fixture) -> Store {
-    open(fixture.place.database(), "another node", &fixture.clock).await.expect("there is a free number")
+    open(fixture.engine_files.database(), "another node", &fixture.clock)
+        .await
+        .expect("there is a free number")
 }
 
 async fn live_nodes(fixture: &Fixture) -> usize {
@@ -170,10 +172,10 @@ async fn there_are_32_nodes_at_most() {
              WHERE owner = ''",
         )
         .await;
-    let refused = open(fixture.place.database(), "one too many", &fixture.clock).await.unwrap_err();
+    let refused = open(fixture.engine_files.database(), "one too many", &fixture.clock).await.unwrap_err();
     assert!(matches!(refused, OpenError::NoFreeNode), "{refused:?}");
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE node = 17").await;
-    open(fixture.place.database(), "one too many", &fixture.clock).await.expect("the store works");
+    open(fixture.engine_files.database(), "one too many", &fixture.clock).await.expect("the store works");
     assert_eq!(fixture.query_int("SELECT node FROM nodes WHERE owner = 'one too many'").await, 17);
 }
 
@@ -197,7 +199,7 @@ async fn nodes_stay_alive_when_the_databases_clock_goes_back() {
     assert_eq!(fixture.store.adopt(keys).await.expect("the store works"), []);
     assert_eq!(fixture.store.adopt_abandoned(10).await.expect("the store works"), []);
     assert_eq!(fixture.store.reap().await.expect("the store works"), 0);
-    let third = open(fixture.place.database(), "a third node", &fixture.clock).await;
+    let third = open(fixture.engine_files.database(), "a third node", &fixture.clock).await;
     third.expect("the store works");
     assert_eq!(
         fixture.query_int("SELECT count(*) FROM nodes WHERE owner <> ''").await,
@@ -217,7 +219,7 @@ async fn dead_nodes_are_found_after_the_databases_clock_went_back() {
     let left = fixture.query_int(LEASE_SECONDS_LEFT).await;
     assert!((0..=31).contains(&left), "{left}");
     fixture.execute(LEASE_AN_HOUR_AHEAD).await;
-    open(fixture.place.database(), "another node", &fixture.clock).await.expect("the store works");
+    open(fixture.engine_files.database(), "another node", &fixture.clock).await.expect("the store works");
     let left = fixture.query_int(LEASE_SECONDS_LEFT).await;
     assert!((0..=31).contains(&left), "{left}");
 }
@@ -536,7 +538,7 @@ async fn a_node_is_listed_with_its_description(fixture: Fixture) {
     assert!(node.is_live && node.is_this && node.last_seen_at.is_some(), "{node:?}");
     assert_eq!((node.number, node.description.as_ref()), (0, Some(&other)));
     // A command is no node.
-    let (database, clock) = (fixture.place.database(), Arc::new(fixture.clock.clone()));
+    let (database, clock) = (fixture.engine_files.database(), Arc::new(fixture.clock.clone()));
     if matches!(database, Database::Postgres(_)) {
         let tool = Store::open(settings(database), Role::Tool, clock).await.expect("the store opens");
         assert!(tool.describe_node(&other).await.is_err());
@@ -561,7 +563,8 @@ async fn nodes_are_listed_until_another_has_their_number() {
     drop(other);
     fixture.execute("UPDATE nodes SET lease_until = lease_until - 3600000000 WHERE node = 1").await;
     assert_eq!(listed(&fixture.store).await, [(0, true, first.clone()), (1, false, second)]);
-    let third = open(fixture.place.database(), "a third node", &fixture.clock).await.expect("one is free");
+    let third =
+        open(fixture.engine_files.database(), "a third node", &fixture.clock).await.expect("one is free");
     assert_eq!(listed(&third).await, [(0, true, first), (1, true, None)]);
     third.describe_node(&description("mx3.example.com")).await.expect("the store works");
     let settings = "SELECT count(*) FROM settings WHERE key LIKE 'node.%'";

@@ -14,30 +14,32 @@ on_both_engines!(
 );
 
 async fn newer_schema_is_refused_and_left_alone(fixture: Fixture) {
-    let bump = match &fixture.place {
+    let bump = match &fixture.engine_files {
         EngineFiles::Sqlite(_) => "PRAGMA user_version = 4711",
         EngineFiles::Postgres(_) => "INSERT INTO schema_version VALUES (4711)",
     };
-    let Fixture { store, clock, place, .. } = fixture;
+    let Fixture { store, clock, engine_files, .. } = fixture;
     drop(store);
-    match &place {
+    match &engine_files {
         EngineFiles::Sqlite(_) => {
-            let connection = rusqlite::Connection::open(place.sqlite_path()).expect("the file is there");
+            let connection =
+                rusqlite::Connection::open(engine_files.sqlite_path()).expect("the file is there");
             connection.execute_batch(bump).expect("the statement is good");
         }
         EngineFiles::Postgres(database) => {
             crate::fixture::connect(database.url()).await.batch_execute(bump).await.expect("the store works");
         }
     }
-    let refused = open(place.database(), IDENTITY, &clock).await.expect_err("it is newer");
+    let refused = open(engine_files.database(), IDENTITY, &clock).await.expect_err("it is newer");
     assert!(
         matches!(refused, OpenError::NewerSchema { found: 4711, known } if known == versions()),
         "{refused:?}"
     );
     assert!(refused.to_string().contains("schema version 4711"), "{refused}");
-    let version: i64 = match &place {
+    let version: i64 = match &engine_files {
         EngineFiles::Sqlite(_) => {
-            let connection = rusqlite::Connection::open(place.sqlite_path()).expect("the file is there");
+            let connection =
+                rusqlite::Connection::open(engine_files.sqlite_path()).expect("the file is there");
             connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("it has a version")
         }
         EngineFiles::Postgres(database) => {
@@ -59,7 +61,7 @@ async fn migrations_run_once(fixture: Fixture) {
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     let fixture = fixture.reopen().await.reopen().await;
     assert_eq!(fixture.store.list_servers().await.expect("the store works").len(), 2);
-    let version = match &fixture.place {
+    let version = match &fixture.engine_files {
         EngineFiles::Sqlite(_) => "SELECT user_version FROM pragma_user_version",
         EngineFiles::Postgres(_) => {
             "SELECT CASE WHEN max(version) = count(*) THEN count(*) END FROM schema_version"
@@ -70,14 +72,15 @@ async fn migrations_run_once(fixture: Fixture) {
 
 async fn tool_creates_accounts_and_on_postgresql_accepts_no_mail(fixture: Fixture) {
     let send = fixture.send_to(&["ann@example.com"]);
-    let Fixture { store, clock, place, .. } = fixture;
+    let Fixture { store, clock, engine_files, .. } = fixture;
     drop(store);
     let clock = Arc::new(clock);
-    let tool = Store::open(settings(place.database()), Role::Tool, clock).await.expect("the store works");
+    let tool =
+        Store::open(settings(engine_files.database()), Role::Tool, clock).await.expect("the store works");
     tool.create_account("From the command line".into()).await.expect("the store works");
     assert_eq!(tool.list_accounts().await.expect("the store works").len(), 2);
     // Ids of messages contain the number of their node, and a tool has none. On SQLite there is only one node.
-    if matches!(place, EngineFiles::Postgres(_)) {
+    if matches!(engine_files, EngineFiles::Postgres(_)) {
         assert!(matches!(tool.ids(), Err(StoreError::Internal(_))));
         assert!(tool.accept(send).await.is_err());
     }
@@ -86,7 +89,7 @@ async fn tool_creates_accounts_and_on_postgresql_accepts_no_mail(fixture: Fixtur
 #[tokio::test]
 async fn second_process_on_a_sqlite_file_is_kept_out() {
     let fixture = Fixture::sqlite().await;
-    let second = open(fixture.place.database(), IDENTITY, &fixture.clock).await.unwrap_err();
+    let second = open(fixture.engine_files.database(), IDENTITY, &fixture.clock).await.unwrap_err();
     assert!(matches!(second, OpenError::Locked(_)), "{second:?}");
     // The first one still works, and the file is free when it is closed.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
@@ -112,7 +115,7 @@ async fn closing_waits_for_queued_changes() {
 async fn files_are_for_the_owner_only() {
     let fixture = Fixture::sqlite().await;
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
-    let path = fixture.place.sqlite_path();
+    let path = fixture.engine_files.sqlite_path();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(path.parent().unwrap()), 0o700);
     assert_eq!(mode(&path), 0o600);
@@ -123,13 +126,13 @@ async fn files_are_for_the_owner_only() {
 async fn too_little_free_disk_refuses_new_mail_but_no_outcomes() {
     let fixture = Fixture::sqlite().await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    let Fixture { store, clock, account, server, other_server, place } = fixture;
+    let Fixture { store, clock, account, server, other_server, engine_files } = fixture;
     drop(store);
-    let mut settings = settings(place.database());
+    let mut settings = settings(engine_files.database());
     settings.disk_reserve_bytes = u64::MAX;
     let role = Role::Node { identity: IDENTITY.into() };
     let store = Store::open(settings, role, Arc::new(clock.clone())).await.expect("the store works");
-    let fixture = Fixture { store, clock, account, server, other_server, place };
+    let fixture = Fixture { store, clock, account, server, other_server, engine_files };
     let refused = fixture.store.accept(fixture.send_to(&["ann@example.com"])).await;
     assert!(crate::fixture::is_unavailable(&refused), "{refused:?}");
     assert_eq!(fixture.claim_due().await.len(), 1);

@@ -41,7 +41,7 @@ async fn full_disk_child() {
     let first = fixture.accept_and_claim().await;
     let before = fixture.row_counts().await;
     let last_id = fixture.store.ids().expect("a node has ids").last();
-    let path = fixture.place.sqlite_path();
+    let path = fixture.engine_files.sqlite_path();
     let bodies = path.with_file_name("bodies");
     let log_bytes = fs::metadata(path.with_extension("db-wal")).expect("the log is there").len();
     assert!(log_bytes > 80_000, "a body of this size must still fit: {log_bytes}");

@@ -190,8 +190,9 @@ async fn a_deleted_account_is_removed_and_its_name_is_free(fixture: Fixture) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
     let fixture = Fixture::postgres().await;
-    let EngineFiles::Postgres(database) = &fixture.place else { panic!("this is PostgreSQL") };
-    let other = open(fixture.place.database(), "another node", &fixture.clock).await.expect("it opens");
+    let EngineFiles::Postgres(database) = &fixture.engine_files else { panic!("this is PostgreSQL") };
+    let other =
+        open(fixture.engine_files.database(), "another node", &fixture.clock).await.expect("it opens");
     let doomed = create_server(&fixture.store, fixture.account, "Doomed").await;
     fixture.store.set_server_deleted(doomed, Some(fixture.in_secs(60))).await.expect("it works");
     fixture.clock.advance(Duration::from_mins(2));

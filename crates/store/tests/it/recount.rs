@@ -449,10 +449,10 @@ async fn list(fixture: &Fixture, kind: (Grain, Breakdown)) -> Vec<CounterRow> {
 /// Rows of a query whose one column joins its values with bars.
 async fn rows(fixture: &Fixture, text: &str) -> Vec<Vec<String>> {
     let split = |row: &str| row.split('|').map(ToOwned::to_owned).collect();
-    match &fixture.place {
+    match &fixture.engine_files {
         EngineFiles::Sqlite(_) => {
             let connection =
-                rusqlite::Connection::open(fixture.place.sqlite_path()).expect("the file is there");
+                rusqlite::Connection::open(fixture.engine_files.sqlite_path()).expect("the file is there");
             let mut statement = connection.prepare(text).expect("the query is good");
             let rows = statement.query_map([], |row| row.get::<_, String>(0)).expect("it is answered");
             rows.map(|row| split(&row.expect("a text"))).collect()

@@ -20,9 +20,9 @@ const CURRENT_XACT: &str = "SELECT pg_current_xact_id()::text::bigint";
 
 /// Moves the fixture's database to this cluster, and opens it there.
 async fn move_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
-    let Fixture { store, clock, account, server, other_server, place } = fixture;
+    let Fixture { store, clock, account, server, other_server, engine_files } = fixture;
     drop(store);
-    let EngineFiles::Postgres(old) = &place else { unreachable!("it was made on PostgreSQL") };
+    let EngineFiles::Postgres(old) = &engine_files else { unreachable!("it was made on PostgreSQL") };
     let new = Database::create_on(cluster.url());
     // PATH may have links to some of the programs only.
     let initdb = find_server_programs().expect("the cluster has them too").join("initdb");
@@ -40,13 +40,13 @@ async fn move_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
         .status()
         .expect("psql is beside the server");
     assert!(restored.success() && dump.wait().expect("it was started").success());
-    let place = EngineFiles::Postgres(new);
+    let engine_files = EngineFiles::Postgres(new);
     // Several nodes open it at once: one of them notices the new cluster.
-    let other_node = open(place.database(), "another node", &clock);
+    let other_node = open(engine_files.database(), "another node", &clock);
     let (store, other_node) =
-        tokio::join!(open(place.database(), crate::fixture::IDENTITY, &clock), other_node);
+        tokio::join!(open(engine_files.database(), crate::fixture::IDENTITY, &clock), other_node);
     other_node.expect("the store opens");
-    Fixture { store: store.expect("the store opens"), clock, account, server, other_server, place }
+    Fixture { store: store.expect("the store opens"), clock, account, server, other_server, engine_files }
 }
 
 async fn send_message(fixture: &Fixture) -> MessageId {

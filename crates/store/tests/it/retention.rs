@@ -221,7 +221,7 @@ async fn bodies_are_removed_before_their_messages(fixture: Fixture) {
             None
         );
     }
-    if let EngineFiles::Sqlite(folder) = &fixture.place {
+    if let EngineFiles::Sqlite(folder) = &fixture.engine_files {
         let mut files = Vec::new();
         for folder in std::fs::read_dir(folder.path().join("data/bodies")).expect("a folder") {
             files.extend(std::fs::read_dir(folder.expect("an entry").path()).expect("a folder"));

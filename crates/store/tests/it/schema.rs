@@ -8,7 +8,7 @@ use crate::fixture::{EngineFiles, Fixture, connect};
 #[tokio::test]
 async fn sqlite_schema_is_the_golden_one() {
     let fixture = Fixture::sqlite().await;
-    let connection = rusqlite::Connection::open(fixture.place.sqlite_path()).unwrap();
+    let connection = rusqlite::Connection::open(fixture.engine_files.sqlite_path()).unwrap();
     let mut statement = connection
         .prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY tbl_name, type DESC, name")
         .unwrap();
@@ -24,7 +24,9 @@ async fn postgres_schema_is_the_golden_one() {
     let fixture = Fixture::postgres().await;
     // Creates partitions, which must not show.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
-    let EngineFiles::Postgres(database) = &fixture.place else { unreachable!("it was made on PostgreSQL") };
+    let EngineFiles::Postgres(database) = &fixture.engine_files else {
+        unreachable!("it was made on PostgreSQL")
+    };
     let client = connect(database.url()).await;
     let tables = client
         .query(

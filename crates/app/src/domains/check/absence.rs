@@ -64,7 +64,7 @@ pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> 
         )
     };
     let check = record.judged(RecordStatus::DnsError, Vec::new(), Some(hint));
-    // The existing record may just be unreachable. Replacing it by a new SPF record would break the customer's other
+    // A record may exist and only be unreachable. Replacing it by a new SPF record would break the customer's other
     // mail.
     let value = if record.purpose == Purpose::Spf { String::new() } else { check.value };
     RecordCheck { value, ..check }

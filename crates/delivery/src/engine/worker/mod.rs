@@ -11,7 +11,7 @@ use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppr
 
 use super::EngineShared;
 use super::connecting::{ConnectResult, Connecting};
-use crate::attempt::recall::{DELIVERIES_MAX, greylisting_after};
+use crate::attempt::earlier_greylisting::{DELIVERIES_MAX, greylisting_after};
 use crate::attempt::report::{FailedConnection, report_failed_connection};
 use crate::attempt::settle::Settlement;
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
@@ -232,7 +232,7 @@ impl Worker {
             }
         }
         if std::mem::take(&mut job.entry.was_tried_elsewhere) {
-            job.entry.greylisted = self.recall_greylisting(&job.entry).await;
+            job.entry.greylisted = self.read_earlier_greylisting(&job.entry).await;
         }
         let work = job.entry.work.clone()?;
         Some((job, work))
@@ -240,7 +240,7 @@ impl Worker {
 
     /// Greylisting of earlier attempts, read from the delivery records. If they cannot be read, nothing is learned from
     /// the wait of this retry.
-    async fn recall_greylisting(&self, entry: &Entry) -> Option<Greylisted> {
+    async fn read_earlier_greylisting(&self, entry: &Entry) -> Option<Greylisted> {
         let shared = &self.shared;
         let (server, id) = entry.key();
         match shared.store.list_newest_deliveries(server, id, DELIVERIES_MAX).await {
@@ -332,7 +332,7 @@ impl Worker {
         })
     }
 
-    /// No host could be reached. If the receiver just accepts no connection now, the message was not offered, and
+    /// No host could be reached. If the receiver accepts no connection at the moment, the message was not offered, and
     /// waits; otherwise it gets a failed attempt. Messages behind it wait for the path.
     async fn handle_connect_failure(
         &mut self,

@@ -14,7 +14,7 @@ both_engines!(
     events_during_a_hanging_post_are_posted_at_once,
     gone_disables_the_webhook_and_the_others_are_notified,
     a_webhook_without_a_success_for_too_long_is_disabled,
-    an_endpoint_that_hangs_floods_or_redirects_delays_no_other
+    an_endpoint_that_hangs_answers_without_end_or_redirects_delays_no_other
 );
 
 async fn a_failed_post_is_made_again_with_the_same_bytes(engine: Engine) {
@@ -92,29 +92,29 @@ async fn a_webhook_without_a_success_for_too_long_is_disabled(engine: Engine) {
     world.until_webhook(&webhook, |now| now["enabled"] == false).await;
 }
 
-async fn an_endpoint_that_hangs_floods_or_redirects_delays_no_other(engine: Engine) {
+async fn an_endpoint_that_hangs_answers_without_end_or_redirects_delays_no_other(engine: Engine) {
     let world = World::start_with(engine, &[QUICK]);
     let catcher = WebhookCatcher::start();
-    catcher.answer("/hangs", CatcherAnswer::Hang).answer("/pours", CatcherAnswer::Endless);
+    catcher.answer("/hangs", CatcherAnswer::Hang).answer("/endless", CatcherAnswer::Endless);
     catcher.answer("/fails", CatcherAnswer::Status(500));
     catcher.answer("/elsewhere", CatcherAnswer::redirect(&catcher.url("/inside")));
     let wanted = json!(["message.accepted"]);
     for path in ["/hangs", "/fails"] {
         world.new_webhook(&catcher.url(path), wanted.clone()).await;
     }
-    let pours = world.new_webhook(&catcher.url("/pours"), wanted.clone()).await;
+    let endless = world.new_webhook(&catcher.url("/endless"), wanted.clone()).await;
     let elsewhere = world.new_webhook(&catcher.url("/elsewhere"), wanted.clone()).await;
-    world.new_webhook(&catcher.url("/lives"), wanted).await;
+    world.new_webhook(&catcher.url("/healthy"), wanted).await;
     let mut slowest = Duration::ZERO;
     for count in 1..=20 {
         let begun = Instant::now();
         world.accepted(&good()).await;
-        let posts = catcher.wait_for("/lives", count);
+        let posts = catcher.wait_for("/healthy", count);
         slowest = slowest.max(posts[count - 1].at.saturating_duration_since(begun));
     }
-    eprintln!("the living endpoint saw at most {slowest:?} from the call to the post");
+    eprintln!("the healthy endpoint got every post within {slowest:?} of the call");
     assert!(slowest < Duration::from_secs(5), "{slowest:?}");
-    let attempts = world.until_attempts(&pours, |attempts| !attempts.is_empty()).await;
+    let attempts = world.until_attempts(&endless, |attempts| !attempts.is_empty()).await;
     assert_eq!(attempts[0]["status"], 200);
     assert_eq!(attempts[0]["answer"].as_str().unwrap().len(), 4_096);
     let attempts = world.until_attempts(&elsewhere, |attempts| !attempts.is_empty()).await;

@@ -1,4 +1,4 @@
-//! Finds the greylisting of a message that was tried before this process claimed it, in its delivery records.
+//! Greylisting in earlier attempts of a message that this process did not make, read from its delivery records.
 
 use postroad_mail::Signal;
 use postroad_model::{Status, Timestamp};
