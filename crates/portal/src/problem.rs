@@ -18,7 +18,7 @@ use crate::query::query;
 use crate::redirect::see_other;
 use crate::{assets, csrf, labels};
 
-pub(crate) const OTHER_VERSION: &str = "Somebody else made a change since this page was opened, so yours was not saved. \
+pub(crate) const OTHER_VERSION: &str = "Another change was made since this page was opened, so yours was not saved. \
                              Look at the page again and repeat your change.";
 
 /// Whether a problem shown with a form says that somebody else changed the object meanwhile.

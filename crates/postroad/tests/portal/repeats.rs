@@ -268,7 +268,7 @@ async fn settings_of_two_people_do_not_overwrite_each_other() {
     assert_eq!(refused.status, 422);
     let text = refused.text();
     assert!(
-        text.contains("Somebody else made a change since this page was opened, so yours was not saved"),
+        text.contains("Another change was made since this page was opened, so yours was not saved"),
         "{text}"
     );
     assert!(text.contains("value=\"1234\"") && !text.contains("5678"), "{text}");
