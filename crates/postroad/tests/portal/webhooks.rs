@@ -110,7 +110,7 @@ async fn attempts_are_filtered_and_settings_changed(site: Site) {
     assert!(site.get(&path, &cookie).await.text().contains("format postal"));
     let again = site.submit(&path, &cookie, &form).await;
     assert_eq!(again.status, 422, "{}", again.text());
-    assert!(again.text().contains("Somebody changed it since"), "{}", again.text());
+    assert!(again.text().contains("Another change was made since"), "{}", again.text());
     let browser = site.browser().await;
     browser.open(&site.path(&format!("{path}?result=not_taken"))).await;
     browser.until("#attempts .badge.bad").await;
