@@ -123,7 +123,7 @@ impl App {
         let begun_before = self.window_start();
         while self.inner.store.purge_attempts(begun_before, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         for _ in 0..PURGE_STEPS_MAX {
-            if !self.inner.store.purge_deleted().await? {
+            if !self.inner.store.purge_deleted(self.links_until()).await? {
                 break;
             }
         }

@@ -5,10 +5,12 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use postroad_app::{Destination, ReturnReceiver, ReturnedMail};
+use postroad_model::client_network;
 use postroad_smtp::Reply;
 use postroad_smtp::server::{RcptTo, StandardReply};
 
 use crate::incoming::Incoming;
+use crate::memory::Tenant;
 use crate::replies;
 
 #[derive(Debug)]
@@ -32,6 +34,11 @@ impl BounceReceiver {
             Some(_) => StandardReply::RecipientOk.into(),
             None => replies::no_return_path(),
         }
+    }
+
+    /// Whose memory the current message takes.
+    pub(crate) fn tenant(&self) -> Tenant {
+        Tenant::Network(client_network(self.peer))
     }
 
     /// Stores the complete message. On 451 the sender retries for all recipients.

@@ -2,11 +2,12 @@
 
 use postroad_app::send::Submission;
 use postroad_app::{App, Caller, LoginFailure, Peer, Submitter};
-use postroad_model::Protocol;
+use postroad_model::{Protocol, client_network};
 use postroad_smtp::Reply;
 use postroad_smtp::server::{Envelope, Login, RcptTo, StandardReply};
 
 use crate::incoming::Incoming;
+use crate::memory::Tenant;
 use crate::replies;
 use crate::routed::is_routed;
 
@@ -85,6 +86,14 @@ impl Client {
 
     pub(crate) fn recipient(rcpt: &RcptTo) -> Reply {
         if is_routed(&rcpt.address) { replies::routed_recipient() } else { StandardReply::RecipientOk.into() }
+    }
+
+    /// Whose memory the current message takes. Every message that can be submitted has a caller.
+    pub(crate) fn tenant(&self) -> Tenant {
+        match &self.caller {
+            Some(caller) => Tenant::Server(caller.server_id),
+            None => Tenant::Network(client_network(self.peer.address)),
+        }
     }
 
     /// Submits the complete message.

@@ -90,8 +90,8 @@ impl Conversation {
                 Event::Rcpt(rcpt) => self.session.reply(self.peer.recipient(&rcpt)),
                 Event::Message(envelope) => {
                     self.pace.on_content_begin();
-                    let memory = Arc::clone(&self.memory);
-                    self.message = Some(Incoming::new(envelope, memory, self.message_bytes_max));
+                    let (memory, tenant) = (Arc::clone(&self.memory), self.peer.tenant());
+                    self.message = Some(Incoming::new(envelope, memory, tenant, self.message_bytes_max));
                 }
                 Event::Data(piece) => {
                     if let Some(message) = &mut self.message {

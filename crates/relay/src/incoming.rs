@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use postroad_smtp::server::Envelope;
 
-use crate::memory::{Memory, Share};
+use crate::memory::{Memory, Share, Tenant};
 
 /// Spare capacity for the headers added on top, so that the message need not be reallocated for them.
 const HEAD_BYTES: usize = 1 << 10;
@@ -17,6 +17,7 @@ const DOUBLING_BYTES_MAX: usize = 256 << 10;
 pub(crate) struct Incoming {
     pub(crate) envelope: Envelope,
     memory: Arc<Memory>,
+    tenant: Tenant,
     bytes_max: usize,
     bytes: Vec<u8>,
     share: Share,
@@ -27,9 +28,9 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn new(envelope: Envelope, memory: Arc<Memory>, bytes_max: usize) -> Self {
+    pub(crate) fn new(envelope: Envelope, memory: Arc<Memory>, tenant: Tenant, bytes_max: usize) -> Self {
         let (bytes, share) = (Vec::new(), Share::default());
-        Self { envelope, memory, bytes_max, bytes, share, covered: 0, is_dropped: false }
+        Self { envelope, memory, tenant, bytes_max, bytes, share, covered: 0, is_dropped: false }
     }
 
     /// Appends a piece. Waits for memory, which slows the sender down.
@@ -40,7 +41,7 @@ impl Incoming {
         let needed = self.bytes.len() + piece.len() + HEAD_BYTES;
         if needed > self.covered {
             let wanted = self.next_covered(needed);
-            if !self.memory.grow(&mut self.share, wanted).await {
+            if !self.memory.grow(self.tenant, &mut self.share, wanted).await {
                 self.is_dropped = true;
                 self.bytes = Vec::new();
                 self.share = Share::default();
@@ -83,9 +84,12 @@ impl Incoming {
 mod tests {
     use std::time::Duration;
 
+    use postroad_model::ServerId;
     use postroad_smtp::server::{MailFrom, ReversePath};
 
     use super::*;
+
+    const TENANT: Tenant = Tenant::Server(ServerId(1));
 
     fn incoming(size: Option<u64>, in_flight_bytes_max: usize) -> Incoming {
         let mail_from = MailFrom {
@@ -98,7 +102,7 @@ mod tests {
         };
         let envelope = Envelope { mail_from, rcpt_to: Vec::new() };
         let memory = Arc::new(Memory::new(in_flight_bytes_max, 1 << 20, Duration::from_secs(1)));
-        Incoming::new(envelope, memory, 1 << 20)
+        Incoming::new(envelope, memory, TENANT, 1 << 20)
     }
 
     #[tokio::test]
@@ -122,7 +126,7 @@ mod tests {
         let mut message = incoming(None, 0);
         let memory = Arc::clone(&message.memory);
         let mut share = Share::default();
-        assert!(memory.grow(&mut share, 64 << 10).await);
+        assert!(memory.grow(TENANT, &mut share, 64 << 10).await);
         message.add(b"x").await;
         message.add(b"y").await;
         assert!(message.bytes.is_empty());

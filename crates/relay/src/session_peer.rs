@@ -6,6 +6,7 @@ use postroad_smtp::server::{Login, RcptTo, StandardReply};
 use crate::bounce_receiver::BounceReceiver;
 use crate::client::Client;
 use crate::incoming::Incoming;
+use crate::memory::Tenant;
 
 #[derive(Debug)]
 pub(crate) enum SessionPeer {
@@ -43,6 +44,14 @@ impl SessionPeer {
         match self {
             Self::Client(_) => Client::recipient(rcpt),
             Self::BounceReceiver(bounce_receiver) => bounce_receiver.recipient(rcpt),
+        }
+    }
+
+    /// Whose memory the current message takes.
+    pub(crate) fn tenant(&self) -> Tenant {
+        match self {
+            Self::Client(client) => client.tenant(),
+            Self::BounceReceiver(bounce_receiver) => bounce_receiver.tenant(),
         }
     }
 

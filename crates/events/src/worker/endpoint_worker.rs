@@ -32,6 +32,8 @@ const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// Like `BUSY_PATIENCE`, for an endpoint that has answered well before.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
+/// Pause of an endpoint after the store refused an outcome: without one its event would be posted again at once.
+const REFUSED_OUTCOME_REST: Duration = Duration::from_mins(5);
 /// Minimum pause between two claims while posts are in progress.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -218,10 +220,13 @@ impl EndpointWorker {
             }
         };
         let (server_id, webhook_id) = self.key;
-        let (settler, event_id) = (self.shared.settler.clone(), post.attempt.event_id);
+        let (shared, pacing, event_id) =
+            (Arc::clone(&self.shared), self.pacing.clone(), post.attempt.event_id);
         let outcome = WebhookOutcome { server_id, webhook_id, attempt: post.attempt, next };
         self.settling.spawn(async move {
-            settler.settle(outcome).await;
+            if !shared.settler.settle(outcome).await {
+                pacing.lock().rest_as_requested(shared.clock.now().plus(REFUSED_OUTCOME_REST));
+            }
             event_id
         });
         disabling

@@ -1,9 +1,10 @@
-//! Writes the outcomes of posts, many in one transaction. On failure it keeps them and retries; meanwhile workers
-//! with too many unstored outcomes start no further posts.
+//! Writes the outcomes of posts, many in one transaction. While the store is unavailable it keeps them and retries;
+//! meanwhile workers with too many unstored outcomes start no further posts. An outcome that the store refuses for
+//! another reason delays no others: it is stored without its attempt, or dropped.
 
 use std::time::Duration;
 
-use postroad_store::{Store, WebhookOutcome};
+use postroad_store::{Store, StoreError, WebhookOutcome};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -20,7 +21,7 @@ pub(super) struct Settler {
 #[derive(Debug)]
 struct Settling {
     outcome: WebhookOutcome,
-    stored: oneshot::Sender<()>,
+    stored: oneshot::Sender<bool>,
 }
 
 impl Settler {
@@ -30,12 +31,11 @@ impl Settler {
         (Self { sender }, tokio::spawn(work(store, receiver)))
     }
 
-    /// Waits until the outcome is on stable storage.
-    pub(super) async fn settle(&self, outcome: WebhookOutcome) {
+    /// Waits until the outcome is on stable storage. Returns `false` if the store refused it, or on shutdown.
+    pub(super) async fn settle(&self, outcome: WebhookOutcome) -> bool {
         let (stored, is_stored) = oneshot::channel();
-        if self.sender.send(Settling { outcome, stored }).await.is_ok() {
-            drop(is_stored.await);
-        }
+        let is_sent = self.sender.send(Settling { outcome, stored }).await.is_ok();
+        is_sent && is_stored.await.unwrap_or(false)
     }
 }
 
@@ -43,13 +43,49 @@ async fn work(store: Store, mut receiver: mpsc::Receiver<Settling>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while receiver.recv_many(&mut batch, BATCH_MAX).await > 0 {
         let outcomes: Vec<WebhookOutcome> = batch.iter().map(|settling| settling.outcome.clone()).collect();
-        while let Err(error) = store.settle_webhooks(outcomes.clone()).await {
-            tracing::warn!(%error, "storing webhook results failed; retrying");
-            tokio::time::sleep(TROUBLE_PAUSE).await;
-        }
-        for settling in batch.drain(..) {
+        let is_batch_stored = match when_available(|| store.settle_webhooks(outcomes.clone())).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::error!(%error, "storing webhook results failed; storing them one by one");
+                false
+            }
+        };
+        for Settling { outcome, stored } in batch.drain(..) {
+            let is_stored = is_batch_stored || store_alone(&store, outcome).await;
             // A worker that was aborted no longer listens.
-            settling.stored.send(()).ok();
+            stored.send(is_stored).ok();
+        }
+    }
+}
+
+/// Stores one outcome; without its attempt if the store refuses that. Returns whether it is stored.
+async fn store_alone(store: &Store, outcome: WebhookOutcome) -> bool {
+    let Err(error) = when_available(|| store.settle_webhooks(vec![outcome.clone()])).await else {
+        return true;
+    };
+    let id = outcome.webhook_id.0;
+    tracing::error!(%error, webhook.id = id, "storing a webhook result failed; storing it without the attempt");
+    match when_available(|| store.settle_unrecorded_webhook(outcome.clone())).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::error!(%error, webhook.id = id, "storing a webhook result failed; its event is posted again");
+            false
+        }
+    }
+}
+
+/// Repeats `write` until the store is available.
+async fn when_available<F>(write: impl Fn() -> F) -> Result<(), StoreError>
+where
+    F: Future<Output = Result<(), StoreError>>,
+{
+    loop {
+        match write().await {
+            Err(error @ StoreError::Unavailable(_)) => {
+                tracing::warn!(%error, "storing webhook results failed; retrying");
+                tokio::time::sleep(TROUBLE_PAUSE).await;
+            }
+            written => return written,
         }
     }
 }

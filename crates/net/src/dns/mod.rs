@@ -25,7 +25,6 @@ use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
 use hickory_resolver::net::NetError;
-use hickory_resolver::proto::rr::Name;
 use postroad_model::ServerId;
 
 pub use addresses::AddressFailure;
@@ -41,7 +40,7 @@ use crate::single_flight::SingleFlight;
 use authentic::AdBitProvider;
 use last_known::LastKnown;
 use question::Outcome;
-use questions::Questions;
+use questions::{Question, Questions};
 
 /// Longest caching, whatever the zone's TTL: a repaired domain must not stay broken here for a day.
 const CACHED_MAX: Duration = Duration::from_hours(1);
@@ -105,9 +104,10 @@ pub struct Dns {
 
 struct Inner {
     resolver: Resolver<AdBitProvider>,
-    /// Look-ups in progress, shared by callers with the same question. hickory joins equal queries too, but asks again if
-    /// one starts after the answer came and before it is cached.
-    flights: SingleFlight<(Name, RecordType), Outcome>,
+    /// Look-ups in progress, shared by callers with the same question for the same sending server. Servers share none: a
+    /// look-up waits for permits of its server. hickory joins equal queries of all servers, but asks again if one starts
+    /// after the answer came and before it is cached.
+    flights: SingleFlight<(Asker, Question), Outcome>,
     questions: Questions,
     /// `None` if answers are not remembered at all.
     last_known: Option<LastKnown>,
@@ -151,7 +151,7 @@ impl Dns {
     }
 
     /// Returns a client whose look-ups count towards the share of a sending server: slow answers for one server do not
-    /// delay look-ups of other names for another server.
+    /// delay look-ups for another server.
     #[must_use]
     pub fn for_server(&self, server: ServerId) -> Self {
         Self { inner: Arc::clone(&self.inner), asker: Some(server) }

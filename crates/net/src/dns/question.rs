@@ -1,4 +1,4 @@
-//! One DNS look-up, shared by concurrent callers; distinguishes answers from failures.
+//! One DNS look-up, shared by concurrent callers for the same sending server; distinguishes answers from failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +68,7 @@ impl Dns {
         let lookup = self
             .inner
             .flights
-            .join(question.clone(), || async move { inner.look_up(name, record_type, asker).await });
+            .join((asker, question.clone()), || async move { inner.look_up(name, record_type, asker).await });
         let aborted = || LookupFailure::Temporary("the DNS lookup was aborted".to_owned());
         let lookup = async { lookup.await.unwrap_or_else(|| Err(aborted())) };
         let last_known = self.inner.last_known.as_ref().and_then(|known| known.find(&question));

@@ -120,6 +120,11 @@ impl Fetcher {
         tokio::time::timeout(left, reading).await.unwrap_or(Err(FetchError::Late))
     }
 
+    /// Whether a fetch for this server waits for a permit, or the next would have to.
+    pub(super) fn is_contended(&self, server: ServerId) -> bool {
+        self.first.is_contended(Some(server)) || self.later.is_contended(Some(server))
+    }
+
     /// Addresses of the policy host; at least one.
     async fn addresses(&self, host: &str, server: ServerId) -> Result<Vec<IpAddr>, FetchError> {
         let mut addresses = match self.dns.for_server(server).addresses(host).await {

@@ -102,7 +102,18 @@ struct Inner {
     fetcher: Fetcher,
     policies: Mutex<PolicyCache>,
     file: Option<PolicyFile>,
-    flights: SingleFlight<DomainName, StsVerdict>,
+    /// Look-ups in progress, shared by all servers, or by callers for one server.
+    flights: SingleFlight<(DomainName, Option<ServerId>), Found>,
+}
+
+/// Result of a look-up.
+#[derive(Clone)]
+struct Found {
+    verdict: StsVerdict,
+    /// The server whose permits it used.
+    server: ServerId,
+    /// Whether the verdict is unknown while that server has no permits left.
+    lacked_permits: bool,
 }
 
 #[boxed_futures]
@@ -128,15 +139,38 @@ impl MtaSts {
     }
 
     /// The requirement of a domain. `server` is the server whose mail waits for it: look-ups of one server do not delay
-    /// another's look-ups of other domains.
+    /// another's look-ups of other domains. If it joins a look-up for which another server has no permits, it makes its own.
     pub async fn policy(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
+        let mut found = self.join(domain, None, server, now).await;
+        if found.lacked_permits && found.server != server {
+            found = self.join(domain, Some(server), server, now).await;
+        }
+        found.verdict
+    }
+
+    /// Joins the look-up that is shared by all servers, or by callers for `only`; begins it for `server` if there is none.
+    async fn join(
+        &self,
+        domain: &DomainName,
+        only: Option<ServerId>,
+        server: ServerId,
+        now: Timestamp,
+    ) -> Found {
         let inner = Arc::clone(&self.inner);
         let work = || {
             let domain = domain.clone();
-            async move { inner.find(&domain, server, now).await }
+            async move {
+                let verdict = inner.find(&domain, server, now).await;
+                let lacked_permits = verdict == StsVerdict::Unknown && inner.is_contended(server);
+                Found { verdict, server, lacked_permits }
+            }
         };
-        let found = self.inner.flights.join(domain.clone(), work).await;
-        found.unwrap_or_else(|| self.inner.cached_verdict(domain, now))
+        let found = self.inner.flights.join((domain.clone(), only), work).await;
+        let aborted = || {
+            let verdict = self.inner.cached_verdict(domain, now);
+            Found { verdict, server, lacked_permits: false }
+        };
+        found.unwrap_or_else(aborted)
     }
 }
 
@@ -166,6 +200,11 @@ impl Inner {
             }
         }
         self.cached_verdict(domain, now)
+    }
+
+    /// Whether further look-ups or fetches for this server have to wait for permits.
+    fn is_contended(&self, server: ServerId) -> bool {
+        self.dns.for_server(server).is_under_pressure() || self.fetcher.is_contended(server)
     }
 
     /// Looks up the record. Without an answer in time, the look-up continues for later callers.

@@ -5,6 +5,8 @@ use std::time::Duration;
 const MAX_AGE_SECS_MAX: u64 = 31_557_600;
 /// Maximum number of hosts of a policy: more than any mail domain has. Policies stay in memory for up to a year.
 const PATTERNS_MAX: usize = 128;
+/// Longest host of a policy: `*.` and a name of the greatest length (RFC 1035 2.3.4).
+const PATTERN_BYTES_MAX: usize = 2 + 253;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -36,6 +38,8 @@ pub enum PolicyError {
     NoMx,
     #[error("the policy names more than {PATTERNS_MAX} mx")]
     ManyMx,
+    #[error("the policy names an mx of more than {PATTERN_BYTES_MAX} bytes, which is no host")]
+    LongMx,
 }
 
 impl Policy {
@@ -66,6 +70,9 @@ impl Policy {
         }
         if mx.len() > PATTERNS_MAX {
             return Err(PolicyError::ManyMx);
+        }
+        if mx.iter().any(|pattern| pattern.len() > PATTERN_BYTES_MAX) {
+            return Err(PolicyError::LongMx);
         }
         Ok(Self { mode, mx, max_age: Duration::from_secs(max_age_secs.min(MAX_AGE_SECS_MAX)) })
     }
@@ -105,6 +112,12 @@ mod tests {
     #[test]
     fn text_without_a_required_field_is_no_policy() {
         let many = format!("version: STSv1\nmode: enforce\nmax_age: 1\n{}", "mx: a.example\n".repeat(129));
+        let named = |bytes: usize| {
+            let host = "a".repeat(bytes - ".example".len());
+            format!("version: STSv1\nmode: enforce\nmax_age: 1\nmx: {host}.example\nmx: a.example")
+        };
+        assert!(Policy::parse(named(PATTERN_BYTES_MAX).as_bytes()).is_ok());
+        let long = named(PATTERN_BYTES_MAX + 1);
         for (text, error) in [
             ("", PolicyError::Version),
             ("<html>version: STSv1</html>", PolicyError::Version),
@@ -117,6 +130,7 @@ mod tests {
             ("version: STSv1\nmode: enforce\nmx: a.example\nmax_age:", PolicyError::MaxAge),
             ("version: STSv1\nmode: enforce\nmax_age: 1", PolicyError::NoMx),
             (&many, PolicyError::ManyMx),
+            (&long, PolicyError::LongMx),
         ] {
             assert_eq!(Policy::parse(text.as_bytes()), Err(error), "{text}");
         }

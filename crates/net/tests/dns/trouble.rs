@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
+use postroad_model::ServerId;
 use postroad_net::dns::{Dns, DnsSettings, MxFailure};
 use postroad_testkit::DnsServer;
 use postroad_testkit::dns_server::{Failure, RecordType};
@@ -83,6 +84,32 @@ async fn truncated_answers_are_fetched_over_tcp() {
     assert_eq!(host_names(&plan(&patient(&server), "example.com").await.unwrap()), ["mx.example.com"]);
     assert_eq!(server.questions("example.com", RecordType::MX), 2);
     assert_eq!(server.tcp_questions("example.com", RecordType::MX), 1);
+}
+
+#[tokio::test]
+async fn a_look_up_does_not_wait_for_another_server_that_asks_the_same() {
+    let server = DnsServer::start();
+    let dns = patient(&server);
+    let mut asking = tokio::task::JoinSet::new();
+    let mut ask_for_first = |name: String| {
+        let dns = dns.for_server(ServerId(1));
+        asking.spawn(async move { plan(&dns, &name).await.is_ok() });
+    };
+    // More than one server's permits for slow names. They hold these until they are given up, 12 seconds from now.
+    for number in 0..400 {
+        let name = format!("silent{number}.example");
+        server.fail(&name, Failure::Silent);
+        ask_for_first(name);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.mx("slow.example", 10, "mx.example.com");
+    server.fail("slow.example", Failure::Slow(Duration::from_secs(3)));
+    ask_for_first("slow.example".to_owned());
+    // By then it has been too slow twice, and waits for such a permit.
+    tokio::time::sleep(Duration::from_millis(2_300)).await;
+    let of_second = dns.for_server(ServerId(2));
+    let found = tokio::time::timeout(Duration::from_secs(8), plan(&of_second, "slow.example")).await;
+    assert!(matches!(&found, Ok(Ok(plan)) if host_names(plan) == ["mx.example.com"]), "{found:?}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use postroad_model::ServerId;
 use postroad_net::mta_sts::{MtaStsSettings, StsVerdict};
 use postroad_testkit::dns_server::{Failure, RecordType};
+use tokio::task::JoinSet;
 
 use super::{RECORD, Scene, enforced};
 
@@ -34,27 +35,47 @@ async fn a_known_policy_does_not_wait_for_a_silent_record() {
     assert!(begun.elapsed() < DNS_TIMEOUT, "{:?}", begun.elapsed());
 }
 
-#[tokio::test]
-async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() {
-    let scene = Arc::new(Scene::new());
-    // Policy hosts that accept connections and stay silent. There are so many that the limit per destination does not
-    // apply.
+/// Makes server 1 fetch policies from hosts that accept connections and stay silent, until it holds all permits that it
+/// can get. There are so many hosts that the limit per destination does not apply.
+async fn take_all_permits(scene: &Arc<Scene>) -> (Vec<TcpListener>, JoinSet<StsVerdict>) {
     let port = scene.web.address().port();
     let silent: Vec<TcpListener> =
         (1..=60).map(|host| TcpListener::bind((Ipv4Addr::new(127, 0, 1, host), port)).unwrap()).collect();
-    let mut asking = tokio::task::JoinSet::new();
+    let mut asking = JoinSet::new();
     for number in 0..400 {
         let domain = format!("silent{number}.example");
         scene.dns.a(&format!("mta-sts.{domain}"), [127, 0, 1, 1 + (number % 60) as u8]);
         scene.dns.txt(&format!("_mta-sts.{domain}"), "v=STSv1; id=1;");
-        let scene = Arc::clone(&scene);
+        let scene = Arc::clone(scene);
         asking.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });
     }
-    // Once the last host has been looked up, the fetches hold all permits that they can get.
+    // Once the last host has been looked up, the fetches have asked for permits.
     while scene.dns.questions("mta-sts.silent399.example", RecordType::A) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    (silent, asking)
+}
+
+#[tokio::test]
+async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() {
+    let scene = Arc::new(Scene::new());
+    let (silent, mut asking) = take_all_permits(&scene).await;
     scene.announce("1").publish("enforce", "mx.example.com");
+    enforced(&scene.ask_for("example.com", ServerId(2), Duration::ZERO).await);
+    asking.shutdown().await;
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_fetch_does_not_end_with_another_server_that_has_no_permit() {
+    let scene = Arc::new(Scene::new());
+    let (silent, mut asking) = take_all_permits(&scene).await;
+    scene.announce("1").publish("enforce", "mx.example.com");
+    let of_first = Arc::clone(&scene);
+    asking.spawn(async move { of_first.ask_for("example.com", ServerId(1), Duration::ZERO).await });
+    while scene.dns.questions(RECORD, RecordType::TXT) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     enforced(&scene.ask_for("example.com", ServerId(2), Duration::ZERO).await);
     asking.shutdown().await;
     drop(silent);

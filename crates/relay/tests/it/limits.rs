@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use postroad_model::ServerMode;
 use postroad_relay::{Settings, TimeLimits};
 use postroad_testkit::SmtpClient;
 
-use crate::service::{FROM, Service, settings, text};
+use crate::service::{FROM, Service, auth_plain, settings, text};
 
 const TO: [&str; 1] = ["ann@example.com"];
 
@@ -167,6 +168,35 @@ async fn messages_that_wait_too_long_for_memory_get_452() {
     assert!(reply.starts_with("250 "), "{reply}");
     let reply = client.deliver(FROM, &TO, &large).await;
     assert!(reply.starts_with("250 "), "the memory is free again: {reply}");
+}
+
+#[tokio::test]
+async fn messages_of_one_server_leave_memory_to_those_of_others() {
+    let settings = Settings {
+        in_flight_bytes_max: 8 << 20,
+        message_bytes_max: 1 << 20,
+        times: TimeLimits { memory_wait: Duration::from_millis(100), ..TimeLimits::default() },
+        ..settings()
+    };
+    let service = Service::start_with(settings, 0).await;
+    service.app.create_server("other".into(), "dev", ServerMode::Live, None).await.unwrap();
+    let key = service.create_key(|key| key.server = "other".into()).await;
+    let large = text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(9_000);
+    // Messages that never end, more than fit into the memory together.
+    let mut holders = Vec::new();
+    for _ in 0..10 {
+        let mut holder = service.client().await;
+        for line in [format!("MAIL FROM:<{FROM}>"), "RCPT TO:<ann@example.com>".into(), "DATA".into()] {
+            holder.say(&line).await;
+        }
+        holder.send(large.as_bytes()).await;
+        holders.push(holder);
+    }
+    let mut client = SmtpClient::connect_tls(service.tls).await;
+    let [api_key, secret] = ["api_key", "api_secret"].map(|part| key[part].as_str().unwrap());
+    client.say(&auth_plain(api_key, secret)).await;
+    let reply = client.deliver(FROM, &TO, &large).await;
+    assert!(reply.starts_with("550 5.7.1 "), "it was read, but its server has no verified domain: {reply}");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use postroad_model::{AccountId, DomainId, EventKind, IdGenerator, Timestamp};
 use serde_json::{Value, json};
 
 use super::lifecycle::{DomainChange, DomainState, FAILING_MAX, after_check, key_steps, name_after_check};
+use super::pending_events::EVENTS_AT_ONCE;
 use super::records::{DomainCheck, VerifiedBy};
 use super::{keys, pending_events, statements, tracking};
 use crate::error::StoreError;
@@ -101,18 +102,25 @@ pub(super) async fn claim(
     Ok(claimed == 1)
 }
 
+/// Effect of a recorded check.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Recorded {
+    pub(super) affects_sending: bool,
+    pub(super) has_event: bool,
+}
+
 /// Records a check with its changes to the domain and its keys, and their event. Ignores a check that began before the
-/// recorded check did. Returns whether sending is affected.
+/// recorded check did.
 pub(super) async fn record(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
     check: DomainCheck,
     now: Timestamp,
-) -> Result<bool, StoreError> {
+) -> Result<Recorded, StoreError> {
     let domain = statements::lock(sql, check.id).await?;
     // A start in the future is from before the clock was set back.
     if domain.result_begun_at.is_some_and(|begun_at| begun_at > check.begun_at && begun_at <= now) {
-        return Ok(false);
+        return Ok(Recorded::default());
     }
     let before = DomainState {
         verified_by: domain.verified_by,
@@ -183,22 +191,24 @@ pub(super) async fn record(
         )),
         _ => None,
     };
-    if news.is_some() {
-        pending_events::write(sql, ids, &domain, news, now).await?;
+    let has_event = news.is_some();
+    if has_event {
+        pending_events::write(sql, ids, &domain, news, EVENTS_AT_ONCE, now).await?;
     }
-    Ok(affects_sending)
+    Ok(Recorded { affects_sending, has_event })
 }
 
-/// Writes the pending events of some domains; returns for how many.
+/// Writes some pending events of some domains; returns of how many domains.
 pub(super) async fn write_pending_events(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     now: Timestamp,
 ) -> Result<usize, StoreError> {
     let waiting = pending_events::claim_waiting(sql).await?;
+    let mut room = EVENTS_AT_ONCE;
     for id in &waiting {
         if let Some(domain) = statements::find_by_id(sql, *id).await? {
-            pending_events::write(sql, Some(ids), &domain, None, now).await?;
+            room = pending_events::write(sql, Some(ids), &domain, None, room, now).await?;
         }
     }
     Ok(waiting.len())

@@ -9,7 +9,7 @@ mod records;
 mod reports;
 mod statements;
 mod store;
-mod tracking;
+pub(crate) mod tracking;
 
 pub use links::{DomainLink, NewDomainLink};
 pub use records::{

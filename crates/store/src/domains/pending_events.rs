@@ -1,5 +1,8 @@
-//! Events of domains. A change of a domain writes its event in the same transaction. A process that cannot create event
-//! ids (a tool on PostgreSQL) stores the event with the domain (column `untold`), and the next node writes it.
+//! Events of domains. A change of a domain writes its event in the same transaction. What is left is stored with the
+//! domain (column `untold`), and the next node writes it: an event by a process that cannot create event ids (a tool on
+//! PostgreSQL), or its copies for the rest of an account's servers.
+
+use std::collections::VecDeque;
 
 use postroad_model::{DomainId, EventKind, IdGenerator, ServerId, Timestamp};
 use serde_json::{Value, json};
@@ -13,35 +16,62 @@ use crate::sql::Sql;
 /// long time.
 const WAITING_MAX: usize = 10;
 
-/// Writes the events stored with the domain, then `news`. Without ids it stores `news` with the domain instead.
+/// Maximum number of events that one transaction writes: accepts wait for it.
+pub(super) const EVENTS_AT_ONCE: usize = 200;
+
+/// Event of a domain for its servers with ids above `after`. Stored as an array, from earlier versions without `after`.
+struct Pending {
+    kind: String,
+    data: Value,
+    after: i64,
+}
+
+impl Pending {
+    fn read(stored: &Value) -> Option<Self> {
+        let kind = stored.get(0)?.as_str()?.to_owned();
+        let after = stored.get(2).and_then(Value::as_i64).unwrap_or(0);
+        Some(Self { kind, data: stored.get(1)?.clone(), after })
+    }
+
+    fn stored(&self) -> Value {
+        json!([self.kind, self.data, self.after])
+    }
+}
+
+/// Writes the events stored with the domain, then `news`, at most `room` events; returns the room left. Stores the rest
+/// with the domain: without ids all of them.
 pub(super) async fn write(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
     domain: &Domain,
     news: Option<(EventKind, Value)>,
+    mut room: usize,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let row = sql.query_opt("SELECT untold FROM domains WHERE id = $1", &[domain.id.0.into()]).await?;
     let stored = row.ok_or(StoreError::NotFound)?.text_opt(0)?;
-    let mut waiting: Vec<(String, Value)> =
+    let known: Vec<Value> =
         stored.as_deref().map(serde_json::from_str).and_then(Result::ok).unwrap_or_default();
-    waiting.extend(news.map(|(kind, data)| (kind.as_str().to_owned(), data)));
-    let Some(ids) = ids else {
-        waiting.drain(..waiting.len().saturating_sub(WAITING_MAX));
-        let text = json!(waiting).to_string();
-        return sql
-            .change("UPDATE domains SET untold = $2 WHERE id = $1", &[domain.id.0.into(), text.into()])
-            .await;
-    };
-    for (kind, data) in &waiting {
-        if let Some(kind) = EventKind::parse(kind) {
-            add_event(sql, ids, domain, kind, data, now).await?;
+    let mut waiting: VecDeque<Pending> = known.iter().filter_map(Pending::read).collect();
+    waiting.extend(news.map(|(kind, data)| Pending { kind: kind.as_str().to_owned(), data, after: 0 }));
+    if let Some(ids) = ids {
+        // One after the other, so that every server gets them in this order.
+        while let Some(first) = waiting.front_mut() {
+            let is_written = add_events(sql, ids, domain, first, &mut room, now).await?;
+            if !is_written {
+                break;
+            }
+            waiting.pop_front();
         }
     }
-    if stored.is_some() {
-        sql.change("UPDATE domains SET untold = NULL WHERE id = $1", &[domain.id.0.into()]).await?;
+    waiting.drain(..waiting.len().saturating_sub(WAITING_MAX));
+    let left: Vec<Value> = waiting.iter().map(Pending::stored).collect();
+    let left = (!left.is_empty()).then(|| json!(left).to_string());
+    if left != stored {
+        let params = [domain.id.0.into(), left.into()];
+        sql.change("UPDATE domains SET untold = $2 WHERE id = $1", &params).await?;
     }
-    Ok(())
+    Ok(room)
 }
 
 /// Whether events are stored with any domain.
@@ -60,24 +90,30 @@ pub(super) async fn claim_waiting(sql: &Sql<'_>) -> Result<Vec<DomainId>, StoreE
     sql.query(text, &[]).await?.iter().map(|row| Ok(DomainId(row.int(0)?))).collect()
 }
 
-/// Appends the event to every server that may send from the domain.
-async fn add_event(
+/// Appends the event to the next servers that may send from the domain, at most `room`. Returns whether these were all.
+async fn add_events(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     domain: &Domain,
-    kind: EventKind,
-    data: &Value,
+    pending: &mut Pending,
+    room: &mut usize,
     now: Timestamp,
-) -> Result<(), StoreError> {
-    let rows = if let Some(id) = domain.server_id {
-        sql.query("SELECT id, name FROM servers WHERE id = $1", &[id.0.into()]).await?
-    } else {
+) -> Result<bool, StoreError> {
+    let Some(kind) = EventKind::parse(&pending.kind) else { return Ok(true) };
+    let (text, owner) = match domain.server_id {
+        Some(id) => ("SELECT id, name FROM servers WHERE id = $1 AND id > $2 LIMIT $3", id.0),
         // In a fixed order, to avoid deadlocks.
-        let text = "SELECT id, name FROM servers WHERE account_id = $1 ORDER BY id";
-        sql.query(text, &[domain.account_id.0.into()]).await?
+        None => (
+            "SELECT id, name FROM servers WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3",
+            domain.account_id.0,
+        ),
     };
-    for row in rows {
-        let mut data = data.clone();
+    let limit = *room;
+    let rows = sql.query(text, &[owner.into(), pending.after.into(), (limit as i64).into()]).await?;
+    *room -= rows.len();
+    for row in &rows {
+        pending.after = row.int(0)?;
+        let mut data = pending.data.clone();
         if kind == EventKind::DomainFailing {
             data["server"] =
                 json!({ "id": row.int(0)?, "name": row.text(1)?, "account": domain.account_name });
@@ -85,5 +121,5 @@ async fn add_event(
         let event = NewEvent { kind, data: data.to_string() };
         append::append_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await?;
     }
-    Ok(())
+    Ok(rows.len() < limit)
 }

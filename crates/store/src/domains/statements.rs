@@ -7,6 +7,7 @@ use postroad_model::{
 };
 use serde_json::json;
 
+use super::pending_events::EVENTS_AT_ONCE;
 use super::records::{
     Domain, DomainFilter, DomainKey, DomainOwner, DomainScope, KeyState, NameUse, NewDomain, OwnerDomains,
     SendingDomain, VerifiedBy,
@@ -282,7 +283,8 @@ pub(super) async fn set_verified(
     }
     if let (Some((_, at)), false) = (verified, domain.is_verified()) {
         let data = json!({ "domain": { "name": domain.name }, "verified_at": at.to_rfc3339() });
-        pending_events::write(sql, ids, &domain, Some((EventKind::DomainVerified, data)), now).await?;
+        let news = Some((EventKind::DomainVerified, data));
+        pending_events::write(sql, ids, &domain, news, EVENTS_AT_ONCE, now).await?;
     }
     Ok(())
 }

@@ -153,7 +153,7 @@ impl Store {
     /// affected.
     pub async fn record_domain_check(&self, check: DomainCheck) -> Result<bool> {
         let now = self.clock.now();
-        let affects_sending = if self.ids().is_err() {
+        let recorded = if self.ids().is_err() {
             self.write(move |sql| Box::pin(checks::record(sql, None, check, now))).await?
         } else {
             let record = self.write_with_ids(move |sql, ids| {
@@ -161,26 +161,31 @@ impl Store {
             });
             record.await?
         };
-        if affects_sending {
+        if recorded.affects_sending {
             self.note_change();
+        }
+        if recorded.affects_sending || recorded.has_event {
             self.notifier.notify_all();
         }
-        Ok(affects_sending)
+        Ok(recorded.affects_sending)
     }
 
-    /// Writes the events of changes by processes that cannot create event ids. Returns for how many domains.
-    pub async fn write_domain_events(&self) -> Result<usize> {
-        if !self.read(move |sql| Box::pin(pending_events::has_waiting(sql))).await? {
-            return Ok(0);
+    /// Writes the events of domains that earlier transactions left: those of processes that cannot create event ids, and
+    /// those for the rest of an account's servers. Some at a time, and not those that another node is writing.
+    pub async fn write_domain_events(&self) -> Result<()> {
+        while self.read(move |sql| Box::pin(pending_events::has_waiting(sql))).await? {
+            let now = self.clock.now();
+            let domains = self
+                .write_with_ids(move |sql, ids| {
+                    Box::pin(async move { checks::write_pending_events(sql, &ids, now).await })
+                })
+                .await?;
+            if domains == 0 {
+                break;
+            }
+            self.notifier.notify_all();
         }
-        let now = self.clock.now();
-        let domains = self
-            .write_with_ids(move |sql, ids| {
-                Box::pin(async move { checks::write_pending_events(sql, &ids, now).await })
-            })
-            .await?;
-        self.notifier.notify_all();
-        Ok(domains)
+        Ok(())
     }
 
     /// Sets a domain's tracking. Links with the previous host work until `links_until`.

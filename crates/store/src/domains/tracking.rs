@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_model::{DomainId, Timestamp};
+use postroad_model::{DomainId, ServerId, Timestamp};
 
 use super::records::DomainTracking;
 use crate::error::StoreError;
@@ -58,28 +58,56 @@ pub(super) async fn list_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Stri
     rows.iter().map(|row| row.text(0)).collect()
 }
 
-/// Keeps serving a domain's tracking hosts until `until`, because delivered mail contains them.
+/// Keeps the tracking hosts of some domains, a list or query of ids, until `$2`.
+macro_rules! keep_hosts_of {
+    ($domains:literal) => {
+        concat!(
+            "INSERT INTO former_tracking_hosts (account_id, host, until)
+             SELECT account_id, host, CAST($2 AS BIGINT) FROM
+               (SELECT account_id, track_host AS host FROM domains
+                WHERE id IN (",
+            $domains,
+            ") AND track_host IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
+                UNION SELECT account_id, 'track.' || name FROM domains
+                WHERE id IN (",
+            $domains,
+            ") AND track_alias_at IS NOT NULL
+                  AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)) hosts
+             WHERE (SELECT count(*) FROM former_tracking_hosts f WHERE f.account_id = hosts.account_id) < 1000
+             ON CONFLICT (account_id, host) DO UPDATE SET until = excluded.until"
+        )
+    };
+}
+
+/// Keeps serving a domain's tracking hosts until `until`, because delivered mail contains them. An account that has
+/// 1,000 such hosts gets no more.
 pub(super) async fn keep_hosts(
     sql: &Sql<'_>,
     id: DomainId,
     until: Timestamp,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    forget_hosts(sql, now).await?;
+    sql.execute(keep_hosts_of!("$1"), &[id.0.into(), until.into()]).await?;
+    Ok(())
+}
+
+/// Like `keep_hosts`, for the first domains of a server, at most `limit`.
+pub(crate) async fn keep_hosts_of_server(
+    sql: &Sql<'_>,
+    id: ServerId,
+    limit: i64,
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    forget_hosts(sql, now).await?;
+    let text = keep_hosts_of!("SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $3");
+    sql.execute(text, &[id.0.into(), until.into(), limit.into()]).await?;
+    Ok(())
+}
+
+async fn forget_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM former_tracking_hosts WHERE until <= $1", &[now.into()]).await?;
-    // At most 1,000 per account.
-    sql.execute(
-        "INSERT INTO former_tracking_hosts (account_id, host, until)
-         SELECT account_id, host, CAST($2 AS BIGINT) FROM
-           (SELECT account_id, track_host AS host FROM domains
-            WHERE id = $1 AND track_host IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
-            UNION SELECT account_id, 'track.' || name FROM domains
-            WHERE id = $1 AND track_alias_at IS NOT NULL
-              AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)) hosts
-         WHERE (SELECT count(*) FROM former_tracking_hosts f WHERE f.account_id = hosts.account_id) < 1000
-         ON CONFLICT (account_id, host) DO UPDATE SET until = excluded.until",
-        &[id.0.into(), until.into()],
-    )
-    .await?;
     Ok(())
 }
 

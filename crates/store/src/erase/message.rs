@@ -1,5 +1,7 @@
 //! Erases the personal data of one message: its text, recipient, transcripts, event data and webhook answers.
 
+use std::collections::HashSet;
+
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::idgen::node_of;
 use postroad_model::{MessageId, SendId, ServerId, Status};
@@ -57,13 +59,23 @@ struct Related {
 #[boxed_futures]
 impl Store {
     /// Erases a message that is neither queued nor held. The recipient is overwritten last, so that after a crash the
-    /// message still counts as not erased.
+    /// message still counts as not erased. If an event or returned mail was stored meanwhile, it starts again; a message
+    /// has a limited number of both.
     pub async fn erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Erased> {
+        loop {
+            if let Some(erased) = self.try_erase_message(server_id, id).await? {
+                return Ok(erased);
+            }
+        }
+    }
+
+    /// `None` if an event or returned mail was stored meanwhile, which is not erased yet.
+    async fn try_erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Option<Erased>> {
         let related = self.read(move |sql| Box::pin(find_related(sql, server_id, id))).await?;
-        let Some(related) = related else { return Ok(Erased::NotFound) };
+        let Some(related) = related else { return Ok(Some(Erased::NotFound)) };
         let copies = to_json(&related.copies);
         if self.read(move |sql| Box::pin(is_any_waiting(sql, server_id, copies))).await? {
-            return Ok(Erased::StillNeeded);
+            return Ok(Some(Erased::StillNeeded));
         }
         let mut sends = vec![related.send_id];
         sends.extend(related.returned.iter().map(|(_, send_id)| SendId(*send_id)));
@@ -71,10 +83,10 @@ impl Store {
         let tokens =
             self.list_personal_tokens(server_id, id, &related.copies, related.has_personal_tag).await?;
         let are_indexed = self.forget_tokens(server_id, &tokens).await?;
-        let returned = related.returned.iter().map(|(message_id, _)| MessageId(*message_id));
-        for message_id in returned.chain([id]) {
-            self.erase_events(server_id, message_id).await?;
+        for (message_id, _) in &related.returned {
+            self.erase_events(server_id, MessageId(*message_id)).await?;
         }
+        let last_seq = self.erase_events(server_id, id).await?;
         for returned in related.returned.chunks(RETURNED_AT_ONCE) {
             let returned = returned.to_vec();
             self.write(move |sql| {
@@ -82,22 +94,26 @@ impl Store {
             })
             .await?;
         }
-        self.write_described(move |sql| {
-            Box::pin(async move {
-                sql.overwriting(erase_send_and_rows(sql, server_id, id, &related)).await?;
-                Ok(((), Some(Described::from_iter([("message".to_owned(), id.0.into())]))))
+        let is_erased = self
+            .write_described(move |sql| {
+                Box::pin(async move {
+                    if has_news(sql, server_id, id, &related, last_seq).await? {
+                        return Ok((false, None));
+                    }
+                    sql.overwriting(erase_send_and_rows(sql, server_id, id, &related)).await?;
+                    Ok((true, Some(Described::from_iter([("message".to_owned(), id.0.into())]))))
+                })
             })
-        })
-        .await?;
+            .await?;
         if !are_indexed {
             // A block with the old texts may have been written meanwhile.
             self.forget_tokens(server_id, &tokens).await?;
         }
-        Ok(Erased::Done)
+        Ok(is_erased.then_some(Erased::Done))
     }
 
-    /// Erases personal data in the events of a message and in webhook answers.
-    async fn erase_events(&self, server_id: ServerId, id: MessageId) -> Result<()> {
+    /// Erases personal data in the events of a message and in webhook answers. Returns the `seq` of the last event.
+    async fn erase_events(&self, server_id: ServerId, id: MessageId) -> Result<i64> {
         let mut after = 0;
         loop {
             let text =
@@ -115,7 +131,7 @@ impl Store {
                 .await?;
             }
             if is_end {
-                return Ok(());
+                return Ok(after);
             }
         }
     }
@@ -154,6 +170,16 @@ async fn find_related(
     ] {
         copies.extend(find_copies(sql, server_id, send_id, text).await?);
     }
+    let returned = find_returned(sql, server_id, &copies).await?;
+    Ok(Some(Related { send_id: SendId(send_id), has_personal_tag, copies, returned }))
+}
+
+/// Message and send of each mail returned for one of the copies.
+async fn find_returned(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    copies: &[i64],
+) -> Result<Vec<(i64, i64)>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT m.id, m.send_id FROM json_each($2) AS copy
          CROSS JOIN messages m ON m.server_id = $1 AND m.bounce_for_id = copy.value AND m.bounce_for_id <> 0"
@@ -163,9 +189,31 @@ async fn find_related(
                              AND m.bounce_for_id = copy.id::bigint AND m.bounce_for_id <> 0 OFFSET 0) m"
     };
     let rows = sql.query(text, &[server_id.0.into(), to_json(&copies).into()]).await?;
-    let returned =
-        rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect::<Result<_, StoreError>>()?;
-    Ok(Some(Related { send_id: SendId(send_id), has_personal_tag, copies, returned }))
+    rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect()
+}
+
+/// Whether the message has an event after `last_seq`, or one of the copies has returned mail that is not `related`. Locks
+/// the message, so that nothing more is recorded for it until the transaction ends.
+async fn has_news(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: MessageId,
+    related: &Related,
+    last_seq: i64,
+) -> Result<bool, StoreError> {
+    if !sql.is_sqlite() {
+        let text = "SELECT id FROM messages WHERE server_id = $1 AND id = $2 FOR UPDATE";
+        sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
+    }
+    let text =
+        "SELECT seq FROM events WHERE server_id = $1 AND message_id = $2 AND seq > $3 ORDER BY seq LIMIT 1";
+    let params = [server_id.0.into(), id.0.into(), last_seq.into()];
+    if sql.query_opt(text, &params).await?.is_some() {
+        return Ok(true);
+    }
+    let known: HashSet<i64> = related.returned.iter().map(|(message_id, _)| *message_id).collect();
+    let returned = find_returned(sql, server_id, &related.copies).await?;
+    Ok(returned.iter().any(|(message_id, _)| !known.contains(message_id)))
 }
 
 /// Copies on one side of the send's id. Stops after a step that read ids of the accepting node but no copy. Ids begin

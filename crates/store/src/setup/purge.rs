@@ -5,6 +5,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, ServerId, Timestamp};
 
 use super::object_counts;
+use crate::domains::tracking;
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
@@ -104,12 +105,15 @@ const OF_ACCOUNT: &[&str] = &[
 #[boxed_futures]
 impl Store {
     /// Removes some rows of one server or account that can no longer be restored. `false` if there are none, or if
-    /// their mail must be removed first. The audit log of an account stays.
-    pub async fn purge_deleted(&self) -> Result<bool> {
+    /// their mail must be removed first. The audit log of an account stays. Links in mail of a removed server work until
+    /// `links_until`, if its account is kept.
+    pub async fn purge_deleted(&self, links_until: Timestamp) -> Result<bool> {
         let now = self.clock.now();
         let found = self.read(move |sql| Box::pin(find(sql, now))).await?;
         match found {
-            Some(Deleted::Server(id)) => self.change(move |sql| Box::pin(purge_server(sql, id))).await?,
+            Some(Deleted::Server(id)) => {
+                self.change(move |sql| Box::pin(purge_server(sql, id, links_until, now))).await?;
+            }
             Some(Deleted::Account(id)) => self.change(move |sql| Box::pin(purge_account(sql, id))).await?,
             None => return Ok(false),
         }
@@ -135,8 +139,16 @@ async fn find(sql: &Sql<'_>, now: Timestamp) -> Result<Option<Deleted>, StoreErr
     account.map(|row| Ok(Deleted::Account(AccountId(row.int(0)?)))).transpose()
 }
 
-async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
+async fn purge_server(
+    sql: &Sql<'_>,
+    id: ServerId,
+    links_until: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     for text in OF_SERVER {
+        if *text == DOMAINS {
+            tracking::keep_hosts_of_server(sql, id, ROWS_AT_ONCE, links_until, now).await?;
+        }
         let removed = sql.execute(text, &[id.0.into(), ROWS_AT_ONCE.into()]).await?;
         if removed > 0 {
             return match *text {

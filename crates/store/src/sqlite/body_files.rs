@@ -57,12 +57,16 @@ impl BodyFiles {
     }
 
     /// Removes files that no row names. Runs before the store takes work, so every file is either named or an orphan.
+    /// Leaves everything outside its own folders alone, such as `lost+found`.
     pub(super) fn sweep(&self, connection: &Connection) -> Result<(), OpenError> {
         let mut named = connection
             .prepare("SELECT 1 FROM bodies WHERE send_id = ?1 AND data IS NULL")
             .map_err(StoreError::from)?;
         for folder in fs::read_dir(&self.folder).map_err(OpenError::io(&*self.folder))? {
             let folder = folder.map_err(OpenError::io(&*self.folder))?.path();
+            if !is_own_folder(&folder) {
+                continue;
+            }
             for file in fs::read_dir(&folder).map_err(OpenError::io(&folder))? {
                 let path = file.map_err(OpenError::io(&folder))?.path();
                 let id =
@@ -85,6 +89,12 @@ impl BodyFiles {
     fn path(&self, id: SendId) -> PathBuf {
         self.folder.join(format!("{:02x}", id.0 % FOLDERS)).join(format!("{id}.zst"))
     }
+}
+
+/// Whether it is a folder with a name that `path` gives.
+fn is_own_folder(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()) && path.is_dir()
 }
 
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -101,6 +101,18 @@ impl Store {
         self.write_with_ids(move |sql, ids| Box::pin(async move { settle(sql, &ids, &outcomes).await })).await
     }
 
+    /// Like `settle_webhooks` for one outcome, but without recording the attempt. For an attempt that cannot be recorded:
+    /// otherwise its event would be posted again and again.
+    pub async fn settle_unrecorded_webhook(&self, outcome: WebhookOutcome) -> Result<()> {
+        self.write(move |sql| {
+            Box::pin(async move {
+                change_outbox(sql, &outcome).await?;
+                update_health_of_all(sql, &[outcome]).await
+            })
+        })
+        .await
+    }
+
     /// Attempts of a webhook, newest first, beginning before `before`.
     pub async fn list_webhook_attempts(
         &self,
@@ -239,6 +251,10 @@ pub(crate) async fn settle(
 ) -> Result<(), StoreError> {
     // On PostgreSQL all statements are sent before the first is answered.
     try_join_all(outcomes.iter().map(|outcome| settle_one(sql, ids, outcome))).await?;
+    update_health_of_all(sql, outcomes).await
+}
+
+async fn update_health_of_all(sql: &Sql<'_>, outcomes: &[WebhookOutcome]) -> Result<(), StoreError> {
     // In the order of their keys, to avoid deadlocks between nodes.
     let mut of_webhooks: BTreeMap<(ServerId, WebhookId), Vec<&WebhookOutcome>> = BTreeMap::new();
     for outcome in outcomes {
@@ -258,13 +274,17 @@ pub(crate) async fn settle(
 
 async fn settle_one(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) -> Result<(), StoreError> {
     add(sql, ids, outcome).await?;
+    change_outbox(sql, outcome).await
+}
+
+async fn change_outbox(sql: &Sql<'_>, outcome: &WebhookOutcome) -> Result<(), StoreError> {
     let key = (outcome.server_id, outcome.webhook_id);
     let (event, at) = (outcome.attempt.event_id, outcome.attempt.at);
     match outcome.next {
         WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::UnsupportedInFormat => {
             remove(sql, key, event, at).await
         }
-        WebhookNext::RetryAt(due_at) => put_off(sql, key, event, due_at).await,
+        WebhookNext::RetryAt(due_at) => put_off(sql, key, event, at, due_at).await,
         WebhookNext::Nothing => Ok(()),
     }
 }
@@ -281,20 +301,23 @@ async fn remove(
     Ok(())
 }
 
+/// Lets an event wait for its next attempt. If it was replayed during this attempt, it stays due.
 async fn put_off(
     sql: &Sql<'_>,
     key: (ServerId, WebhookId),
     event: EventId,
+    begun_at: Timestamp,
     due_at: Timestamp,
 ) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
         "UPDATE webhook_queue SET due_at = $4, attempts = attempts + 1
-         WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3"
+         WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3 AND due_at <= $5"
     } else {
         "UPDATE webhook_queue SET due_at = $4, attempts = attempts + 1, claimed_until = NULL
-         WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3"
+         WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3 AND due_at <= $5"
     };
-    sql.execute(text, &[key.0.0.into(), key.1.0.into(), event.0.into(), due_at.into()]).await?;
+    let params = [key.0.0.into(), key.1.0.into(), event.0.into(), due_at.into(), begun_at.into()];
+    sql.execute(text, &params).await?;
     Ok(())
 }
 

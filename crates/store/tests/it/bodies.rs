@@ -71,8 +71,16 @@ async fn files_that_no_row_names_are_swept_at_start() {
     for orphan in ["4711.zst", "4712.part", "notes.txt"] {
         fs::write(named[0].with_file_name(orphan), "left by a crash").unwrap();
     }
+    // Somebody else's.
+    let others = [folder.join("README"), folder.join("lost+found").join("1.zst")];
+    fs::create_dir(folder.join("lost+found")).unwrap();
+    for file in &others {
+        fs::write(file, "not a body").unwrap();
+    }
     let fixture = fixture.reopen().await;
-    assert_eq!(files_below(&folder), named);
+    let left: Vec<PathBuf> = files_below(&folder).into_iter().filter(|file| !others.contains(file)).collect();
+    assert_eq!(left, named);
+    assert!(others.iter().all(|file| file.exists()));
     assert!(fixture.store.read_body(fixture.server, id, size).await.expect("the store works") == message);
 }
 

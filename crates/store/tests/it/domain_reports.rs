@@ -137,6 +137,6 @@ async fn next_owner_of_a_domain_does_not_see_its_old_reports(fixture: Fixture) {
     store.delete_domain(next.id, fixture.now()).await.expect("the store works");
     // Reports of domains that are deleted with their server are removed with it.
     store.set_server_deleted(fixture.server, Some(fixture.now())).await.expect("the store works");
-    while store.purge_deleted().await.expect("the store works") {}
+    while store.purge_deleted(fixture.now()).await.expect("the store works") {}
     assert_eq!(left().await, ["one.example"]);
 }

@@ -11,13 +11,15 @@ use postroad_store::{
 use serde_json::{Value, json};
 
 use crate::by_operator;
-use crate::fixture::{EngineFiles, Fixture, new_key, on_both_engines, open};
+use crate::fixture::{EngineFiles, Fixture, create_server, new_key, on_both_engines, open};
 
 on_both_engines! {
     domains_are_created_found_and_deleted,
     an_accounts_domain_is_for_all_its_servers_and_for_nobody_else,
     lists_come_in_pages,
     a_check_verifies_and_is_reported,
+    the_event_of_an_account_with_many_servers_is_written_in_steps,
+    readers_of_events_learn_at_once_that_a_domain_fails,
     records_that_fail_stop_sending_after_72_hours,
     without_a_verdict_only_the_time_of_the_check_changes,
     the_operators_verification_is_independent_of_the_checks,
@@ -299,6 +301,41 @@ async fn a_check_verifies_and_is_reported(fixture: Fixture) {
     for server in [fixture.server, fixture.other_server] {
         assert_eq!(domain_events(&fixture, server).await, [(EventKind::DomainVerified, data.clone())]);
     }
+}
+
+async fn the_event_of_an_account_with_many_servers_is_written_in_steps(fixture: Fixture) {
+    for number in 0..248 {
+        create_server(&fixture.store, fixture.account, &format!("S{number}")).await;
+    }
+    let owner = DomainOwner::Account(fixture.account);
+    let new = NewDomain { owner, ..fixture.new_domain("acme.example") };
+    let domain = fixture.store.create_domain(new).await.expect("the name is free");
+    let events = async |kind: &str| {
+        let text = format!("SELECT count(DISTINCT server_id) FROM events WHERE kind = '{kind}'");
+        let all = format!("SELECT count(*) FROM events WHERE kind = '{kind}'");
+        (fixture.query_int(&text).await, fixture.query_int(&all).await)
+    };
+    let domain = record(&fixture, check(&domain, Some(true))).await;
+    assert_eq!(events("domain.verified").await, (200, 200), "accepts do not wait for all");
+    // The next event follows the first at every server.
+    record(&fixture, check(&domain, Some(false))).await;
+    fixture.store.write_domain_events().await.expect("the store works");
+    assert_eq!(events("domain.verified").await, (250, 250));
+    assert_eq!(events("domain.failing").await, (250, 250));
+    let wrong_order = "SELECT count(*) FROM events WHERE (kind = 'domain.verified') <> (seq = 1)";
+    assert_eq!(fixture.query_int(wrong_order).await, 0);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM domains WHERE untold IS NOT NULL").await, 0);
+}
+
+async fn readers_of_events_learn_at_once_that_a_domain_fails(fixture: Fixture) {
+    let domain = fixture.store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let domain = record(&fixture, check(&domain, Some(true))).await;
+    let mut notices = fixture.store.server_event_notices(fixture.server);
+    notices.mark_unchanged();
+    // Only the domain's own records fail, so sending is not affected yet.
+    record(&fixture, DomainCheck { keys: Vec::new(), ..check(&domain, Some(false)) }).await;
+    assert_eq!(domain_events(&fixture, fixture.server).await[1].0, EventKind::DomainFailing);
+    assert!(notices.has_changed().expect("the store is open"));
 }
 
 async fn records_that_fail_stop_sending_after_72_hours(fixture: Fixture) {

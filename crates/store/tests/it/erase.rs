@@ -11,11 +11,13 @@ use rand::{RngCore, SeedableRng};
 
 use crate::counting::rules;
 use crate::fixture::{Fixture, on_both_engines};
+use crate::returns;
 
 on_both_engines!(
     the_index_forgets_an_erased_message,
     a_block_that_is_being_written_is_written_again_without_an_erased_person,
     a_message_with_many_events_is_erased_in_steps,
+    what_is_stored_while_a_message_is_erased_is_erased_too,
     the_text_of_a_send_to_many_is_kept_until_the_last_is_done,
     saved_searches_for_an_erased_address_are_removed,
     concurrent_counting_cannot_bring_back_an_erased_tag,
@@ -212,4 +214,42 @@ async fn a_message_with_many_events_is_erased_in_steps(fixture: Fixture) {
     assert_eq!(fixture.query_int(&left).await, 0);
     let kept = format!("SELECT count(*) FROM events WHERE message_id = {}", id.0);
     assert!(fixture.query_int(&kept).await > 1_000);
+}
+
+/// While the events are erased, a trigger adds an event and returned mail, as an open and a bounce at that moment would.
+async fn what_is_stored_while_a_message_is_erased_is_erased_too(fixture: Fixture) {
+    let id = accept(&fixture, "jane.doe@customer.example", b"x").await;
+    let cancelled = fixture.store.cancel_if(fixture.server, id, WaitingFor::Anything).await;
+    assert!(cancelled.is_ok(), "{cancelled:?}");
+    let mail = returns::mail_of(&fixture, id, "1@customer.example", None, b"Jane is on holiday.\r\n");
+    let returned = mail.id;
+    fixture.store.take_return(mail).await.expect("the store works");
+    let hide = format!("UPDATE messages SET bounce_for_id = 0 WHERE id = {}", returned.0);
+    fixture.execute(&hide).await;
+    let news = format!(
+        "INSERT INTO events (server_id, id, seq, message_id, kind, at, test, data)
+         SELECT e.server_id, e.id - 1, 1000, e.message_id, 'message.opened', e.at, e.test, '{{\"user_agent\":\"jane\"}}'
+         FROM events e WHERE e.message_id = {id} AND e.seq = 1
+             AND NOT EXISTS (SELECT 1 FROM events o WHERE o.message_id = {id} AND o.seq = 1000);
+         UPDATE messages SET bounce_for_id = {id} WHERE id = {returned};",
+        id = id.0,
+        returned = returned.0
+    );
+    let condition = format!("WHEN (NEW.message_id = {} AND NEW.seq = 1)", id.0);
+    let trigger = if fixture.is_sqlite() {
+        format!("CREATE TRIGGER news AFTER UPDATE ON events {condition} BEGIN {news} END")
+    } else {
+        format!(
+            "CREATE FUNCTION news() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {news} RETURN NULL; END $$;
+             CREATE TRIGGER news AFTER UPDATE ON events FOR EACH ROW {condition} EXECUTE FUNCTION news()"
+        )
+    };
+    fixture.execute(&trigger).await;
+    let erased = fixture.store.erase_message(fixture.server, id).await.expect("the store works");
+    assert_eq!(erased, Erased::Done);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM events WHERE seq = 1000").await, 1);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM events WHERE data LIKE '%jane%'").await, 0);
+    let addresses = "SELECT count(*) FROM messages WHERE rcpt_to <> 'erased@erased.invalid'";
+    assert_eq!(fixture.query_int(addresses).await, 0);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
 }

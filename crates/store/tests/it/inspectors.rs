@@ -272,7 +272,7 @@ async fn an_inspector_is_removed_with_its_server(fixture: Fixture) {
     }
     store.set_server_deleted(doomed, Some(fixture.in_secs(60))).await.expect("it works");
     fixture.clock.advance(Duration::from_mins(2));
-    while store.purge_deleted().await.expect("the store works") {}
+    while store.purge_deleted(fixture.now()).await.expect("the store works") {}
     assert!(store.find_server(doomed).await.expect("it works").is_none());
     let of_doomed = format!("SELECT count(*) FROM inspector_requests WHERE server_id = {doomed}");
     assert_eq!(fixture.query_int(&of_doomed).await, 0);

@@ -7,8 +7,8 @@ use postroad_model::{
     EventSet, GateAction, GateScope, LimitedObject, Scope, ServerId, SuppressionReason, WebhookFormat,
 };
 use postroad_store::{
-    DomainOwner, KeyAlgorithm, KeyHash, NewCredential, NewGate, NewSuppression, NewTemplate, NewUser,
-    NewWebhook, StoreError, TemplateContent, TemplateKind, WebhookSecret,
+    DomainOwner, DomainTracking, KeyAlgorithm, KeyHash, NewCredential, NewDomain, NewGate, NewSuppression,
+    NewTemplate, NewUser, NewWebhook, StoreError, TemplateContent, TemplateKind, WebhookSecret,
 };
 
 use crate::fixture::{EngineFiles, Fixture, connect, create_server, new_key, on_both_engines, open};
@@ -16,6 +16,7 @@ use crate::fixture::{EngineFiles, Fixture, connect, create_server, new_key, on_b
 on_both_engines!(
     a_deleted_server_is_removed_with_its_rows_and_no_others,
     a_deleted_account_is_removed_and_its_name_is_free,
+    links_in_mail_of_a_removed_server_work_for_a_while,
     servers_that_still_have_mail_do_not_delay_others
 );
 
@@ -99,7 +100,7 @@ async fn assert_counts_equal_rows(fixture: &Fixture) {
 
 async fn purge(fixture: &Fixture) -> usize {
     let mut steps = 0;
-    while fixture.store.purge_deleted().await.expect("the store works") {
+    while fixture.store.purge_deleted(fixture.in_secs(3_600)).await.expect("the store works") {
         steps += 1;
         assert!(steps < 100, "it ends");
     }
@@ -142,6 +143,23 @@ async fn a_deleted_server_is_removed_with_its_rows_and_no_others(fixture: Fixtur
     assert!(store.list_gates().await.expect("it works").is_empty());
     assert!(store.find_server(doomed).await.expect("it works").is_none());
     create_server(store, fixture.account, "Doomed").await;
+}
+
+async fn links_in_mail_of_a_removed_server_work_for_a_while(fixture: Fixture) {
+    let store = &fixture.store;
+    let doomed = create_server(store, fixture.account, "Doomed").await;
+    let owner = DomainOwner::Server(doomed);
+    let new = NewDomain { owner, is_verified: true, ..fixture.new_domain("shop.example") };
+    let domain = store.create_domain(new).await.expect("the name is free");
+    let tracking = DomainTracking { host: Some("links.shop.example".into()), ..DomainTracking::default() };
+    store.set_domain_tracking(domain.id, tracking, fixture.now()).await.expect("it is there");
+    store.set_server_deleted(doomed, Some(fixture.in_secs(60))).await.expect("it works");
+    fixture.clock.advance(Duration::from_mins(1));
+    assert!(purge(&fixture).await > 0);
+    assert!(store.find_domain_by_id(domain.id).await.expect("the store works").is_none());
+    assert_eq!(store.list_tracking_hosts().await.expect("the store works"), ["links.shop.example"]);
+    fixture.clock.advance(Duration::from_hours(1));
+    assert!(store.list_tracking_hosts().await.expect("the store works").is_empty());
 }
 
 async fn servers_that_still_have_mail_do_not_delay_others(fixture: Fixture) {
@@ -204,9 +222,10 @@ async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
         .await
         .expect("it is locked");
     let (one, two) = (fixture.store.clone(), other.clone());
+    let until = fixture.in_secs(3_600);
     let purges = [
-        tokio::spawn(async move { one.purge_deleted().await }),
-        tokio::spawn(async move { two.purge_deleted().await }),
+        tokio::spawn(async move { one.purge_deleted(until).await }),
+        tokio::spawn(async move { two.purge_deleted(until).await }),
     ];
     let waiting = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";

@@ -40,7 +40,7 @@ fn mail(fixture: &Fixture, about: MessageId, message_id: &str, effect: Option<Re
     mail_of(fixture, about, message_id, effect, b"Subject: failed\r\n\r\nNo.\r\n")
 }
 
-fn mail_of(
+pub(crate) fn mail_of(
     fixture: &Fixture,
     about: MessageId,
     message_id: &str,

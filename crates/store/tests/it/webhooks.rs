@@ -19,6 +19,8 @@ on_both_engines!(
     attempts_are_logged_newest_first,
     replayed_events_are_posted_again,
     an_event_replayed_during_its_post_is_posted_again,
+    an_event_replayed_during_a_failing_post_is_posted_again_at_once,
+    the_outcome_of_an_unrecorded_attempt_counts,
     claimed_events_that_were_not_tried_are_released,
     disabled_webhook_gets_no_events_and_others_are_notified,
     a_webhook_fails_only_if_a_post_failed_after_the_last_success,
@@ -239,10 +241,49 @@ async fn an_event_replayed_during_its_post_is_posted_again(fixture: Fixture) {
     assert!(claim(&fixture, &webhook).await.is_empty());
 }
 
+async fn an_event_replayed_during_a_failing_post_is_posted_again_at_once(fixture: Fixture) {
+    let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
+    fixture.accept_and_claim().await;
+    let works = claim(&fixture, &webhook).await;
+    let begun = fixture.clock.now();
+    fixture.clock.advance(Duration::from_secs(1));
+    let replay = Replay::Event(works[0].event.id);
+    fixture.store.replay_webhook(fixture.server, webhook.id, replay).await.expect("the store works");
+    let retry = WebhookNext::RetryAt(fixture.in_secs(3_600));
+    settle(&fixture, &webhook, &[(&works[0], begun, retry)]).await;
+    let again = claim(&fixture, &webhook).await;
+    assert_eq!(kinds(&again), [EventKind::Accepted]);
+    // The next failure puts it off.
+    let retry = WebhookNext::RetryAt(fixture.in_secs(3_600));
+    settle(&fixture, &webhook, &[(&again[0], fixture.clock.now(), retry)]).await;
+    assert!(claim(&fixture, &webhook).await.is_empty());
+}
+
+async fn the_outcome_of_an_unrecorded_attempt_counts(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    let id = fixture.accept_and_claim().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    let works = claim(&fixture, &webhook).await;
+    let (now, later) = (fixture.clock.now(), fixture.in_secs(5));
+    for (work, next) in works.iter().zip([WebhookNext::Done, WebhookNext::RetryAt(later)]) {
+        let outcome = outcome(&webhook, work, now, next);
+        fixture.store.settle_unrecorded_webhook(outcome).await.expect("the store works");
+    }
+    let due = fixture.store.list_due_webhooks().await.expect("the store works");
+    assert_eq!(due.iter().map(|due| due.due_at).collect::<Vec<_>>(), [later]);
+    let found = fixture.store.find_webhook(fixture.server, webhook.id).await.expect("it works");
+    assert_eq!(found.expect("it is there").last_success_at, Some(now));
+    let logged = fixture.store.list_webhook_attempts(fixture.server, webhook.id, None, 10).await;
+    assert!(logged.expect("the store works").is_empty());
+}
+
 async fn claimed_events_that_were_not_tried_are_released(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
     fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;
+    assert_eq!(kinds(&works), [EventKind::Accepted]);
+    // On SQLite a claim is only a read.
+    assert_eq!(claim(&fixture, &webhook).await.is_empty(), !fixture.is_sqlite());
     let unused = works.iter().map(|work| work.event.id).collect();
     let released = fixture.store.release_webhook_work(fixture.server, webhook.id, unused).await;
     released.expect("the store works");

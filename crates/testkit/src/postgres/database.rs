@@ -84,6 +84,16 @@ impl Database {
         );
     }
 
+    /// Refuses attempts to post to URLs that end with `path`, for a reason that no repetition changes.
+    pub fn refuse_webhook_attempts(&self, path: &str) {
+        self.execute(&format!(
+            "CREATE FUNCTION refuse_webhook_attempts() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RAISE EXCEPTION 'this attempt cannot be stored'; END $$;
+             CREATE TRIGGER refuse_webhook_attempts BEFORE INSERT ON webhook_attempts
+                FOR EACH ROW WHEN (NEW.url LIKE '%{path}') EXECUTE FUNCTION refuse_webhook_attempts();"
+        ));
+    }
+
     /// Ends `refuse_outcomes`.
     pub fn accept_outcomes(&self) {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");

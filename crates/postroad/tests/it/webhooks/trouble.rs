@@ -62,6 +62,23 @@ async fn events_during_a_hanging_post_are_posted_at_once(engine: Engine) {
     assert!(posted_after < Duration::from_secs(8), "{posted_after:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outcome_that_cannot_be_stored_stops_no_other_webhook() {
+    let mut world = World::start_with(Engine::Postgres, &[QUICK]);
+    world.database().refuse_webhook_attempts("/refused");
+    let catcher = WebhookCatcher::start();
+    let wanted = json!(["message.accepted"]);
+    world.new_webhook(&catcher.url("/refused"), wanted.clone()).await;
+    let lives = world.new_webhook(&catcher.url("/lives"), wanted).await;
+    for count in 1..=3 {
+        world.accepted(&good()).await;
+        catcher.wait_for("/refused", count);
+        world.until_attempts(&lives, |attempts| attempts.len() == count).await;
+    }
+    let store = world.stopped_store().await;
+    assert!(store.list_due_webhooks().await.unwrap().is_empty(), "no event is posted again");
+}
+
 async fn gone_disables_the_webhook_and_the_others_are_notified(engine: Engine) {
     let world = World::start_with(engine, &[QUICK]);
     let catcher = WebhookCatcher::start();
