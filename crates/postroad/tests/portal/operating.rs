@@ -206,7 +206,7 @@ async fn servers_are_listed_with_their_figures_and_problems() {
     eventually(async || {
         browser.reload().await;
         let found = figures(server).await;
-        if found == ["2", "0", "1", "1 to look at"] { Ok(()) } else { Err(found) }
+        if found == ["2", "0", "1", "1 to look at"] { Ok(()) } else { Err(format!("{found:?}")) }
     })
     .await;
     assert_eq!(figures(held.id).await, ["1", "1", "0", "none"]);
