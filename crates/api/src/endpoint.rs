@@ -211,9 +211,14 @@ pub(crate) async fn answer<C: Authenticate>(
         };
         if is_long { state.blocking_pool.run(tenant, Box::pin(work)).await } else { work.await }
     };
-    let outcome = outcome.await;
-    if outcome.is_ok() && operation.effect() == Effect::Change {
-        apply_changes(state).await;
+    let mut outcome = outcome.await;
+    if let Ok(success) = &mut outcome {
+        if operation.effect() != Effect::Read {
+            success.memory.exempt();
+        }
+        if operation.effect() == Effect::Change {
+            apply_changes(state).await;
+        }
     }
     let response = envelope::respond(&info, (tenant, logged), &state.answers, outcome).await;
     // The permit is held until the answer is sent.
@@ -262,11 +267,12 @@ async fn authenticate<C: Authenticate>(
 #[cfg(test)]
 mod tests {
     use std::thread;
+    use std::time::Duration;
 
     use axum::body::Body;
     use http_body_util::BodyExt;
     use postroad_app::Peer;
-    use postroad_model::{DomainName, Limits, SystemClock};
+    use postroad_model::{DomainName, Limits, ServerId, SystemClock};
     use postroad_store::{Database, Role, Store};
     use tempfile::TempDir;
 
@@ -287,12 +293,9 @@ mod tests {
         let app = open_app(&folder).await;
         let key = app.dev_setup().await.unwrap().api_key;
         let state = ApiState::new(app, &Settings::default());
-        let peer = Peer { address: [127, 0, 0, 1].into(), tls: false };
         let here = thread::current().id();
         for (bytes, is_here) in [(LARGE_BYTES, true), (LARGE_BYTES + 1, false)] {
-            let mut request = Request::post("/").header("x-server-api-key", &key);
-            request.extensions_mut().unwrap().insert(RequestInfo::new(&HeaderMap::new(), peer));
-            let request = request.body(Body::from(vec![b' '; bytes])).unwrap();
+            let request = request(&key, vec![b' '; bytes]);
             let handle = move |call: Call| async move {
                 let data = (call.body.len(), thread::current().id() == here);
                 Success::with_warnings(Ok(data), Vec::new())
@@ -302,5 +305,36 @@ mod tests {
             let envelope: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(envelope["data"], serde_json::json!([bytes, is_here]));
         }
+    }
+
+    #[tokio::test]
+    async fn a_change_is_answered_even_if_no_memory_for_answers_is_free() {
+        let folder = TempDir::new().unwrap();
+        let app = open_app(&folder).await;
+        let key = app.dev_setup().await.unwrap().api_key;
+        let mut settings = Settings { in_flight_bytes_max: 1, ..Settings::default() };
+        settings.times.memory_wait = Duration::from_millis(1);
+        let state = ApiState::new(app, &settings);
+        // Two other servers hold half of the memory each.
+        let others = [ServerId(1_001), ServerId(1_002)].map(|server| state.answers.reserve(server, 1 << 20));
+        let held = futures_util::future::try_join_all(others).await.unwrap();
+        for (operation, status) in [
+            (Operation::SuppressionsList, 503),
+            (Operation::SuppressionsAdd, 200),
+            (Operation::SendCancel, 200),
+        ] {
+            let handle =
+                |_: Call| async { Success::with_warnings(Ok("x".repeat(LARGE_BYTES / 4)), Vec::new()) };
+            let response = answer(&state, request(&key, Vec::new()), operation, boxed(handle)).await;
+            assert_eq!(response.status(), status, "{operation:?}");
+        }
+        drop(held);
+    }
+
+    fn request(key: &str, body: Vec<u8>) -> Request {
+        let peer = Peer { address: [127, 0, 0, 1].into(), tls: false };
+        let mut request = Request::post("/").header("x-server-api-key", key);
+        request.extensions_mut().unwrap().insert(RequestInfo::new(&HeaderMap::new(), peer));
+        request.body(Body::from(body)).unwrap()
     }
 }

@@ -41,6 +41,15 @@ pub(crate) enum AnswerMemory {
     Reserved(Share),
 }
 
+impl AnswerMemory {
+    /// For a call that changed something: its answer never fails for lack of memory.
+    pub(crate) fn exempt(&mut self) {
+        if matches!(self, Self::Small) {
+            *self = Self::Exempt;
+        }
+    }
+}
+
 impl From<Option<Share>> for AnswerMemory {
     fn from(reserved: Option<Share>) -> Self {
         reserved.map_or(Self::Small, Self::Reserved)

@@ -160,8 +160,8 @@ impl App {
             (pair, id)
         } else {
             let pair = KeyPair::generate();
-            let id = self.inner.store.create_credential(new_credential(&server, NAME, &pair)).await?;
-            (pair, id)
+            let created = self.inner.store.create_credential(new_credential(&server, NAME, &pair)).await?;
+            (pair, created.id)
         };
         // A second key would belong to another start in the same process: keep the first.
         let _ = self.inner.dev.key.set(hash(&pair.api_key));
@@ -200,7 +200,9 @@ impl App {
     ) -> Result<CredentialId, AdminError> {
         let (key_hash, secret_hash) = pair.hashes();
         let Some(found) = self.inner.store.find_credential_access(key_hash).await? else {
-            return Ok(self.inner.store.create_credential(new_credential(server, FIXED_NAME, pair)).await?);
+            let created =
+                self.inner.store.create_credential(new_credential(server, FIXED_NAME, pair)).await?;
+            return Ok(created.id);
         };
         let is_same = |credential: &Credential| {
             credential.server_id == server.id

@@ -3,15 +3,19 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
+use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
 use crate::problem::Problem;
 use crate::query::query;
+use crate::work_permits::FormMemory;
 
 /// Maximum size of a form, URL-encoded. The forms of the template editor may be larger: `visit::LargeForms`.
 pub(crate) const FORM_BYTES_MAX: usize = 2 << 20;
+/// Memory that a form takes first.
+const FORM_STEP_BYTES_MIN: usize = 4 << 10;
 /// Time for a whole form to arrive.
-pub(crate) const FORM_TIME_MAX: Duration = Duration::from_mins(2);
+const FORM_TIME_MAX: Duration = Duration::from_mins(2);
 /// Limits of forms before sign-in, which have a few short fields: anybody can send them.
 const OPEN_FORM_BYTES_MAX: usize = 16 << 10;
 const OPEN_FORM_TIME_MAX: Duration = Duration::from_secs(15);
@@ -44,16 +48,32 @@ impl Fields {
     /// Reads the bytes of a form; refuses one that is larger than `bytes_max` or takes longer than `time_max`.
     pub(crate) async fn read(body: Body, bytes_max: usize, time_max: Duration) -> Result<Bytes, Problem> {
         let Ok(read) = timeout(time_max, to_bytes(body, bytes_max)).await else {
-            let seconds = time_max.as_secs();
-            return Err(Problem::Invalid(format!("The form did not arrive within {seconds} seconds.")));
+            return Err(too_slow(time_max));
         };
-        read.map_err(|_| {
-            let max = match bytes_max >> 20 {
-                0 => format!("{} KiB", bytes_max >> 10),
-                mib => format!("{mib} MiB"),
-            };
-            Problem::Invalid(format!("The form is larger than {max}, or the connection broke."))
-        })
+        read.map_err(|_| too_large(bytes_max))
+    }
+
+    /// Reads the bytes of a form of ordinary size, and takes memory for them as they arrive.
+    pub(crate) async fn read_counted(body: Body, memory: &mut FormMemory<'_>) -> Result<Bytes, Problem> {
+        let reading = async {
+            let (mut bytes, mut reserved) = (Vec::<u8>::new(), 0);
+            let mut pieces = body.into_data_stream();
+            while let Some(piece) = pieces.next().await {
+                let piece = piece.map_err(|_| too_large(FORM_BYTES_MAX))?;
+                let needed = bytes.len() + piece.len();
+                if needed > FORM_BYTES_MAX {
+                    return Err(too_large(FORM_BYTES_MAX));
+                }
+                if needed > reserved {
+                    // Rounded, so that a form waits only a few times.
+                    reserved = needed.next_power_of_two().max(FORM_STEP_BYTES_MIN);
+                    memory.grow(reserved).await?;
+                }
+                bytes.extend_from_slice(&piece);
+            }
+            Ok(bytes.into())
+        };
+        timeout(FORM_TIME_MAX, reading).await.unwrap_or_else(|_| Err(too_slow(FORM_TIME_MAX)))
     }
 
     /// The first value without surrounding spaces; empty if absent.
@@ -101,9 +121,54 @@ impl Fields {
     }
 }
 
+fn too_slow(time_max: Duration) -> Problem {
+    Problem::Invalid(format!("The form did not arrive within {} seconds.", time_max.as_secs()))
+}
+
+fn too_large(bytes_max: usize) -> Problem {
+    let max = match bytes_max >> 20 {
+        0 => format!("{} KiB", bytes_max >> 10),
+        mib => format!("{mib} MiB"),
+    };
+    Problem::Invalid(format!("The form is larger than {max}, or the connection broke."))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::{future, stream};
+    use postroad_model::AccountId;
+
     use super::*;
+    use crate::work_permits::WorkPermits;
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_forms_take_the_memory_of_their_account_only() {
+        let permits = WorkPermits::default();
+        let (slow, other) = (AccountId(1), AccountId(2));
+        // Each takes 2 MiB, an eighth of what an account may have, and then stalls.
+        let reading = (0..9).map(|_| async {
+            let first = stream::iter([Ok::<_, Infallible>(vec![b'x'; 1_100_000])]);
+            let mut memory = permits.form(slow);
+            Fields::read_counted(Body::from_stream(first.chain(stream::pending())), &mut memory).await
+        });
+        let another = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let mut memory = permits.form(other);
+            let read = Fields::read_counted(Body::from("a=1".repeat(500_000)), &mut memory).await;
+            assert_eq!(read.expect("there is memory for other accounts").len(), 1_500_000);
+        };
+        let (read, ()) = tokio::join!(future::join_all(reading), another);
+        let refused = |wanted: fn(&Problem) -> bool| {
+            read.iter().filter(|read| read.as_ref().is_err_and(wanted)).count()
+        };
+        assert_eq!(refused(|problem| matches!(problem, Problem::Unavailable(_))), 1);
+        assert_eq!(refused(|problem| matches!(problem, Problem::Invalid(_))), 8, "they came too late");
+        let mut memory = permits.form(slow);
+        let large = Fields::read_counted(Body::from(vec![b'x'; FORM_BYTES_MAX + 1]), &mut memory).await;
+        assert!(matches!(large, Err(Problem::Invalid(_))), "{large:?}");
+    }
 
     #[test]
     fn fields_are_read_by_name() {

@@ -17,11 +17,11 @@ use postroad_app::templates::CONTENT_BYTES_MAX;
 use postroad_app::users::SignedIn;
 use postroad_app::{App, Caller, Peer};
 use postroad_model::{AccountId, LimitedObject, ServerId};
-use postroad_net::limits::FairPermit;
+use postroad_net::limits::{ByteShare, FairPermit};
 use postroad_store::{Server, ServerFilter};
 
 use crate::csrf;
-use crate::fields::{FORM_BYTES_MAX, FORM_TIME_MAX, Fields};
+use crate::fields::{FORM_BYTES_MAX, Fields};
 use crate::layout::{Layout, Section, ServerLink};
 use crate::problem::{Problem, check_token};
 use crate::session;
@@ -73,9 +73,11 @@ pub(crate) struct SentForm(pub(crate) Arc<OnceLock<ReadForm>>);
 #[derive(Debug)]
 pub(crate) struct ReadForm {
     pub(crate) bytes: Bytes,
-    /// Permit of a large form, held until the request is answered: `refused::show` keeps the `SentForm` of every
-    /// request.
+    /// Permit of a large form. This and the memory are held until the request is answered: `refused::show` keeps the
+    /// `SentForm` of every request.
     _permit: Option<FairPermit>,
+    /// Memory of a form of ordinary size.
+    _memory: ByteShare,
 }
 
 impl FromRequestParts<Arc<PortalState>> for Visit {
@@ -124,19 +126,20 @@ impl FromRequest<Arc<PortalState>> for Form {
     }
 }
 
-/// Reads the form. A large one waits for a permit first, because it takes much memory.
+/// Reads the form. A large one waits for a permit first, because it takes much memory; others take memory as their bytes
+/// arrive.
 async fn read_form(visit: &Visit, body: Body, may_be_large: bool) -> Result<ReadForm, Problem> {
+    let (work, account) = (&visit.state.work, visit.person.user.account_id);
     // Browsers announce the length of a form.
     let is_large = body.size_hint().exact().is_some_and(|bytes| bytes > FORM_BYTES_MAX as u64);
-    if !(may_be_large && is_large) {
-        return Ok(ReadForm {
-            bytes: Fields::read(body, FORM_BYTES_MAX, FORM_TIME_MAX).await?,
-            _permit: None,
-        });
+    if may_be_large && is_large {
+        let permit = work.large_form(account).await?;
+        let bytes = Fields::read(body, LARGE_FORM_BYTES_MAX, LARGE_FORM_TIME_MAX).await?;
+        return Ok(ReadForm { bytes, _permit: Some(permit), _memory: ByteShare::default() });
     }
-    let permit = visit.state.work.large_form(visit.person.user.account_id).await?;
-    let bytes = Fields::read(body, LARGE_FORM_BYTES_MAX, LARGE_FORM_TIME_MAX).await?;
-    Ok(ReadForm { bytes, _permit: Some(permit) })
+    let mut memory = work.form(account);
+    let bytes = Fields::read_counted(body, &mut memory).await?;
+    Ok(ReadForm { bytes, _permit: None, _memory: memory.into_share() })
 }
 
 fn zone(headers: &HeaderMap) -> Zone {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::AccountId;
-use postroad_net::limits::{FairPermit, FairPool};
+use postroad_net::limits::{BytePool, ByteShare, FairPermit, FairPool};
 
 use crate::problem::Problem;
 
@@ -22,6 +22,16 @@ const SCHEDULE_CHANGES_OF_ACCOUNT_MAX: usize = 1;
 /// copied several times.
 const LARGE_FORMS_MAX: usize = 6;
 const LARGE_FORMS_OF_ACCOUNT_MAX: usize = 2;
+/// Memory for forms of ordinary size, in total and per account, from their first byte until they are answered.
+const FORM_POOL_BYTES: usize = 64 << 20;
+const FORM_BYTES_OF_ACCOUNT_MAX: usize = 16 << 20;
+/// Memory for downloads and previews that are not sent yet, in total and per account. An account may have a few of the
+/// largest messages in it; readers may be slow.
+const DOWNLOAD_POOL_BYTES: usize = 256 << 20;
+const DOWNLOAD_BYTES_OF_ACCOUNT_MAX: usize = 64 << 20;
+/// Maximum number of samples posted to webhooks at the same time, in total and per account: receivers may be slow.
+const SAMPLES_MAX: usize = 64;
+const SAMPLES_OF_ACCOUNT_MAX: usize = 4;
 /// Longest wait for a permit; the page then asks to try again.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -31,6 +41,9 @@ pub(crate) struct WorkPermits {
     picture_loads: FairPool<AccountId>,
     schedule_changes: FairPool<AccountId>,
     large_forms: FairPool<AccountId>,
+    forms: BytePool<AccountId>,
+    downloads: BytePool<AccountId>,
+    samples: FairPool<AccountId>,
 }
 
 impl Default for WorkPermits {
@@ -41,6 +54,9 @@ impl Default for WorkPermits {
             picture_loads: pool(PICTURE_LOADS_MAX, PICTURE_LOADS_OF_ACCOUNT_MAX),
             schedule_changes: pool(SCHEDULE_CHANGES_MAX, SCHEDULE_CHANGES_OF_ACCOUNT_MAX),
             large_forms: pool(LARGE_FORMS_MAX, LARGE_FORMS_OF_ACCOUNT_MAX),
+            forms: BytePool::new(FORM_POOL_BYTES, FORM_BYTES_OF_ACCOUNT_MAX, WAIT_MAX),
+            downloads: BytePool::new(DOWNLOAD_POOL_BYTES, DOWNLOAD_BYTES_OF_ACCOUNT_MAX, WAIT_MAX),
+            samples: pool(SAMPLES_MAX, SAMPLES_OF_ACCOUNT_MAX),
         }
     }
 }
@@ -65,10 +81,52 @@ impl WorkPermits {
     pub(crate) async fn large_form(&self, account: AccountId) -> Result<FairPermit, Problem> {
         acquire(&self.large_forms, account, "too many large forms are being read").await
     }
+
+    /// Memory of a form of ordinary size; none of it is taken yet.
+    pub(crate) fn form(&self, account: AccountId) -> FormMemory<'_> {
+        FormMemory { forms: &self.forms, account, share: ByteShare::default() }
+    }
+
+    /// Memory for a download or preview of this size.
+    pub(crate) async fn download(&self, account: AccountId, bytes: usize) -> Result<ByteShare, Problem> {
+        let mut share = ByteShare::default();
+        let is_free = self.downloads.grow(account, &mut share, bytes).await;
+        if is_free { Ok(share) } else { Err(busy("too many downloads are being read")) }
+    }
+
+    /// Permit to post a sample to a webhook.
+    pub(crate) async fn sample(&self, account: AccountId) -> Result<FairPermit, Problem> {
+        acquire(&self.samples, account, "too many samples are being posted").await
+    }
 }
 
-async fn acquire(pool: &FairPool<AccountId>, account: AccountId, busy: &str) -> Result<FairPermit, Problem> {
-    pool.acquire(account, 1).await.ok_or_else(|| Problem::Unavailable(busy.to_owned()))
+/// Memory of a form that is being read.
+#[derive(Debug)]
+pub(crate) struct FormMemory<'a> {
+    forms: &'a BytePool<AccountId>,
+    account: AccountId,
+    share: ByteShare,
+}
+
+impl FormMemory<'_> {
+    /// Makes it cover this many bytes.
+    pub(crate) async fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
+        let is_free = self.forms.grow(self.account, &mut self.share, bytes).await;
+        if is_free { Ok(()) } else { Err(busy("too many bytes of forms are in memory")) }
+    }
+
+    /// The share of a form that was read.
+    pub(crate) fn into_share(self) -> ByteShare {
+        self.share
+    }
+}
+
+async fn acquire(pool: &FairPool<AccountId>, account: AccountId, cause: &str) -> Result<FairPermit, Problem> {
+    pool.acquire(account, 1).await.ok_or_else(|| busy(cause))
+}
+
+fn busy(cause: &str) -> Problem {
+    Problem::Unavailable(cause.to_owned())
 }
 
 #[cfg(test)]

@@ -31,8 +31,8 @@ pub(crate) async fn execute(
             None => not_queued(queue_admin, id).await,
         },
         QueueCommand::Stats => stats(queue_admin).await,
-        QueueCommand::Retry { ids } => retry(app, queue_admin, ids).await,
-        QueueCommand::Cancel { ids } => cancel(app, queue_admin, ids).await,
+        QueueCommand::Retry { ids } => change_each(app, queue_admin, ids, MessageChange::Retry).await,
+        QueueCommand::Cancel { ids } => change_each(app, queue_admin, ids, MessageChange::Cancel).await,
         QueueCommand::Suspend { scope, reason, for_, slow } => {
             let scope = parse_scope(app, &scope).await?;
             check_pool(app, &scope).await?;
@@ -105,59 +105,90 @@ async fn not_queued(queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> 
     }
 }
 
-/// Returns one result for each message; `done` says whether it was retried or released.
-async fn retry(app: &App, queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
-    let mut results = Vec::new();
+/// Change of one message by a command that takes several.
+#[derive(Debug, Clone, Copy)]
+enum MessageChange {
+    Retry,
+    Cancel,
+}
+
+/// Changes messages one after the other. Returns one result for each; `done` says whether it was changed. A failure of
+/// the store ends the work: the results so far are kept, and the other messages are not tried.
+async fn change_each(
+    app: &App,
+    queue_admin: &QueueAdmin,
+    ids: Vec<i64>,
+    change: MessageChange,
+) -> anyhow::Result<Value> {
+    let mut results: Vec<Value> = Vec::new();
+    let mut has_failed = false;
     for id in ids {
-        let retried = match queue_admin.locate(MessageId(id)).await? {
-            Some(server) => Some(app.retry_waiting(server, MessageId(id)).await?),
-            None => None,
+        if has_failed {
+            results.push(left_as_it_is(id, "not tried"));
+            continue;
+        }
+        let changed = match change {
+            MessageChange::Retry => retry(app, queue_admin, id).await,
+            MessageChange::Cancel => cancel(app, queue_admin, id).await,
         };
-        let done = matches!(retried, Some(Retried::Now | Retried::Released));
-        let result = match retried {
-            None => "unknown".to_owned(),
-            Some(Retried::Now) => "queued for now".to_owned(),
-            Some(Retried::Released) => "released".to_owned(),
-            Some(Retried::Suppressed { reason, since }) => format!(
-                "not retried: its recipient is suppressed ({reason} since {since}) and it would be held again; \
-                 remove the suppression first"
-            ),
-            Some(Retried::OverHourlyLimit { limit }) => {
-                format!("held: the server's limit of {limit} messages an hour is reached")
+        match changed {
+            Ok(result) => results.push(result),
+            Err(error) if results.is_empty() => return Err(error),
+            Err(error) => {
+                has_failed = true;
+                results.push(left_as_it_is(id, &format!("failed: {error:#}")));
             }
-            Some(Retried::DevelopmentOnly) => "held: its server is a development server".to_owned(),
-            Some(Retried::OverAccountLimit { limit, period }) => {
-                format!("held: the account's limit of {limit} messages {} is reached", period.with_article())
-            }
-            Some(Retried::TooLate) => "being sent right now".to_owned(),
-            Some(Retried::NotWaiting) => NOT_WAITING.to_owned(),
-        };
-        results.push(json!({ "id": id, "result": result, "done": done }));
+        }
     }
     Ok(results.into())
 }
 
+fn left_as_it_is(id: i64, result: &str) -> Value {
+    json!({ "id": id, "result": result, "done": false })
+}
+
+async fn retry(app: &App, queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> {
+    let retried = match queue_admin.locate(MessageId(id)).await? {
+        Some(server) => Some(app.retry_waiting(server, MessageId(id)).await?),
+        None => None,
+    };
+    let done = matches!(retried, Some(Retried::Now | Retried::Released));
+    let result = match retried {
+        None => "unknown".to_owned(),
+        Some(Retried::Now) => "queued for now".to_owned(),
+        Some(Retried::Released) => "released".to_owned(),
+        Some(Retried::Suppressed { reason, since }) => format!(
+            "not retried: its recipient is suppressed ({reason} since {since}) and it would be held again; \
+             remove the suppression first"
+        ),
+        Some(Retried::OverHourlyLimit { limit }) => {
+            format!("held: the server's limit of {limit} messages an hour is reached")
+        }
+        Some(Retried::DevelopmentOnly) => "held: its server is a development server".to_owned(),
+        Some(Retried::OverAccountLimit { limit, period }) => {
+            format!("held: the account's limit of {limit} messages {} is reached", period.with_article())
+        }
+        Some(Retried::TooLate) => "being sent right now".to_owned(),
+        Some(Retried::NotWaiting) => NOT_WAITING.to_owned(),
+    };
+    Ok(json!({ "id": id, "result": result, "done": done }))
+}
+
 const NOT_WAITING: &str = "not waiting: it is delivered, failed or cancelled";
 
-/// Returns one result for each message; `done` says whether it was cancelled.
-async fn cancel(app: &App, queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
-    let mut results = Vec::new();
-    for id in ids {
-        let cancelled = match queue_admin.locate(MessageId(id)).await? {
-            Some(server) => Some(app.cancel_waiting(server, MessageId(id)).await?),
-            None => None,
-        };
-        let failed = |result: &str| json!({ "id": id, "result": result, "done": false });
-        results.push(match cancelled {
-            None => failed("unknown"),
-            Some(Cancelled::Done(status)) => {
-                json!({ "id": id, "result": "cancelled", "status": status, "done": true })
-            }
-            Some(Cancelled::TooLate) => failed("too late: it is being sent right now"),
-            Some(Cancelled::NotWaiting) => failed(NOT_WAITING),
-        });
-    }
-    Ok(results.into())
+async fn cancel(app: &App, queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> {
+    let cancelled = match queue_admin.locate(MessageId(id)).await? {
+        Some(server) => Some(app.cancel_waiting(server, MessageId(id)).await?),
+        None => None,
+    };
+    Ok(match cancelled {
+        None => left_as_it_is(id, "unknown"),
+        Some(Cancelled::Done(status)) => {
+            json!({ "id": id, "result": "cancelled", "status": status, "done": true })
+        }
+        Some(Cancelled::TooLate) => left_as_it_is(id, "too late: it is being sent right now"),
+        Some(Cancelled::NotWaiting) => left_as_it_is(id, NOT_WAITING),
+    })
 }
 
 async fn stats(queue_admin: &QueueAdmin) -> anyhow::Result<Value> {

@@ -65,7 +65,11 @@ fn read(
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
     let mut scopes = Vec::new();
-    for (pointer, entry) in fields.array("scopes", SCOPES_MAX, findings).unwrap_or_default() {
+    let entries = fields.array("scopes", SCOPES_MAX, findings).unwrap_or_default();
+    if entries.len() > SCOPES_MAX {
+        findings.problem("/scopes", format!("`scopes` may have at most {SCOPES_MAX} entries"));
+    }
+    for (pointer, entry) in entries {
         let Some(text) = expect_text(&pointer, entry, findings) else { continue };
         match text.parse::<AccountScope>() {
             Ok(scope) => scopes.push(scope),

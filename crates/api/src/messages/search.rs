@@ -141,11 +141,16 @@ fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Finding
 
 /// Takes `status`: one name or an array of names.
 fn read_statuses(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Status> {
+    const NAMES_MAX: usize = Status::ALL.len();
     let names = match fields.take("status", findings) {
         None => return Vec::new(),
         Some(json @ Json::Text(_)) => vec![("/status".to_owned(), json)],
-        Some(json) => expect_array("/status", json, Status::ALL.len(), findings).unwrap_or_default(),
+        Some(json) => expect_array("/status", json, NAMES_MAX, findings).unwrap_or_default(),
     };
+    if names.len() > NAMES_MAX {
+        findings.problem("/status", format!("`status` may have at most {NAMES_MAX} names"));
+        return Vec::new();
+    }
     let mut statuses = Vec::new();
     for (pointer, json) in names {
         let Some(name) = expect_text(&pointer, json, findings) else { continue };

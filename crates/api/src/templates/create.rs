@@ -6,7 +6,7 @@ use postroad_app::templates::TemplateFields;
 use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_fields;
-use super::template_out::{TemplateOut, template_answer};
+use super::template_out::{TemplateOut, changed_template_answer};
 use crate::account_params::read_idempotency_key;
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -79,7 +79,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     let warnings = findings.reject_problems()?;
     let created = call.app.create_template(&call.caller, fields, publish, key).await;
     let created = created.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
-    let mut answer = template_answer(&call, created.value, warnings).await?;
+    let mut answer = changed_template_answer(&call, created.value, warnings).await;
     answer.flags.idempotent_replay = created.is_replay;
     Ok(answer)
 }

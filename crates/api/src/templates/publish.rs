@@ -1,7 +1,7 @@
 //! templates/publish: publish a version.
 
 use super::get::read;
-use super::template_out::{TemplateOut, template_answer};
+use super::template_out::{TemplateOut, changed_template_answer};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -25,5 +25,5 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     let warnings = findings.reject_problems()?;
     let published = call.app.publish_template(&call.caller, request).await;
     let published = published.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
-    template_answer(&call, published, warnings).await
+    Ok(changed_template_answer(&call, published, warnings).await)
 }

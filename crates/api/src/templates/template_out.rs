@@ -9,7 +9,7 @@ use postroad_store::{Template, TemplateTexts, TemplateVersionInfo};
 use serde::Serialize;
 
 use crate::endpoint::Call;
-use crate::envelope::{Flags, Success};
+use crate::envelope::{AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 
 /// A template without its texts. Times are RFC 3339.
@@ -148,6 +148,16 @@ impl From<FoundTemplate> for TemplateOut {
     }
 }
 
+impl TemplateOut {
+    /// Memory to build and write it.
+    fn bytes_to_answer(&self) -> usize {
+        let texts = [&self.html_body, &self.plain_body, &self.built_html_body].into_iter().flatten();
+        let locales = self.locales.values().flat_map(|texts| [&texts.html_body, &texts.plain_body]).flatten();
+        // Escaping at most doubles a text, except for control characters.
+        2 * texts.chain(locales).map(String::len).sum::<usize>() + 4_096
+    }
+}
+
 impl From<TemplateTexts> for TextsOut {
     fn from(texts: TemplateTexts) -> Self {
         Self {
@@ -176,10 +186,18 @@ pub(super) async fn template_answer(
     warnings: Vec<String>,
 ) -> Result<Success<TemplateOut>, Failure> {
     let data = TemplateOut::from(found);
-    let texts = [&data.html_body, &data.plain_body, &data.built_html_body].into_iter().flatten();
-    let locales = data.locales.values().flat_map(|texts| [&texts.html_body, &texts.plain_body]).flatten();
-    // Escaping at most doubles a text, except for control characters.
-    let bytes = 2 * texts.chain(locales).map(String::len).sum::<usize>() + 4_096;
-    let memory = call.reserve_answer(bytes).await?.into();
+    let memory = call.reserve_answer(data.bytes_to_answer()).await?.into();
     Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
+}
+
+/// Like `template_answer`, for a call that changed the template: it succeeds even if no memory is free.
+pub(super) async fn changed_template_answer(
+    call: &Call,
+    found: FoundTemplate,
+    warnings: Vec<String>,
+) -> Success<TemplateOut> {
+    let data = TemplateOut::from(found);
+    let reserved = call.reserve_answer(data.bytes_to_answer()).await;
+    let memory = reserved.map_or(AnswerMemory::Exempt, AnswerMemory::from);
+    Success { data, flags: Flags { warnings, ..Flags::default() }, memory }
 }

@@ -5,7 +5,7 @@ use postroad_openapi_macros::request_shape;
 use postroad_store::TemplateRef;
 
 use super::shared_params::{read_fields, read_template};
-use super::template_out::{TemplateOut, template_answer};
+use super::template_out::{TemplateOut, changed_template_answer};
 use crate::account_params::read_integer;
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -67,7 +67,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     let warnings = findings.reject_problems()?;
     let changed = call.app.change_template(&call.caller, template, if_version, fields, publish).await;
     let changed = changed.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
-    template_answer(&call, changed, warnings).await
+    Ok(changed_template_answer(&call, changed, warnings).await)
 }
 
 /// Parsed request.

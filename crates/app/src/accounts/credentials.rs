@@ -116,8 +116,7 @@ impl App {
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
-        let id = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::Credential))?;
-        let credential = self.credential_of(by, operation, id).await?;
+        let credential = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::Credential))?;
         let KeyPair { api_key, api_secret } = pair;
         let value = CreatedCredential { credential, api_key: Some(api_key), api_secret: Some(api_secret) };
         Ok(Created { value, is_replay: false })
@@ -246,11 +245,10 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Credential(id));
         let rotated = store.rotate_credential(id, now.plus(grace), new).await;
         self.forget_setup();
-        let new_id = rotated.map_err(|error| match error {
+        let credential = rotated.map_err(|error| match error {
             StoreError::NotFound => AccountRefusal::CredentialEnded,
             other => other.into(),
         })?;
-        let credential = self.credential_of(by, operation, new_id).await?;
         let KeyPair { api_key, api_secret } = pair;
         Ok(CreatedCredential { credential, api_key: Some(api_key), api_secret: Some(api_secret) })
     }

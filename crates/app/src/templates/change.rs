@@ -234,11 +234,15 @@ impl App {
     ) -> Result<FoundTemplate, TemplateRefusal> {
         // It compiled when it was saved, but a newer release may be stricter: publishing it would stop mail.
         self.compiled_template(caller.server_id, id, version).await?;
+        // Read before the change, so that nothing fails after it: a repeated rollback would publish yet another version.
+        let mut found = self.find_template(caller, TemplateRef::Id(id), Some(version)).await?;
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), operation, subject);
         let published = store.publish_template(caller.server_id, id, version).await;
         self.inner.templates.forget();
-        self.with_version(published?, Some(version)).await
+        found.template = published?;
+        found.version.info.published_at = Some(found.template.updated_at);
+        Ok(found)
     }
 
     /// Applies fields to existing content, checks the result, and generates its HTML and plain text.

@@ -106,10 +106,15 @@ impl App {
         Ok(self.sign_in_link(&token))
     }
 
+    /// Whether this is `postroad dev`, which prints a link that signs in.
+    pub fn is_dev(&self) -> bool {
+        self.inner.dev.sign_in_token().is_some()
+    }
+
     /// Whether somebody at this address may sign in as the person of `postroad dev` without its link: on this machine only,
     /// where everybody can read the inbox anyway.
     pub fn admits_developer(&self, address: IpAddr) -> bool {
-        self.inner.dev.sign_in_token().is_some() && address.to_canonical().is_loopback()
+        self.is_dev() && address.to_canonical().is_loopback()
     }
 
     /// Signs in as the person of `postroad dev`. The caller checks that the request comes from a page of this service.

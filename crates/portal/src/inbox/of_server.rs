@@ -76,7 +76,7 @@ fn row(server: i64, item: SearchItem) -> Row {
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
-    let view = content::view(&visit, server, &record).await?;
+    let parsed = content::view(&visit, server, &record).await?;
     let subject = if record.send.subject.is_empty() { "(no subject)" } else { &record.send.subject };
     let (_, layout) = visit.server_layout(server, subject, Section::Inbox).await?;
     let of_message = format!("/servers/{server}/messages/{id}");
@@ -92,7 +92,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         timeline: Some(of_message),
         can_delete: false,
     };
-    message_page(&visit, layout, envelope, view)
+    message_page(&visit, layout, envelope, parsed)
 }
 
 /// Cancels all held messages, as a job. Refused on a live server, where somebody decides on each held message.

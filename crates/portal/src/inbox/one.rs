@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use postroad_app::access::Operation;
-use postroad_app::{Extracted, MessageView, extract, view_message};
+use postroad_app::{Extracted, MessageView, extract};
 use postroad_delivery::CaughtMessage;
 use postroad_model::Timestamp;
 
@@ -12,8 +12,8 @@ use super::inbox;
 use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
 use crate::message_content::MessageContent;
-use crate::messages::content::record;
-use crate::messages::{PreviewOptions, preview_of};
+use crate::messages::content::{self, ParsedMessage, record};
+use crate::messages::{PreviewOptions, attachment_of, preview_of};
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::shown::{When, beginning_on_page, bytes};
@@ -64,7 +64,7 @@ struct MessagePage {
 
 pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
-    let view = parse(&visit, &caught).await?;
+    let parsed = parse(&visit, &caught).await?;
     let subject = if caught.subject.is_empty() { "(no subject)" } else { &caught.subject };
     let layout = visit.layout(subject, Section::Inbox).await?;
     let envelope = Envelope {
@@ -79,7 +79,7 @@ pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
         timeline: timeline_path(&visit, &caught).await,
         can_delete: true,
     };
-    message_page(&visit, layout, envelope, Some(view))
+    message_page(&visit, layout, envelope, Some(parsed))
 }
 
 /// Page with the timeline of a caught message, if this person may see it and retention has kept it.
@@ -89,18 +89,18 @@ async fn timeline_path(visit: &Visit, caught: &CaughtMessage) -> Option<String> 
     Some(format!("/servers/{server}/messages/{id}"))
 }
 
-/// The page of a message; `view` is `None` if retention has removed its content.
+/// The page of a message; `parsed` is `None` if retention has removed its content.
 pub(super) fn message_page(
     visit: &Visit,
     layout: Layout,
     envelope: Envelope,
-    view: Option<MessageView>,
+    parsed: Option<ParsedMessage>,
 ) -> Answer {
-    let correspondents = view.as_ref().map(correspondents).unwrap_or_default();
-    let mut extracted = view.as_ref().map(extract).unwrap_or_default();
+    let view = parsed.as_ref().map(|parsed| &parsed.view);
+    let correspondents = view.map(correspondents).unwrap_or_default();
+    let mut extracted = view.map(extract).unwrap_or_default();
     extracted.links.truncate(LINKS_MAX);
-    let default_tab =
-        if view.as_ref().is_some_and(|view| view.html_body.is_some()) { "preview" } else { "text" };
+    let default_tab = if view.is_some_and(|view| view.html_body.is_some()) { "preview" } else { "text" };
     let wanted = visit.query.text("view");
     let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or(default_tab);
     page(&MessagePage {
@@ -111,7 +111,7 @@ pub(super) fn message_page(
         correspondents,
         extracted,
         tab,
-        content: view.map_or_else(MessageContent::gone, |view| MessageContent::read(view, tab)),
+        content: parsed.map_or_else(MessageContent::gone, |parsed| MessageContent::read(parsed.view, tab)),
         preview: PreviewOptions::read(visit),
     })
 }
@@ -129,8 +129,8 @@ fn correspondents(view: &MessageView) -> Vec<(&'static str, String)> {
 
 pub(super) async fn preview(Path(id): Path<u64>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
-    let view = parse(&visit, &caught).await?;
-    preview_of(&visit, view).await
+    let parsed = parse(&visit, &caught).await?;
+    preview_of(&visit, parsed).await
 }
 
 pub(super) async fn raw(Path(id): Path<u64>, visit: Visit) -> Answer {
@@ -140,19 +140,15 @@ pub(super) async fn raw(Path(id): Path<u64>, visit: Visit) -> Answer {
 
 pub(super) async fn attachment(Path((id, number)): Path<(u64, usize)>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
-    let mut view = parse(&visit, &caught).await?;
-    let at = number.checked_sub(1).filter(|at| *at < view.attachments.len()).ok_or(Problem::NotFound)?;
-    let file = view.attachments.swap_remove(at);
-    Ok(download("application/octet-stream", &file.filename, file.content))
+    let parsed = parse(&visit, &caught).await?;
+    attachment_of(&visit, parsed, number).await
 }
 
 fn find(visit: &Visit, id: u64) -> Result<Arc<CaughtMessage>, Problem> {
     inbox(visit, Operation::InstallationInbox)?.find(id).ok_or(Problem::NotFound)
 }
 
-async fn parse(visit: &Visit, caught: &Arc<CaughtMessage>) -> Result<MessageView, Problem> {
-    let _permit = visit.state.work.body(visit.person.user.account_id).await?;
-    let caught = Arc::clone(caught);
-    let parsed = tokio::task::spawn_blocking(move || view_message(&caught.raw)).await;
-    parsed.map_err(|error| Problem::Internal(error.to_string()))
+async fn parse(visit: &Visit, caught: &CaughtMessage) -> Result<ParsedMessage, Problem> {
+    let permit = visit.state.work.body(visit.person.user.account_id).await?;
+    content::parse(caught.raw.clone(), permit).await
 }

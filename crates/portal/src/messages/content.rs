@@ -1,12 +1,22 @@
-//! Reads and parses the stored bytes of a message. A permit limits how many are parsed at the same time.
+//! Reads and parses the stored bytes of a message. Permits limit how many are in memory at the same time: each is held
+//! as long as what it is for, even if the reader has gone.
 
+use axum::body::Bytes;
 use postroad_app::access::Operation;
 use postroad_app::{MessageDetail, MessageView, view_message};
-use postroad_model::MessageId;
+use postroad_model::{AccountId, MessageId};
+use postroad_net::limits::{ByteShare, FairPermit};
 use postroad_store::Message;
 
 use crate::problem::Problem;
 use crate::visit::Visit;
+use crate::work_permits::WorkPermits;
+
+/// A parsed message with its permit.
+pub(crate) struct ParsedMessage {
+    pub(crate) view: MessageView,
+    pub(crate) permit: FairPermit,
+}
 
 /// The record of a message, or 404.
 pub(crate) async fn record(visit: &Visit, server: i64, id: i64) -> Result<Message, Problem> {
@@ -26,9 +36,108 @@ pub(crate) async fn view(
     visit: &Visit,
     server: i64,
     record: &Message,
-) -> Result<Option<MessageView>, Problem> {
-    let _permit = visit.state.work.body(visit.person.user.account_id).await?;
+) -> Result<Option<ParsedMessage>, Problem> {
+    let permit = visit.state.work.body(visit.person.user.account_id).await?;
     let Some(bytes) = bytes(visit, server, record).await? else { return Ok(None) };
-    let parsed = tokio::task::spawn_blocking(move || view_message(&bytes)).await;
-    parsed.map(Some).map_err(|error| Problem::Internal(error.to_string()))
+    parse(bytes, permit).await.map(Some)
+}
+
+/// Parses a message off the async threads.
+pub(crate) async fn parse(
+    bytes: impl AsRef<[u8]> + Send + 'static,
+    permit: FairPermit,
+) -> Result<ParsedMessage, Problem> {
+    let work = move || ParsedMessage { view: view_message(bytes.as_ref()), permit };
+    run(work).await
+}
+
+/// Runs long work off the async threads. Permits are moved into it and back: it continues if the reader goes.
+pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Problem::Internal(error.to_string()))
+}
+
+/// Content of a download or preview, with its memory until it is sent: hyper drops an answer when it takes the last piece,
+/// which a slow reader may get much later.
+pub(super) async fn held(
+    visit: &Visit,
+    content: impl AsRef<[u8]> + Send + 'static,
+) -> Result<Bytes, Problem> {
+    held_of(&visit.state.work, visit.person.user.account_id, content).await
+}
+
+async fn held_of(
+    work: &WorkPermits,
+    account: AccountId,
+    content: impl AsRef<[u8]> + Send + 'static,
+) -> Result<Bytes, Problem> {
+    let share = work.download(account, content.as_ref().len()).await?;
+    Ok(Bytes::from_owner(Held { content, _share: share }))
+}
+
+struct Held<T> {
+    content: T,
+    _share: ByteShare,
+}
+
+impl<T: AsRef<[u8]>> AsRef<[u8]> for Held<T> {
+    fn as_ref(&self) -> &[u8] {
+        self.content.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const ACCOUNT: AccountId = AccountId(1);
+    const MOMENT: Duration = Duration::from_millis(50);
+
+    /// Bytes of a message that take long to read.
+    struct Slow(Receiver<()>);
+
+    impl AsRef<[u8]> for Slow {
+        fn as_ref(&self) -> &[u8] {
+            self.0.recv().ok();
+            b"Subject: x\r\n\r\nx"
+        }
+    }
+
+    #[tokio::test]
+    async fn a_permit_is_held_while_a_message_is_parsed_even_if_its_reader_has_gone() {
+        let work = WorkPermits::default();
+        let mut parsing: Vec<Sender<()>> = Vec::new();
+        while let Ok(permit) = timeout(MOMENT, work.body(ACCOUNT)).await {
+            let (end, wait) = channel();
+            parsing.push(end);
+            let reader = parse(Slow(wait), permit.expect("it was free"));
+            assert!(timeout(MOMENT, reader).await.is_err(), "it takes long");
+            assert!(parsing.len() < 10, "permits are limited");
+        }
+        parsing.pop();
+        let permit = work.body(ACCOUNT).await.expect("one is parsed");
+        let parsed = parse(b"Subject: x\r\n\r\nx".to_vec(), permit).await.expect("it is short");
+        assert!(timeout(MOMENT, work.body(ACCOUNT)).await.is_err(), "the parsed message holds the permit");
+        drop(parsed);
+        work.body(ACCOUNT).await.expect("it is free again");
+        drop(parsing);
+    }
+
+    #[tokio::test]
+    async fn a_download_counts_until_it_is_sent() {
+        let work = WorkPermits::default();
+        let large = held_of(&work, ACCOUNT, vec![0_u8; 100 << 20])
+            .await
+            .expect("it gets all that the account may have");
+        let piece = large.slice(..1);
+        drop(large);
+        assert!(timeout(MOMENT, held_of(&work, ACCOUNT, "x")).await.is_err(), "a piece of it is not sent");
+        held_of(&work, AccountId(2), "x").await.expect("others have their own share");
+        drop(piece);
+        held_of(&work, ACCOUNT, "x").await.expect("it was sent");
+    }
 }

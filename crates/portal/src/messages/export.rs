@@ -42,10 +42,12 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
     Ok(download("text/csv; charset=utf-8", "messages.csv", body))
 }
 
+/// Fails while the service stops: the body then ends with an error, so that no client takes the file for complete.
 async fn next_piece(export: Option<Export>) -> Result<Option<(Bytes, Option<Export>)>, StoreError> {
-    let Some(export) = export.filter(|export| export.rows_left > 0 && !export.app.is_stopping()) else {
-        return Ok(None);
-    };
+    let Some(export) = export.filter(|export| export.rows_left > 0) else { return Ok(None) };
+    if export.app.is_stopping() {
+        return Err(StoreError::Unavailable("the service is stopping".to_owned()));
+    }
     let rows = PIECE_ROWS.min(export.rows_left);
     let found =
         export.app.search_messages(&export.caller, export.filter.clone(), export.before, rows).await?;

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use axum::Router;
 
 pub(crate) use act::Act;
+pub(crate) use files::attachment_of;
 pub(crate) use preview::{preview_of, sandboxed};
 pub(crate) use preview_options::PreviewOptions;
 pub(crate) use timeline::{TimelineRow, rows};

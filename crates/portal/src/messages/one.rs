@@ -174,6 +174,7 @@ async fn why_it_waits(
 }
 
 async fn read(visit: &Visit, server: i64, message: &Message, tab: &str) -> Result<MessageContent, Problem> {
-    let view = content::view(visit, server, message).await?;
-    Ok(view.map_or_else(MessageContent::gone, |view| MessageContent::read(view, tab)))
+    let parsed = content::view(visit, server, message).await?;
+    // The permit is dropped after the message.
+    Ok(parsed.map_or_else(MessageContent::gone, |parsed| MessageContent::read(parsed.view, tab)))
 }

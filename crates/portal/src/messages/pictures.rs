@@ -16,6 +16,7 @@ use postroad_model::WebhookUrl;
 use postroad_net::guarded_http::GuardedHttp;
 use tokio::time::{Instant, timeout_at};
 
+use super::content;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
@@ -30,17 +31,16 @@ const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The HTML with the pictures that could be loaded.
 pub(super) async fn embed(visit: &Visit, html: String) -> Result<String, Problem> {
-    let _permit = visit.state.work.pictures(visit.person.user.account_id).await?;
+    let permit = visit.state.work.pictures(visit.person.user.account_id).await?;
     let Some(http) = &visit.state.pictures else { return Ok(html) };
-    let failed = |error: tokio::task::JoinError| Problem::Internal(error.to_string());
-    let (html, addresses) = tokio::task::spawn_blocking(move || {
+    let (html, addresses, permit) = content::run(move || {
         let addresses = find(&html);
-        (html, addresses)
+        (html, addresses, permit)
     })
-    .await
-    .map_err(failed)?;
+    .await?;
     let pictures = load(http, addresses).await;
-    tokio::task::spawn_blocking(move || replace(&html, &pictures)).await.map_err(failed)
+    let (html, _permit) = content::run(move || (replace(&html, &pictures), permit)).await?;
+    Ok(html)
 }
 
 /// Addresses of pictures, each once.

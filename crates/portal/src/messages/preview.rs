@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use postroad_app::{AttachmentView, MessageView, without_loaders};
 
+use super::content::ParsedMessage;
 use super::preview_links::inert_links;
 use super::preview_options::PreviewOptions;
 use super::{content, pictures};
@@ -27,21 +28,22 @@ const PICTURES_BYTES_MAX: usize = 4 << 20;
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
-    let view = content::view(&visit, server, &record).await?.ok_or(Problem::NotFound)?;
-    preview_of(&visit, view).await
+    let parsed = content::view(&visit, server, &record).await?.ok_or(Problem::NotFound)?;
+    preview_of(&visit, parsed).await
 }
 
 /// The HTML part, with the options of the query.
-pub(crate) async fn preview_of(visit: &Visit, view: MessageView) -> Answer {
+pub(crate) async fn preview_of(visit: &Visit, parsed: ParsedMessage) -> Answer {
     let options = PreviewOptions::read(visit);
-    let failed = |error: tokio::task::JoinError| Problem::Internal(error.to_string());
-    let html = tokio::task::spawn_blocking(move || with_pictures(view)).await.map_err(failed)?;
+    let ParsedMessage { view, permit } = parsed;
+    let (html, permit) = content::run(move || (with_pictures(view), permit)).await?;
     let mut html = html.ok_or(Problem::NotFound)?;
     if options.has_images {
         html = pictures::embed(visit, html).await?;
     }
-    let prepare = move || sandboxed(&if options.is_dark { darkened(&html) } else { html });
-    tokio::task::spawn_blocking(prepare).await.map_err(failed)
+    let prepare = move || (inert(&if options.is_dark { darkened(&html) } else { html }), permit);
+    let (html, _permit) = content::run(prepare).await?;
+    Ok(framed(content::held(visit, html).await?))
 }
 
 /// The HTML as a mail program in dark mode shows it: with the sender's own dark style if there is one, else with
@@ -60,8 +62,17 @@ fn darkened(html: &str) -> String {
 
 /// An answer with HTML from outside, for a frame with `sandbox`.
 pub(crate) fn sandboxed(html: &str) -> Response {
+    framed(inert(html))
+}
+
+/// HTML that loads nothing, and whose links lead nowhere.
+fn inert(html: &str) -> String {
     let html = without_loaders(html);
-    let mut response = Response::new(Body::from(inert_links(&html).unwrap_or(html)));
+    inert_links(&html).unwrap_or(html)
+}
+
+fn framed(inert_html: impl Into<Body>) -> Response {
+    let mut response = Response::new(inert_html.into());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

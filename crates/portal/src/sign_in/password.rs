@@ -54,7 +54,7 @@ fn form(request: &OpenRequest, email: &str, next: &str, problem: Option<String>)
     };
     let is_developer = request.app().admits_developer(request.visitor.address);
     let has_inbox = request.state.inbox.is_some();
-    let text = match (is_developer, has_inbox) {
+    let text = match (is_developer, request.app().is_dev()) {
         (true, _) => DEVELOPER_TEXT,
         (false, true) => DEV_TEXT,
         (false, false) => "",

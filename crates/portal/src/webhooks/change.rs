@@ -47,6 +47,7 @@ pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> An
     let caller = form.visit.caller(server, Operation::WebhooksTest).await?;
     let webhook = form.visit.app().find_webhook(&caller, WebhookId(id)).await?;
     let kind = EventKind::parse(form.fields.text("event")).unwrap_or(EventKind::Delivered);
+    let _permit = form.visit.state.work.sample(form.visit.person.user.account_id).await?;
     let sample = form.visit.state.webhooks.test(webhook.server_id, webhook.id, kind).await?;
     let sample = sample.ok_or(Problem::NotFound)?;
     one::page_of(&form.visit, server, webhook, Outcome { sample: Some(sample), ..Outcome::default() }).await

@@ -8,6 +8,7 @@ use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::accounts::{ACCOUNT, SERVER, call, done, ready};
 use crate::world::{Engine, SEND, World, good_but};
 
 /// Creates another server, which may send from `other.test`; returns its key.
@@ -17,6 +18,23 @@ pub(crate) fn create_other_server(world: &World) -> String {
     world.admin(&["domain", "create", "other.test", "--server", "other"]);
     world.admin(&["domain", "set-verified", "other.test", "--server", "other"]);
     world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned()
+}
+
+/// Entries beyond the limit of a list are never dropped silently: the rest of the list would mean something else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_beyond_their_limit_are_refused() {
+    let world = World::start(Engine::Sqlite);
+    let account = (ACCOUNT, ready(&world, "account_api_key"));
+    let server = (SERVER, world.key.as_str());
+    for (key, path, field, entry, max) in [
+        (server, "messages/search", "status", "Sent", 9),
+        (account, "account_keys/create", "scopes", "servers:read", 30),
+    ] {
+        let list = |count| json!({"name": "x", field: vec![entry; count]});
+        done(&world, key, path, &list(max)).await;
+        let refused = call(&world, key, path, &list(max + 1)).await;
+        assert_eq!(refused["data"]["errors"][0]["pointer"], format!("/{field}"), "{refused}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,9 +1,13 @@
 //! Repeated calls, and changes to objects that somebody else has changed meanwhile.
 
+use std::collections::BTreeSet;
+
+use postroad_testkit::{WebhookCatcher, postgres};
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, create_customer, done, ready};
-use crate::world::{World, both_engines, envelope};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, create_customer, done, ready};
+use crate::batch::{BATCH, batch_to};
+use crate::world::{Engine, World, both_engines, envelope};
 
 both_engines!(
     a_change_of_another_version_is_refused,
@@ -93,4 +97,82 @@ async fn the_idempotency_key_can_be_a_header_or_a_field(world: World) {
         let both = with_header(key, name, &by_field, "another").await;
         assert_eq!(both["data"]["code"], "ValidationError", "{name}: {both}");
     }
+}
+
+/// Takes a table away as soon as a change of another one is stored: what then reads it fails.
+fn lose_after(world: &World, change: &str, lost: &str) {
+    let statements = format!(
+        "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN ALTER TABLE {lost} RENAME TO lost; RETURN NULL; END $$;
+         CREATE CONSTRAINT TRIGGER lose AFTER {change} DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION lose()"
+    );
+    postgres::run(world.database().url(), &statements);
+}
+
+/// Nobody could get the secret later, and a repetition would create another key or be refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_secret_is_shown_although_the_store_fails_right_after_the_change() {
+    for name in ["credentials/create", "credentials/rotate"] {
+        let world = World::start(Engine::Postgres);
+        let one = create_customer(&world, "one").await;
+        let body = json!({"id": one.credentials[0], "server": one.servers[0], "name": "new"});
+        lose_after(&world, "INSERT ON credentials", "servers");
+        let made = done(&world, (ACCOUNT, one.key.as_str()), name, &body).await;
+        assert!(made["api_key"].is_string() && made["api_secret"].is_string(), "{name}: {made}");
+    }
+}
+
+/// Repeated, it would publish the version before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollback_succeeds_although_the_store_fails_right_after_the_change() {
+    let world = World::start(Engine::Postgres);
+    let by = (SERVER, world.key.as_str());
+    let text =
+        |text: &str| json!({"name": "t", "alias": "t", "subject": text, "plain_body": text, "publish": true});
+    done(&world, by, "templates/create", &text("one")).await;
+    done(&world, by, "templates/update", &text("two")).await;
+    lose_after(&world, "UPDATE ON templates", "template_versions");
+    let done = done(&world, by, "templates/rollback", &json!({"alias": "t"})).await;
+    assert_eq!((&done["published_version"], &done["subject"]), (&json!(1), &json!("one")), "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_that_the_store_interrupts_goes_on_where_it_stopped() {
+    let world = World::start(Engine::Postgres);
+    for _ in 0..2 {
+        let batch = batch_to((0..500).map(|at| format!("r{at}@example.net")));
+        let sent = world.call_with(BATCH, &[("X-Test-Mode", "true")], &batch).await;
+        assert_eq!(sent["data"]["accepted"], 500, "{sent}");
+    }
+    let catcher = WebhookCatcher::start();
+    let by = (SERVER, world.key.as_str());
+    let hook = done(&world, by, "webhooks/create", &json!({"url": catcher.url("/hook")})).await["id"].clone();
+    // Events are replayed in steps of 500, of which the second one fails.
+    let url = world.database().url();
+    postgres::run(
+        url,
+        "CREATE TABLE last_taken AS SELECT id FROM events ORDER BY id OFFSET 600 LIMIT 1;
+         CREATE FUNCTION refuse_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF NEW.event_id > (SELECT id FROM last_taken) THEN
+                RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full';
+            END IF;
+            RETURN NEW;
+         END $$;
+         CREATE TRIGGER refuse_event BEFORE INSERT ON webhook_queue
+            FOR EACH ROW EXECUTE FUNCTION refuse_event()",
+    );
+    let mut range = json!({"id": hook, "since": "2020-01-01T00:00:00Z"});
+    let first = call(&world, by, "webhooks/replay", &range).await;
+    let cursor = &first["flags"]["pagination"]["next_cursor"];
+    assert!(first["status"] == "success" && cursor.is_string(), "{first}");
+    let replayed = first["data"]["events"].as_u64().unwrap();
+    assert!((1..=500).contains(&replayed), "{replayed}");
+    postgres::run(url, "DROP FUNCTION refuse_event CASCADE");
+    range["cursor"] = cursor.clone();
+    let rest = done(&world, by, "webhooks/replay", &range).await["events"].as_u64().unwrap();
+    assert!(replayed + rest >= 1_000, "{replayed} and {rest}");
+    let posts = catcher.wait_for("/hook", usize::try_from(replayed + rest).unwrap());
+    let ids: BTreeSet<&str> = posts.iter().map(|post| post.header("webhook-id").unwrap()).collect();
+    assert_eq!(ids.len(), posts.len(), "each event is posted once");
 }

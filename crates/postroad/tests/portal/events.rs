@@ -1,5 +1,7 @@
 //! Events of a server, newest first.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::site::{Site, pictures, server_of};
@@ -25,8 +27,8 @@ async fn events_are_listed_and_filtered(site: Site) {
     browser.until("#events .badge.good").await;
     let text = browser.text("#events").await;
     assert!(text.contains("ann@example.net") && text.contains("It happened"), "{text}");
-    let (newer, older) = (text.find("message.delivered"), text.find("message.accepted"));
-    assert!(newer < older, "the newest is on top: {text}");
+    let at = |kind: &str| text.find(kind).unwrap_or_else(|| panic!("no {kind}: {text}"));
+    assert!(at("message.delivered") < at("message.accepted"), "the newest is on top: {text}");
     browser.screenshot(&pictures().join("events-filled.png")).await;
     let cookie = site.cookie().await;
     // The page of a message has its figures.
@@ -49,8 +51,9 @@ async fn events_are_listed_and_filtered(site: Site) {
         let id = site.send(json!({ "to": ["bob@example.net"] })).await;
         site.until(id, "Sent").await;
     }
-    let first = site.get(&format!("/servers/{server}/events?kind=message.accepted"), &cookie).await.text();
-    assert!(!first.contains("rel=\"next\""), "{first}");
+    let all = site.get(&format!("/servers/{server}/events?kind=message.accepted"), &cookie).await.text();
+    assert_eq!(ids(&all).len(), 27, "all on one page: {all}");
+    assert!(all.contains("It happened") && !all.contains("?before="), "{all}");
     let id = site.send(json!({ "to": ["last@example.net"] })).await;
     site.until(id, "Sent").await;
     let first = site.get(&format!("/servers/{server}/events"), &cookie).await.text();
@@ -59,4 +62,14 @@ async fn events_are_listed_and_filtered(site: Site) {
     let second = format!("/servers/{server}/events?before={}", link.split('"').next().unwrap());
     let second = site.get(&second, &cookie).await.text();
     assert!(second.contains("It happened") && !second.contains("last@example.net"), "{second}");
+    assert!(!second.contains("rel=\"next\""), "the last page: {second}");
+    // Two events of each of the 28 messages; no event is on both pages or on none.
+    let (first, second) = (ids(&first), ids(&second));
+    assert_eq!((first.len() + second.len(), first.union(&second).count()), (56, 56), "{first:?} {second:?}");
+    assert!(first.first() > second.last(), "the newest are on the first page: {first:?} {second:?}");
+}
+
+/// Ids of the events on a page.
+fn ids(page: &str) -> BTreeSet<i64> {
+    page.split("<br><small>").skip(1).filter_map(|rest| rest.split('<').next()?.parse().ok()).collect()
 }

@@ -1,9 +1,11 @@
 //! Texts chosen by strangers run no script in the portal, and a displayed mail loads nothing.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use postroad_testkit::http::Method;
 use postroad_testkit::smtp_peer::{Answer, RuleContext, Script, Stage};
-use postroad_testkit::{Browser, CatcherAnswer, SmtpPeer, WebhookCatcher};
+use postroad_testkit::{Browser, CatcherAnswer, SmtpClient, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
 use crate::roles::call;
@@ -56,13 +58,15 @@ pub(crate) const PAYLOADS: [&str; 40] = [
 /// Fields of messages, replies of other mail servers, and answers of webhooks.
 #[tokio::test]
 async fn texts_of_messages_replies_and_answers_run_nothing() {
-    // The other mail server answers with a different payload for each recipient.
+    // The other mail server answers with a different payload for each recipient, and announces all of them.
     let reply = |context: &RuleContext<'_>| {
         let number: usize = context.line.split_once("<u")?.1.split('@').next()?.parse().ok()?;
         Some(Answer::reply(&format!("550 5.1.1 {}", ascii(PAYLOADS[number]))))
     };
+    let announced = PAYLOADS.map(ascii);
+    let script = Script::new().offering(&announced.each_ref().map(String::as_str));
     let peer = SmtpPeer::start(
-        Script::new().when(move |context| if context.stage == Stage::RcptTo { reply(context) } else { None }),
+        script.when(move |context| if context.stage == Stage::RcptTo { reply(context) } else { None }),
     );
     let receiver = WebhookCatcher::start();
     let answers = PAYLOADS.map(|payload| CatcherAnswer::Full(200, Vec::new(), payload.as_bytes().to_vec()));
@@ -122,6 +126,9 @@ async fn texts_of_messages_replies_and_answers_run_nothing() {
         ] {
             browser.open(&format!("{list}/{id}?view={view}")).await;
             browser.until("#message").await;
+            if view == "timeline" {
+                open_details(&browser).await;
+            }
             let what = format!("{payload} in {view}");
             check_view(&browser, view, &what).await;
             shows(&browser, &what, texts).await;
@@ -139,6 +146,155 @@ async fn texts_of_messages_replies_and_answers_run_nothing() {
         browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
         browser.until("h1").await;
         check(&browser, page).await;
+    }
+}
+
+/// Addresses with quoted local parts, and errors of webhooks: refusals and redirects with payloads.
+#[tokio::test]
+async fn quoted_addresses_and_errors_of_webhooks_run_nothing() {
+    let receiver = WebhookCatcher::start();
+    let site = Site::start();
+    let of_server = async |path: &str, body: serde_json::Value| {
+        call(&site, "x-server-api-key", &site.ready("api_key"), path, &body).await
+    };
+    // A local part has at most 64 characters. The same letters in another case are the same mailbox.
+    let mut known = BTreeSet::new();
+    let locals = PAYLOADS.iter().map(|payload| quoted(&ascii(payload)));
+    let locals: Vec<String> =
+        locals.filter(|local| local.len() <= 64 && known.insert(local.to_ascii_lowercase())).collect();
+    assert!(locals.len() > PAYLOADS.len() / 2, "{locals:?}");
+    let mut ids = Vec::new();
+    for local in &locals {
+        let address = format!("{local}@example.net");
+        let from = format!("{local}@example.test");
+        ids.push(site.send(json!({ "to": [&address], "from": &from, "reply_to": &from })).await);
+        of_server("suppressions/add", json!({ "address": &address, "details": local })).await;
+        site.send(json!({ "to": [&address], "from": &from })).await;
+    }
+    for id in &ids {
+        site.until(*id, "Sent").await;
+    }
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let shown = |local: &String| format!("{local}@example.net");
+    for page in
+        ["/messages", "/messages?tab=held", "/events", "/suppressions", "/analytics?by=recipient_domain", ""]
+    {
+        browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
+        browser.until("h1").await;
+        open_details(&browser).await;
+        check(&browser, page).await;
+        match page {
+            "/messages?tab=held" => shows(&browser, page, locals.iter().map(shown)).await,
+            "/suppressions" => {
+                shows(&browser, page, locals.iter().map(|local| shown(local).to_ascii_lowercase())).await;
+            }
+            _ => {}
+        }
+    }
+    for (local, id) in locals.iter().zip(&ids) {
+        for view in ["timeline", "events", "headers"] {
+            browser.open(&site.path(&format!("/servers/{server}/messages/{id}?view={view}"))).await;
+            browser.until("#message").await;
+            open_details(&browser).await;
+            check(&browser, &format!("{local} in {view}")).await;
+            shows(&browser, view, [shown(local)]).await;
+        }
+        let search = format!("/servers/{server}/suppressions?address={}", in_query(&shown(local)));
+        browser.open(&site.path(&search)).await;
+        browser.until("h1").await;
+        check(&browser, &search).await;
+    }
+    for (number, payloads) in PAYLOADS.chunks(PAYLOADS.len() / 2).enumerate() {
+        let path = format!("/hook{number}");
+        let hook = json!({ "url": receiver.url(&path), "events": ["message.bounced"] });
+        let hook = of_server("webhooks/create", hook).await["id"].clone();
+        for (at, payload) in payloads.iter().enumerate() {
+            let headers =
+                [("location", ascii(payload)), ("content-type", ascii(payload)), ("server", ascii(payload))];
+            let headers = headers.map(|(name, value)| (name.to_owned(), value)).to_vec();
+            let status = [400, 500, 410, 302][at % 4];
+            receiver.answer(&path, CatcherAnswer::Full(status, headers, payload.as_bytes().to_vec()));
+            of_server("webhooks/test", json!({ "id": hook })).await;
+        }
+        let page = format!("/servers/{server}/webhooks/{hook}");
+        browser.open(&site.path(&page)).await;
+        browser.until("#attempts .rows tbody tr:nth-child(20)").await;
+        open_details(&browser).await;
+        check(&browser, "errors of a receiver").await;
+        // The page shows no body of a redirect.
+        let with_body = payloads.iter().enumerate().filter(|(at, _)| at % 4 != 3).map(|(_, payload)| payload);
+        shows(&browser, "errors of a receiver", with_body).await;
+        browser.open(&site.path(&format!("/servers/{server}/webhooks"))).await;
+        browser.until("h1").await;
+        check(&browser, "the webhooks").await;
+    }
+}
+
+/// Mail that anybody on the machine sends to the port without login of `postroad dev`: nothing in it was composed by us.
+#[tokio::test]
+async fn raw_mail_in_the_inbox_runs_nothing() {
+    let site = Site::start();
+    let mut caught = Vec::new();
+    for (number, payload) in PAYLOADS.iter().enumerate() {
+        let text = ascii(payload);
+        // Names of headers have neither spaces nor colons.
+        let name: String = text.chars().filter(|c| c.is_ascii_graphic() && *c != ':').collect();
+        let in_quotes = quoted(&text);
+        let mail = format!(
+            "From: {in_quotes} <{in_quotes}@other.example>\r\nTo: {text}\r\nCc: {text}\r\nReply-To: {text}\r\n\
+             Subject: {text}\r\nMessage-ID: <{text}>\r\nDate: {text}\r\nX-Note: {text}\r\n{name}: {text}\r\n\
+             MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+             --b\r\nContent-Type: text/html; charset={in_quotes}\r\n\r\n<p>{text}</p>\r\n\
+             --b\r\nContent-Type: image/{name}; name={in_quotes}\r\nContent-ID: <{text}>\r\n\
+             Content-Disposition: attachment; filename={in_quotes}\r\n\r\nx\r\n\
+             --b\r\nContent-Type: {text}\r\nContent-Disposition: {text}; filename*=utf-8''{}\r\n\r\nx\r\n--b--\r\n",
+            in_query(&text)
+        );
+        let mut client = SmtpClient::connect(site.plain_address()).await;
+        let to = format!("u{number}@example.net");
+        let reply = client.deliver("sender@other.example", &[&to], &mail).await;
+        assert!(reply.starts_with("250"), "{payload}: {reply}");
+        let found = site.client.get(&format!("/dev/messages/wait?to={to}&timeout=20")).await.unwrap();
+        assert_eq!(found.status, 200);
+        caught.push(found.json()["id"].to_string());
+    }
+    let browser = site.browser().await;
+    for list in ["/inbox", "/dev/"] {
+        browser.open(&site.path(list)).await;
+        browser.until("tr:nth-child(40)").await;
+        check(&browser, list).await;
+        shows(&browser, list, PAYLOADS.map(ascii)).await;
+    }
+    for (payload, id) in PAYLOADS.iter().zip(&caught) {
+        for view in ["preview", "text", "headers", "source"] {
+            let page = format!("/inbox/{id}?view={view}");
+            browser.open(&site.path(&page)).await;
+            browser.until("h1").await;
+            check_view(&browser, view, &page).await;
+            if view == "headers" {
+                shows(&browser, &page, ["x-note".to_owned(), ascii(payload)]).await;
+            }
+        }
+        // Mailpit's page shows the HTML itself, in a sandbox.
+        let html = site.client.get(&format!("/view/{id}.html")).await.unwrap();
+        let policy = html.headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("sandbox; default-src 'none'"), "{policy}");
+        let cookie = site.cookie().await;
+        for number in [1, 2] {
+            let file = site.get(&format!("/inbox/{id}/attachments/{number}"), &cookie).await;
+            if number == 2 && file.status == 404 {
+                // Its type cannot be read, so it counts as text.
+                continue;
+            }
+            assert_eq!(file.status, 200, "{payload}: {}", file.text());
+            assert_eq!(file.headers["content-type"], "application/octet-stream");
+            let disposition = file.headers["content-disposition"].to_str().unwrap();
+            let name =
+                disposition.strip_prefix("attachment; filename=\"").and_then(|rest| rest.strip_suffix('"'));
+            let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+            assert!(name.is_some_and(is_plain), "{disposition}");
+        }
     }
 }
 

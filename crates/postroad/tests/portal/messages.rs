@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::http::Method;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
-use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher};
+use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher, eventually};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::roles::call;
 use crate::site::{Site, pictures, server_of};
@@ -31,6 +34,45 @@ async fn search_results_are_downloaded_as_csv() {
     assert_eq!(site.get(&format!("{server}/messages/export?q=colour%3Ared"), &cookie).await.status, 422);
     let held = site.get(&format!("{server}/messages/export?tab=held"), &cookie).await.text();
     assert_eq!(held.trim_end().lines().count(), 1, "{held}");
+}
+
+#[tokio::test]
+async fn a_file_that_a_stop_cuts_off_does_not_look_complete() {
+    let site = Site::start();
+    // More than sockets keep.
+    let list = |who: &str| (0..50).map(|at| format!("{who}{at}@example.net")).collect::<Vec<_>>();
+    let message = json!({ "to": list("to"), "cc": list("cc"), "bcc": list("bcc") });
+    let batch = json!({
+        "defaults": { "from": "shop@example.test", "subject": "x".repeat(900), "plain_body": "Thank you." },
+        "messages": vec![message; 20],
+    });
+    let key = site.ready("api_key");
+    let headers =
+        [("x-server-api-key", key.as_str()), ("x-test-mode", "true"), ("content-type", "application/json")];
+    for _ in 0..4 {
+        let sent =
+            site.client.request(Method::POST, "/api/v1/send/batch", &headers, batch.to_string().into()).await;
+        assert_eq!(sent.unwrap().json()["data"]["accepted"], 20);
+    }
+    let cookie = site.cookie().await;
+    let path = format!("{}/messages/export", site.server_path(&cookie).await);
+    let address = site.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 2_000];
+    stream.read_exact(&mut answer).await.unwrap();
+    site.terminate();
+    // The service closes its listeners when it stops.
+    eventually(async || if TcpStream::connect(address).await.is_err() { Ok(()) } else { Err("it listens") })
+        .await;
+    // The connection may end with an error.
+    drop(stream.read_to_end(&mut answer).await);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("transfer-encoding: chunked"), "{answer}");
+    let rows = answer.matches("@example.net").count();
+    assert!((100..12_000).contains(&rows), "{rows} rows");
+    assert!(!answer.ends_with("0\r\n\r\n"), "no last chunk: the file is incomplete");
 }
 
 #[tokio::test]
@@ -291,7 +333,7 @@ async fn a_delivered_message_names_the_key_that_signed_it() {
     );
     assert_eq!(site.post("/dev/dns/example.test", &[], "").await.status, 200);
     let key = site.ready("api_key");
-    postroad_testkit::eventually(async || {
+    eventually(async || {
         call(&site, "x-server-api-key", &key, "domains/verify", &json!({ "name": "example.test" })).await;
         let page = explained().await;
         if page.contains("Mail of example.test is signed with the selector") { Ok(()) } else { Err(page) }

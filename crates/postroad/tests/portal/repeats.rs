@@ -287,7 +287,11 @@ async fn settings_of_two_people_do_not_overwrite_each_other() {
     let update = "/account/pools/address/update";
     assert_eq!(site.submit(update, &cookie, &form(5)).await.status, 303);
     let refused = site.submit(update, &cookie, &form(7)).await;
-    assert!(refused.status == 422 && refused.text().contains("Another change was made"), "{}", refused.text());
+    assert!(
+        refused.status == 422 && refused.text().contains("Another change was made"),
+        "{}",
+        refused.text()
+    );
 
     // The pool of the server, by its own form.
     let page = site.get(&settings, &cookie).await.text();

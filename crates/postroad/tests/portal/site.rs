@@ -76,6 +76,12 @@ impl Site {
         SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
     }
 
+    /// Address of the port that accepts mail from everybody.
+    pub(crate) fn plain_address(&self) -> SocketAddr {
+        let port = self.daemon.ready()["smtp"]["plain_port"].as_u64().unwrap();
+        SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
+    }
+
     /// Port for submission with STARTTLS.
     pub(crate) fn ready_smtp_port(&self) -> u64 {
         self.daemon.ready()["smtp"]["starttls_port"].as_u64().unwrap()
@@ -84,6 +90,16 @@ impl Site {
     /// Sends SIGHUP: the service loads its certificate again.
     pub(crate) fn hang_up(&self) {
         self.daemon.signal("HUP");
+    }
+
+    /// The PostgreSQL database, to change it as somebody with access could.
+    pub(crate) fn database_url(&self) -> &str {
+        self.database.as_ref().expect("it runs on PostgreSQL").url()
+    }
+
+    /// Sends SIGTERM: the service stops.
+    pub(crate) fn terminate(&self) {
+        self.daemon.signal("TERM");
     }
 
     pub(crate) fn path(&self, path: &str) -> String {

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
-use postroad_testkit::{Browser, eventually};
+use postroad_testkit::{Browser, eventually, postgres};
 use serde_json::{Value, json};
 
 use crate::operating::mail_reports;
@@ -159,6 +159,49 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
     browser.until_text("should be a number").await;
     tour.look("refused-form").await;
     tour.open("wrong-day", &site.path(&format!("{server}/events?since=yesterday")), "should be a day").await;
+    tour.end();
+}
+
+/// Jobs that run and that failed, a suspended server, and maintenance.
+#[tokio::test]
+async fn jobs_suspensions_and_maintenance_are_legible_in_light_dark_and_on_a_phone() {
+    let site = Site::start_on_postgres();
+    let names = pages::fill(&site).await;
+    let cookie = site.cookie().await;
+    let server = format!("/servers/{}", names["server"]);
+    let job = format!("{server}/jobs/{}", names["job"]);
+    eventually(async || {
+        let page = site.get(&job, &cookie).await.text();
+        if page.contains("<h1>Done</h1>") { Ok(()) } else { Err(page) }
+    })
+    .await;
+    let mut tour = Tour::start(site.browser().await);
+    for (state, says) in [("running", "Working …"), ("failed", "The job failed")] {
+        // As if another node worked on it.
+        let change = format!(
+            "UPDATE jobs SET state = '{state}', done = 1300, failed = 2, total = 4000, claimed_until = {}
+             WHERE id = {}",
+            i64::MAX,
+            names["job"]
+        );
+        postgres::run(site.database_url(), &change);
+        tour.open(&format!("job-{state}"), &site.path(&job), says).await;
+        tour.open(&format!("jobs-{state}"), &site.path(&format!("{server}/jobs")), "not done").await;
+    }
+    let reason = "reason=too+many+complaints";
+    let suspended = site.submit(&format!("{server}/suspend"), &cookie, reason).await;
+    assert_eq!(suspended.status, 303, "{}", suspended.text());
+    for (name, path) in [
+        ("overview-suspended", server.clone()),
+        ("queue-suspended", format!("{server}/queue")),
+        ("settings-suspended", format!("{server}/settings")),
+        ("servers-suspended", "/servers".to_owned()),
+    ] {
+        tour.open(name, &site.path(&path), "too many complaints").await;
+    }
+    assert_eq!(site.submit("/operator/maintenance", &cookie, "on=1").await.status, 303);
+    tour.open("operator-maintenance", &site.path("/operator"), "Maintenance mode is on").await;
+    tour.open("overview-maintenance", &site.path(&server), "too many complaints").await;
     tour.end();
 }
 

@@ -48,6 +48,25 @@ async fn webhooks_and_templates_are_found_by_a_part_of_their_name(site: Site) {
 }
 
 #[tokio::test]
+async fn an_account_posts_a_few_samples_at_once() {
+    let receiver = WebhookCatcher::start();
+    receiver.answer("/hook", CatcherAnswer::Late(Duration::from_millis(500)));
+    let site = Site::start();
+    let new = json!({ "url": receiver.url("/hook"), "events": ["message.bounced"] });
+    let hook = call(&site, "x-server-api-key", &site.ready("api_key"), "webhooks/create", &new).await;
+    let cookie = site.cookie().await;
+    let path = format!("{}/webhooks/{}/test", site.server_path(&cookie).await, hook["id"]);
+    let samples = (0..16).map(|_| site.submit(&path, &cookie, "event=message.opened"));
+    for shown in futures_util::future::join_all(samples).await {
+        assert_eq!(shown.status, 200, "{}", shown.text());
+    }
+    assert_eq!(receiver.received_at("/hook").len(), 16);
+    // A connection is closed a moment after its sample is done.
+    let open = receiver.open_connections_max();
+    assert!((2..=8).contains(&open), "{open} connections at once");
+}
+
+#[tokio::test]
 async fn attempts_are_filtered_and_settings_changed_on_sqlite() {
     attempts_are_filtered_and_settings_changed(Site::start()).await;
 }

@@ -40,7 +40,7 @@ pub struct NewCredential {
     pub expires_at: Option<Timestamp>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
     pub id: CredentialId,
     pub server_id: ServerId,
@@ -91,9 +91,16 @@ macro_rules! credentials {
 
 #[boxed_futures]
 impl Store {
-    pub async fn create_credential(&self, new: NewCredential) -> Result<CredentialId> {
+    /// Returns the credential as stored, so that nobody has to read it back: only this call has its key in clear text.
+    pub async fn create_credential(&self, new: NewCredential) -> Result<Credential> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(create(sql, new, now))).await
+        self.write(move |sql| {
+            Box::pin(async move {
+                let id = create(sql, new, now).await?;
+                read_created(sql, id).await
+            })
+        })
+        .await
     }
 
     /// Creates a credential with a user name for SMTP, in lower case. `Conflict` if another credential has it.
@@ -101,9 +108,15 @@ impl Store {
         &self,
         new: NewCredential,
         login: String,
-    ) -> Result<CredentialId> {
+    ) -> Result<Credential> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(create_with_login(sql, new, login, now))).await
+        self.write(move |sql| {
+            Box::pin(async move {
+                let id = create_with_login(sql, new, login, now).await?;
+                read_created(sql, id).await
+            })
+        })
+        .await
     }
 
     /// Hashes of key and secret of the credentials that this SMTP user name may log in with.
@@ -162,9 +175,15 @@ impl Store {
         old: CredentialId,
         old_expires_at: Timestamp,
         new: NewCredential,
-    ) -> Result<CredentialId> {
+    ) -> Result<Credential> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(rotate(sql, old, old_expires_at, new, now))).await
+        self.write(move |sql| {
+            Box::pin(async move {
+                let id = rotate(sql, old, old_expires_at, new, now).await?;
+                read_created(sql, id).await
+            })
+        })
+        .await
     }
 
     /// Removes some credentials that were revoked before this time.
@@ -282,6 +301,11 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
 pub(crate) async fn find(sql: &Sql<'_>, id: CredentialId) -> Result<Option<Credential>, StoreError> {
     let row = sql.query_opt(credentials!("WHERE id = $1"), &[id.0.into()]).await?;
     row.map(|mut row| read(&mut row)).transpose()
+}
+
+/// Reads a credential that the same transaction created.
+async fn read_created(sql: &Sql<'_>, id: CredentialId) -> Result<Credential, StoreError> {
+    find(sql, id).await?.ok_or_else(|| StoreError::Internal(format!("the new credential {id} is missing")))
 }
 
 /// All credentials, or those of one server.

@@ -146,8 +146,10 @@ async fn credential_is_read_back_whole(fixture: Fixture) {
     let store = &fixture.store;
     let mut new = new_credential(fixture.server, "shop", 1);
     new.expires_at = Some(fixture.in_secs(60));
-    let id = store.create_credential(new.clone()).await.expect("the store works");
+    let created = store.create_credential(new.clone()).await.expect("the store works");
+    let id = created.id;
     let found = store.find_credential(id).await.expect("the store works").expect("it is there");
+    assert_eq!(found, created);
     assert_eq!((found.id, found.server_id, found.name.as_str()), (id, fixture.server, "shop"));
     assert_eq!((found.key_hash, found.secret_hash), (new.key_hash, new.secret_hash));
     assert_eq!((found.scope, found.hold, found.test), (Scope::Send, true, false));
@@ -160,7 +162,8 @@ async fn credential_is_read_back_whole(fixture: Fixture) {
     let second = store
         .create_credential(new_credential(fixture.other_server, "shop", 2))
         .await
-        .expect("the store works");
+        .expect("the store works")
+        .id;
     let ids = |found: Vec<postroad_store::Credential>| found.iter().map(|found| found.id).collect::<Vec<_>>();
     assert_eq!(ids(store.list_credentials(None).await.expect("the store works")), [id, second]);
     assert_eq!(ids(store.list_credentials(Some(fixture.server)).await.expect("the store works")), [id]);
@@ -227,13 +230,15 @@ async fn suspension_of_server_or_account_reaches_its_keys(fixture: Fixture) {
 async fn rotated_credential_is_valid_until_its_end(fixture: Fixture) {
     let store = &fixture.store;
     let old =
-        store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works");
+        store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works").id;
     let find = async |id| store.find_credential(id).await.expect("the store works").expect("it is there");
     let end = fixture.in_secs(3_600);
     let new = store
         .rotate_credential(old, end, new_credential(fixture.server, "shop", 2))
         .await
         .expect("the store works");
+    assert_eq!(find(new.id).await, new);
+    let new = new.id;
     assert_eq!((find(old).await.expires_at, find(old).await.replaced_by), (Some(end), Some(new)));
     assert_eq!((find(new).await.expires_at, find(new).await.replaced_by), (None, None));
 
@@ -252,7 +257,7 @@ async fn rotated_credential_is_valid_until_its_end(fixture: Fixture) {
     // An earlier end stays.
     let mut ending = new_credential(fixture.server, "shop", 5);
     ending.expires_at = Some(end);
-    let ending = store.create_credential(ending).await.expect("the store works");
+    let ending = store.create_credential(ending).await.expect("the store works").id;
     store
         .rotate_credential(ending, later, new_credential(fixture.server, "shop", 6))
         .await
@@ -274,7 +279,7 @@ async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
     };
     let find = async || store.list_hashes_of_login("a@example.com".into()).await.expect("the store works");
     assert_eq!(find().await, []);
-    let first = create(1).await.expect("the store works");
+    let first = create(1).await.expect("the store works").id;
     assert_eq!(find().await, hashes(&[1]));
     let taken = create(2).await;
     assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
@@ -284,7 +289,7 @@ async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
         "nothing is left of it"
     );
     let end = fixture.in_secs(60);
-    let second = store.rotate_credential(first, end, new(3)).await.expect("the store works");
+    let second = store.rotate_credential(first, end, new(3)).await.expect("the store works").id;
     assert_eq!(find().await, hashes(&[3, 1]), "the old secret too, while it is valid");
     let logins = store.list_logins().await.expect("the store works");
     assert_eq!(logins, [(second, "a@example.com".to_owned())]);
@@ -298,7 +303,7 @@ async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
 async fn revoking_again_keeps_the_first_time(fixture: Fixture) {
     let store = &fixture.store;
     let id =
-        store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works");
+        store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works").id;
     let first = fixture.now();
     store.revoke_credential(id).await.expect("the store works");
     fixture.clock.advance(Duration::from_secs(9));
@@ -314,10 +319,16 @@ async fn revoking_again_keeps_the_first_time(fixture: Fixture) {
 
 async fn last_use_never_goes_back(fixture: Fixture) {
     let store = &fixture.store;
-    let first =
-        store.create_credential(new_credential(fixture.server, "first", 1)).await.expect("the store works");
-    let second =
-        store.create_credential(new_credential(fixture.server, "second", 2)).await.expect("the store works");
+    let first = store
+        .create_credential(new_credential(fixture.server, "first", 1))
+        .await
+        .expect("the store works")
+        .id;
+    let second = store
+        .create_credential(new_credential(fixture.server, "second", 2))
+        .await
+        .expect("the store works")
+        .id;
     let (early, late) = (fixture.now(), fixture.in_secs(10));
     store
         .touch_credentials(vec![(second, early), (first, late), (CredentialId(999), late)])

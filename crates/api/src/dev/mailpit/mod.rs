@@ -68,7 +68,12 @@ pub(crate) fn router(inbox: Inbox) -> Router {
 impl Mailpit {
     /// Runs work that reads messages, on a blocking thread.
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-        let _permit = self.calls.acquire().await.map_err(|_| Problem::Stopping)?;
+        let permit = Arc::clone(&self.calls).acquire_owned().await.map_err(|_| Problem::Stopping)?;
+        let work = move || {
+            // Held until the work is done, even if the caller has gone.
+            let _permit = permit;
+            work()
+        };
         blocking_pool::run(work).await.map_err(|_| Problem::Stopping)
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postroad_model::{Clock as _, SystemClock};
-use postroad_testkit::damage;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use postroad_testkit::{damage, postgres};
 use serde_json::json;
 
 use super::outside::Outside;
@@ -44,6 +44,37 @@ async fn a_recipients_address_cannot_reach_a_log_line() {
     world.until_logged("message cannot be sent").await;
     let log = world.daemon.stderr_text();
     assert!(!log.contains("secret") && !log.contains("person@"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_are_kept_when_the_store_fails_at_a_later_message() {
+    let world = World::start(Engine::Postgres);
+    let mut ids = Vec::new();
+    for who in ["a", "b", "c"] {
+        let scheduled = json!({"to": [format!("{who}@one.example")], "send_at": in_a_week()});
+        ids.push(world.accepted_id(&good_but(scheduled)).await);
+    }
+    postgres::run(
+        world.database().url(),
+        &format!(
+            "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END $$;
+             CREATE TRIGGER refuse_change BEFORE UPDATE ON messages
+                FOR EACH ROW WHEN (NEW.id = {}) EXECUTE FUNCTION refuse_change()",
+            ids[1]
+        ),
+    );
+    let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let (out, error) = world.refused_queue(&["cancel", &texts[0], &texts[1], &texts[2]]);
+    let results: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"));
+    let done: Vec<_> = results.as_array().unwrap().iter().map(|result| result["done"].clone()).collect();
+    assert_eq!(done, [true, false, false], "{results}");
+    assert!(results[1]["result"].as_str().unwrap().starts_with("failed: "), "{results}");
+    assert_eq!(results[2]["result"], "not tried");
+    assert!(error.contains("2 of 3 messages"), "{error}");
+    for (id, status) in ids.iter().zip(["Cancelled", "Scheduled", "Scheduled"]) {
+        assert_eq!(world.expanded(*id).await["status"]["status"], status);
+    }
 }
 
 both_engines!(
