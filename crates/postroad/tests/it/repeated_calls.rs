@@ -149,26 +149,14 @@ async fn a_replay_that_the_store_interrupts_goes_on_where_it_stopped() {
     let by = (SERVER, world.key.as_str());
     let hook = done(&world, by, "webhooks/create", &json!({"url": catcher.url("/hook")})).await["id"].clone();
     // Events are replayed in steps of 500, of which the second one fails.
-    let url = world.database().url();
-    postgres::run(
-        url,
-        "CREATE TABLE last_taken AS SELECT id FROM events ORDER BY id OFFSET 600 LIMIT 1;
-         CREATE FUNCTION refuse_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF NEW.event_id > (SELECT id FROM last_taken) THEN
-                RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full';
-            END IF;
-            RETURN NEW;
-         END $$;
-         CREATE TRIGGER refuse_event BEFORE INSERT ON webhook_queue
-            FOR EACH ROW EXECUTE FUNCTION refuse_event()",
-    );
+    world.database().refuse_events_after(600);
     let mut range = json!({"id": hook, "since": "2020-01-01T00:00:00Z"});
     let first = call(&world, by, "webhooks/replay", &range).await;
     let cursor = &first["flags"]["pagination"]["next_cursor"];
     assert!(first["status"] == "success" && cursor.is_string(), "{first}");
     let replayed = first["data"]["events"].as_u64().unwrap();
     assert!((1..=500).contains(&replayed), "{replayed}");
-    postgres::run(url, "DROP FUNCTION refuse_event CASCADE");
+    world.database().accept_events();
     range["cursor"] = cursor.clone();
     let rest = done(&world, by, "webhooks/replay", &range).await["events"].as_u64().unwrap();
     assert!(replayed + rest >= 1_000, "{replayed} and {rest}");

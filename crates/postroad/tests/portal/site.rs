@@ -87,8 +87,8 @@ impl Site {
     }
 
     /// The PostgreSQL database, to change it as somebody with access could.
-    pub(crate) fn database_url(&self) -> &str {
-        self.database.as_ref().expect("it runs on PostgreSQL").url()
+    pub(crate) fn database(&self) -> &Database {
+        self.database.as_ref().expect("it runs on PostgreSQL")
     }
 
     /// Sends SIGTERM: the service stops.

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
-use postroad_testkit::{Browser, eventually, postgres};
+use postroad_testkit::{Browser, eventually};
 use serde_json::{Value, json};
 
 use crate::operating::mail_reports;
@@ -177,14 +177,7 @@ async fn jobs_suspensions_and_maintenance_are_legible_in_light_dark_and_on_a_pho
     .await;
     let mut tour = Tour::start(site.browser().await);
     for (state, says) in [("running", "Working …"), ("failed", "The job failed")] {
-        // As if another node worked on it.
-        let change = format!(
-            "UPDATE jobs SET state = '{state}', done = 1300, failed = 2, total = 4000, claimed_until = {}
-             WHERE id = {}",
-            i64::MAX,
-            names["job"]
-        );
-        postgres::run(site.database_url(), &change);
+        site.database().set_job_state(&names["job"], state);
         tour.open(&format!("job-{state}"), &site.path(&job), says).await;
         tour.open(&format!("jobs-{state}"), &site.path(&format!("{server}/jobs")), "not done").await;
     }

@@ -99,6 +99,35 @@ impl Database {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");
     }
 
+    /// Refuses to put more than the first `count` events into the queues of webhooks, like a full disk.
+    pub fn refuse_events_after(&self, count: usize) {
+        self.execute(&format!(
+            "CREATE TABLE last_taken AS SELECT id FROM events ORDER BY id OFFSET {count} LIMIT 1;
+             CREATE FUNCTION refuse_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF NEW.event_id > (SELECT id FROM last_taken) THEN
+                    RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full';
+                END IF;
+                RETURN NEW;
+             END $$;
+             CREATE TRIGGER refuse_event BEFORE INSERT ON webhook_queue
+                FOR EACH ROW EXECUTE FUNCTION refuse_event()"
+        ));
+    }
+
+    /// Ends `refuse_events_after`.
+    pub fn accept_events(&self) {
+        self.execute("DROP FUNCTION refuse_event CASCADE");
+    }
+
+    /// Sets the state of a job on messages, as if another node had worked on it; no node goes on with it.
+    pub fn set_job_state(&self, id: &str, state: &str) {
+        self.execute(&format!(
+            "UPDATE jobs SET state = '{state}', done = 1300, failed = 2, total = 4000, claimed_until = {}
+             WHERE id = {id}",
+            i64::MAX
+        ));
+    }
+
     fn execute(&self, statements: &str) {
         run(&self.url, statements);
     }
