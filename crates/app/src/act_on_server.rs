@@ -10,7 +10,7 @@ use crate::{App, Caller, FieldProblem, Peer, Refusal};
 #[boxed_futures]
 impl App {
     /// Checks that `by` may perform `operation` on a server, and returns the caller for it. On a suspended
-    /// server, operations with `Effect::Send` are refused, even the cancellation of scheduled mail.
+    /// server, operations with `Effect::Send` are refused, except the cancellation of scheduled mail.
     pub async fn act_on_server(
         &self,
         by: &Requester,
@@ -19,7 +19,8 @@ impl App {
         operation: Operation,
     ) -> Result<Caller, AccountRefusal> {
         let server = self.server_of(by, operation, id).await?;
-        if server.suspended_reason.is_some() && operation.effect() == Effect::Send {
+        let sends = operation.effect() == Effect::Send && operation != Operation::SendCancel;
+        if server.suspended_reason.is_some() && sends {
             let text = "The server is suspended: it sends nothing until it is resumed";
             return Err(Refusal::Validation(vec![FieldProblem::new("/server", text)]).into());
         }
@@ -37,5 +38,35 @@ impl App {
             peer,
             any_from: self.inner.dev.takes_any_from(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    use postroad_model::{DomainName, Limits, SystemClock};
+    use postroad_store::{Database, Role, Settings, Store};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn scheduled_mail_of_a_suspended_server_can_be_cancelled_and_not_sent() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let settings = Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
+        let role = Role::Node { identity: "test".into() };
+        let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
+        let host = DomainName::parse("mail.example.test").unwrap();
+        let app = App::new(store.clone(), Arc::new(SystemClock), Limits::default(), host);
+        app.dev_setup().await.unwrap();
+        let id = store.list_servers().await.unwrap().remove(0).id;
+        app.suspend_server("dev", Some("abuse".into())).await.unwrap();
+        let (by, peer) = (Requester::command_line(), Peer { address: Ipv4Addr::LOCALHOST.into(), tls: true });
+        let act = async |operation| app.act_on_server(&by, peer, id, operation).await.is_ok();
+        assert!(act(Operation::SendCancel).await);
+        assert!(act(Operation::MessagesCancel).await);
+        assert!(!act(Operation::SendReschedule).await);
+        assert!(!act(Operation::SendMessage).await);
     }
 }

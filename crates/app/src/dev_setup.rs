@@ -24,7 +24,7 @@ pub const DEV_DOMAIN: &str = "example.test";
 const FIXED_NAME: &str = "dev-fixed";
 const FIXED_KEY_CHARS_MAX: usize = 100;
 
-/// Maximum number of account keys, and of operator keys, among which those of earlier starts are looked for.
+/// Maximum number of account keys, and of operator keys, of earlier starts that one start revokes.
 const OLD_KEYS_MAX: usize = 1_000;
 
 /// Options of `postroad dev`, set once while it starts.
@@ -224,11 +224,9 @@ impl App {
         previous: Option<AccountKeyId>,
     ) -> Result<(String, AccountKeyId), AdminError> {
         let owner = account_id.map_or(AccountKeyOwner::Operator, AccountKeyOwner::Account);
-        for key in
-            self.inner.store.list_account_keys(owner, AccountKeyFilter::default(), None, OLD_KEYS_MAX).await?
-        {
-            let is_old = key.name == NAME && previous.is_none_or(|id| id == key.id);
-            if key.revoked_at.is_none() && is_old {
+        let filter = AccountKeyFilter { name: Some(NAME.to_owned()), revoked: Some(false) };
+        for key in self.inner.store.list_account_keys(owner, filter, None, OLD_KEYS_MAX).await? {
+            if previous.is_none_or(|id| id == key.id) {
                 self.inner.store.revoke_account_key(owner, key.id).await?;
             }
         }

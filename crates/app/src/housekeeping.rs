@@ -1,7 +1,7 @@
 //! Periodic background work. Stores when keys and sessions were last used. Deletes old idempotency keys and counts of
 //! attempts, and expired suppressions, sessions and gates. Cancels expired holds. Sends notices about ceilings. Hands
-//! the mail of deleted servers to the retention job, and removes deleted servers and accounts. If the store is
-//! unavailable, it keeps the times that are not stored yet, and retries in the next round.
+//! the mail of deleted servers to the retention job, and removes deleted servers and accounts. A step that fails is repeated
+//! in the next round and does not keep the others from running; times that are not stored yet are kept.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,6 +14,7 @@ use postroad_store::StoreError;
 use tokio::time::Instant;
 
 use crate::App;
+use crate::failed_steps::{FailedSteps, Round};
 use crate::send::IDEMPOTENCY_KEYS_KEPT;
 
 /// Interval of rounds.
@@ -59,7 +60,11 @@ impl<Id: Copy + Eq + Hash> LastUses<Id> {
         }
         let stored = store(used.clone()).await;
         if stored.is_err() {
-            self.at.lock().extend(used);
+            let mut at = self.at.lock();
+            for (id, used_at) in used {
+                // A later use may have been recorded meanwhile.
+                at.entry(id).or_insert(used_at);
+            }
         }
         stored
     }
@@ -91,7 +96,7 @@ impl Housekeeping {
                 }
                 worker.send_notices(ROUND_INTERVAL).await;
                 if let Err(error) = worker.run_housekeeping().await {
-                    tracing::warn!(%error, "housekeeping failed; retrying in 5 s");
+                    tracing::warn!(%error, "some steps of housekeeping failed; retrying in 5 s");
                 }
             }
         });
@@ -108,27 +113,36 @@ impl Housekeeping {
 
 #[boxed_futures]
 impl App {
-    /// One round of the background work, except notices about ceilings.
-    pub async fn run_housekeeping(&self) -> Result<(), StoreError> {
-        self.store_last_uses().await?;
-        while self.inner.store.purge_idempotency_keys(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
-        while self.inner.store.expire_holds(EXPIRE_AT_ONCE).await? == EXPIRE_AT_ONCE as u64 {}
-        while self.inner.store.remove_expired_suppressions(SUPPRESSIONS_AT_ONCE).await?
-            == SUPPRESSIONS_AT_ONCE as u64
-        {}
-        while self.inner.store.purge_creations(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
-        while self.inner.store.end_deleted_servers(DELETED_AT_ONCE).await? == DELETED_AT_ONCE as u64 {}
-        while self.inner.store.cancel_mail_of_ended_servers(CANCELLED_AT_ONCE).await? == CANCELLED_AT_ONCE {}
-        while self.inner.store.purge_user_sessions(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
+    /// One round of the background work, except notices about ceilings. Runs all steps, even if some fail.
+    pub async fn run_housekeeping(&self) -> Result<(), FailedSteps> {
+        let (store, mut round) = (&self.inner.store, Round::default());
         let begun_before = self.window_start();
-        while self.inner.store.purge_attempts(begun_before, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
+        round.take("last uses", self.store_last_uses().await);
+        let purge = || store.purge_idempotency_keys(PURGE_AT_ONCE);
+        round.take("idempotency keys", repeat(purge, PURGE_AT_ONCE).await);
+        let expire = || store.expire_holds(EXPIRE_AT_ONCE);
+        round.take("expired holds", repeat(expire, EXPIRE_AT_ONCE).await);
+        let remove = || store.remove_expired_suppressions(SUPPRESSIONS_AT_ONCE);
+        round.take("expired suppressions", repeat(remove, SUPPRESSIONS_AT_ONCE).await);
+        let purge = || store.purge_creations(PURGE_AT_ONCE);
+        round.take("idempotency keys of accounts", repeat(purge, PURGE_AT_ONCE).await);
+        let end = || store.end_deleted_servers(DELETED_AT_ONCE);
+        round.take("deleted servers", repeat(end, DELETED_AT_ONCE).await);
+        let cancel = || async { Ok(store.cancel_mail_of_ended_servers(CANCELLED_AT_ONCE).await? as u64) };
+        round.take("mail of deleted servers", repeat(cancel, CANCELLED_AT_ONCE).await);
+        let purge = || store.purge_user_sessions(PURGE_AT_ONCE);
+        round.take("sessions", repeat(purge, PURGE_AT_ONCE).await);
+        let purge = || store.purge_attempts(begun_before, PURGE_AT_ONCE);
+        round.take("counts of attempts", repeat(purge, PURGE_AT_ONCE).await);
         for _ in 0..PURGE_STEPS_MAX {
-            if !self.inner.store.purge_deleted(self.links_until()).await? {
+            if round.take("rows of deleted servers", store.purge_deleted(self.links_until()).await)
+                != Some(true)
+            {
                 break;
             }
         }
-        self.inner.store.purge_gates().await?;
-        Ok(())
+        round.take("gates", store.purge_gates().await);
+        round.end()
     }
 
     /// Sends notices about ceilings until `duration` has passed.
@@ -151,8 +165,46 @@ impl App {
 
     async fn store_last_uses(&self) -> Result<(), StoreError> {
         let store = &self.inner.store;
-        self.inner.used.store(|used| store.touch_credentials(used)).await?;
-        self.inner.used_account_keys.store(|used| store.touch_account_keys(used)).await?;
-        self.inner.used_sessions.store(|used| store.touch_user_sessions(used)).await
+        let stored = [
+            self.inner.used.store(|used| store.touch_credentials(used)).await,
+            self.inner.used_account_keys.store(|used| store.touch_account_keys(used)).await,
+            self.inner.used_sessions.store(|used| store.touch_user_sessions(used)).await,
+        ];
+        stored.into_iter().collect()
+    }
+}
+
+/// Repeats a step that changes at most `at_once` rows until it changes fewer.
+async fn repeat<F>(mut step: impl FnMut() -> F, at_once: usize) -> Result<(), StoreError>
+where
+    F: Future<Output = Result<u64, StoreError>>,
+{
+    while step().await? == at_once as u64 {}
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_use_during_a_failed_write_is_not_replaced_by_an_earlier_one() {
+        let uses = LastUses::<u32>::default();
+        let at = Timestamp::from_micros;
+        uses.note(1, at(10));
+        uses.note(2, at(10));
+        let failed = uses.store(|_| {
+            uses.note(1, at(20));
+            std::future::ready(Err(StoreError::Unavailable("the disk is full".into())))
+        });
+        assert!(failed.await.is_err());
+        let mut stored = Vec::new();
+        let done = uses.store(|used| {
+            stored = used;
+            std::future::ready(Ok(()))
+        });
+        done.await.unwrap();
+        stored.sort_unstable();
+        assert_eq!(stored, [(1, at(20)), (2, at(10))]);
     }
 }

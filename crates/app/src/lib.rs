@@ -12,6 +12,7 @@ mod bad_keys;
 mod budget;
 mod dev_setup;
 pub mod domains;
+mod failed_steps;
 mod feed;
 mod find_message;
 mod housekeeping;
@@ -56,6 +57,7 @@ use postroad_store::{AccountKey, CredentialAccess, KeyHash, SendingDomain, Store
 pub use authenticate::{AuthFailure, Caller, KeyKind, Peer};
 pub use authenticate_actor::PresentedKeys;
 pub use dev_setup::{DEV_DOMAIN, DevKeyIds, DevSetup, DevSetupRequest};
+pub use failed_steps::FailedSteps;
 pub use feed::{FeedRequest, FeedStart};
 pub use find_message::{FoundMessage, LookupError, MessageDetail, view_message};
 pub use housekeeping::Housekeeping;

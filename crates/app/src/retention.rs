@@ -1,7 +1,7 @@
 //! Retention periods, and the task that deletes older data: a few rows at a time with pauses, so that sending
 //! is not affected. Data that is still to be delivered, counted or posted to a webhook is never deleted.
 //!
-//! If the store is unavailable, the remaining data waits for the next run.
+//! A step that fails is repeated in the next run, and does not keep the others from running.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use postroad_model::{ServerId, Timestamp, idgen};
 use postroad_store::{Grain, OldRows, Removal, Removed, Server, ServerRetention, StoreError};
 
 use crate::App;
+use crate::failed_steps::{FailedSteps, Round};
 
 /// Pause between two steps: other work comes first.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
@@ -77,7 +78,7 @@ impl RetentionTask {
             loop {
                 tokio::time::sleep(app.inner.retention.check_every).await;
                 if let Err(error) = app.remove_old().await {
-                    tracing::warn!(%error, "retention sweep failed; retrying at the next sweep");
+                    tracing::warn!(%error, "some steps of the retention sweep failed; retrying at the next sweep");
                 }
             }
         });
@@ -91,13 +92,47 @@ impl RetentionTask {
 
 #[boxed_futures]
 impl App {
-    /// Deletes all data beyond its retention period.
-    pub async fn remove_old(&self) -> Result<(), StoreError> {
+    /// Deletes all data beyond its retention period. Runs all steps, even if some fail.
+    pub async fn remove_old(&self) -> Result<(), FailedSteps> {
         let now = self.inner.clock.now();
+        let mut round = Round::default();
+        let of_servers = self.remove_old_of_servers(now).await;
+        let mut removed = round.take("data by servers' settings", of_servers).unwrap_or_default();
+        self.remove_old_mail(now, &mut round, &mut removed).await;
+        let store = &self.inner.store;
+        let (ended_before, revoked_before) = (now.minus(JOBS_KEPT), now.minus(REVOKED_CREDENTIALS_KEPT));
+        for (name, rows) in [
+            ("search index", in_steps(|| store.remove_old_search_rows()).await),
+            ("jobs", in_steps(|| store.remove_old_jobs(ended_before)).await),
+            ("revoked credentials", in_steps(|| store.remove_revoked_credentials(revoked_before)).await),
+            ("request inspectors", in_steps(|| store.remove_expired_inspectors()).await),
+            ("domain reports", in_steps(|| store.remove_old_domain_reports()).await),
+            ("counters", self.remove_old_counters(now).await),
+        ] {
+            removed.extend(round.take(name, rows).map(|rows| (name, rows)));
+        }
+        let counts: Vec<String> = removed
+            .iter()
+            .filter(|(_, rows)| *rows > 0)
+            .map(|(name, rows)| format!("{name}: {rows}"))
+            .collect();
+        if !counts.is_empty() {
+            tracing::info!(removed = counts.join(", "), "retention sweep removed expired data");
+        }
+        round.end()
+    }
+
+    /// Deletes messages and their data, and attempts of webhooks.
+    async fn remove_old_mail(
+        &self,
+        now: Timestamp,
+        round: &mut Round,
+        removed: &mut Vec<(&'static str, u64)>,
+    ) {
         let kept = &self.inner.retention;
         let messages = kept.first_kept(now, kept.messages);
         let of_messages = |of| kept.first_kept(now, of).max(messages);
-        let mut removed = self.remove_old_of_servers(now).await?;
+        let mut has_failed = false;
         // Messages are deleted after their events: those that still have events stay.
         for (which, name, before) in [
             (OldRows::Bodies, "bodies", of_messages(kept.bodies)),
@@ -109,32 +144,19 @@ impl App {
             (OldRows::Sends, "sends", kept.first_kept(now.minus(SEND_SPREAD), kept.messages)),
             (OldRows::WebhookAttempts, "webhook attempts", kept.first_kept(now, kept.webhook_attempts)),
         ] {
-            if before > 0 {
-                let mut removal = self.inner.store.begin_removal(which, before).await?;
-                removed.push((name, self.remove_rows(&mut removal).await?));
+            // Their data is found by them, so they stay while some of it could not be deleted.
+            let is_needed = has_failed && matches!(which, OldRows::Messages | OldRows::Sends);
+            if before > 0 && !is_needed {
+                let rows = round.take(name, self.remove_before(which, before).await);
+                has_failed |= rows.is_none();
+                removed.extend(rows.map(|rows| (name, rows)));
             }
         }
-        let store = &self.inner.store;
-        removed.push(("search index", in_steps(|| store.remove_old_search_rows()).await?));
-        let ended_before = now.minus(JOBS_KEPT);
-        removed.push(("jobs", in_steps(|| store.remove_old_jobs(ended_before)).await?));
-        let revoked_before = now.minus(REVOKED_CREDENTIALS_KEPT);
-        removed.push((
-            "revoked credentials",
-            in_steps(|| store.remove_revoked_credentials(revoked_before)).await?,
-        ));
-        removed.push(("request inspectors", in_steps(|| store.remove_expired_inspectors()).await?));
-        removed.push(("domain reports", in_steps(|| store.remove_old_domain_reports()).await?));
-        removed.push(("counters", self.remove_old_counters(now).await?));
-        let counts: Vec<String> = removed
-            .iter()
-            .filter(|(_, rows)| *rows > 0)
-            .map(|(name, rows)| format!("{name}: {rows}"))
-            .collect();
-        if !counts.is_empty() {
-            tracing::info!(removed = counts.join(", "), "retention sweep removed expired data");
-        }
-        Ok(())
+    }
+
+    async fn remove_before(&self, which: OldRows, before_id: i64) -> Result<u64, StoreError> {
+        let mut removal = self.inner.store.begin_removal(which, before_id).await?;
+        self.remove_rows(&mut removal).await
     }
 
     /// Deletes data of servers with a shorter retention than the installation.

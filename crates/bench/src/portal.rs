@@ -45,7 +45,6 @@ const OF_SERVER: &[(&str, &str)] = &[
     ("message, source", "/messages/{message}?view=source"),
     ("message, links", "/messages/{message}?view=links"),
     ("message, attachments", "/messages/{message}?view=attachments"),
-    ("first message", "/first_message"),
     ("jobs", "/jobs"),
     ("queue", "/queue"),
     ("events", "/events"),

@@ -75,7 +75,7 @@ const ROWS_LOCKED: &str = "rows are locked by another transaction";
 impl StoreError {
     /// Whether another transaction held a row for too long. It affects only operations on that row; it is not an
     /// outage.
-    pub(crate) fn is_lock_timeout(&self) -> bool {
+    pub fn is_lock_timeout(&self) -> bool {
         matches!(self, Self::Unavailable(reason) if reason == ROWS_LOCKED)
     }
 }

@@ -89,6 +89,7 @@ impl App {
         period: ReportPeriod,
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
+        let _permit = self.inner.long_reads.permit_for_operators().await;
         Ok(json!(self.sum_reports(domain, period).await?))
     }
 

@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use postroad_model::AccountId;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::App;
 
@@ -54,23 +54,37 @@ impl Drop for DomainCheckTask {
 /// Running checks, counted by account.
 #[derive(Default)]
 struct RunningChecks {
-    checks: JoinSet<AccountId>,
+    checks: JoinSet<()>,
+    accounts: HashMap<Id, AccountId>,
     by_account: HashMap<AccountId, usize>,
 }
 
 impl RunningChecks {
+    fn begin(&mut self, account: AccountId, check: impl Future<Output = ()> + Send + 'static) {
+        *self.by_account.entry(account).or_default() += 1;
+        let task = self.checks.spawn(check);
+        self.accounts.insert(task.id(), account);
+    }
+
     async fn wait_for_one(&mut self) {
-        // Checks do not panic; a failed one is logged.
-        if let Some(Ok(account)) = self.checks.join_next().await {
-            self.end(account);
-        }
-        while let Some(Ok(account)) = self.checks.try_join_next() {
-            self.end(account);
+        let mut ended = self.checks.join_next_with_id().await;
+        while let Some(result) = ended {
+            self.end(result);
+            ended = self.checks.try_join_next_with_id();
         }
     }
 
-    fn end(&mut self, account: AccountId) {
-        if let Entry::Occupied(mut count) = self.by_account.entry(account) {
+    /// A check has ended, perhaps by a panic.
+    fn end(&mut self, result: Result<(Id, ()), JoinError>) {
+        let task = match result {
+            Ok((task, ())) => task,
+            Err(error) => {
+                tracing::error!(%error, "a domain check failed; it is repeated in a few minutes");
+                error.id()
+            }
+        };
+        let account = self.accounts.remove(&task);
+        if let Some(Entry::Occupied(mut count)) = account.map(|account| self.by_account.entry(account)) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -99,13 +113,29 @@ impl App {
         };
         for (id, account) in due {
             let app = self.clone();
-            *running.by_account.entry(account).or_default() += 1;
-            running.checks.spawn(async move {
+            running.begin(account, async move {
                 if let Err(error) = app.run_check(id).await {
                     tracing::warn!(domain.id = %id, %error, "domain check was not recorded; it is repeated in a few minutes");
                 }
-                account
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_panics_no_longer_counts() {
+        let mut running = RunningChecks::default();
+        running.begin(AccountId(1), async { panic!("a damaged record") });
+        running.begin(AccountId(1), std::future::pending());
+        running.begin(AccountId(2), async {});
+        while running.by_account.len() > 1 {
+            running.wait_for_one().await;
+        }
+        assert_eq!(running.by_account, HashMap::from([(AccountId(1), 1)]));
+        assert_eq!((running.checks.len(), running.accounts.len()), (1, 1));
     }
 }

@@ -138,6 +138,7 @@ impl App {
         if !domain.is_verified() {
             return Err(DomainRefusal::NotVerified);
         }
+        let _permit = self.inner.long_reads.permit(domain.account_id).await;
         Ok(self.sum_reports(domain, period).await?)
     }
 

@@ -193,3 +193,39 @@ impl Sums {
 fn add(sum: &mut u64, count: u64) {
     *sum = sum.saturating_add(count);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use postroad_model::{Limits, SystemClock};
+    use postroad_store::{Database, Role, Settings, Store};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::accounts::Requester;
+    use crate::domains::NamedOwner;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn sums_of_reports_wait_for_a_permit_of_the_account() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let settings = Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
+        let role = Role::Node { identity: "test".into() };
+        let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
+        let host = DomainName::parse("mail.example.test").unwrap();
+        let app = App::new(store.clone(), Arc::new(SystemClock), Limits::default(), host);
+        app.dev_setup().await.unwrap();
+        let server = store.list_servers().await.unwrap().remove(0);
+        let (by, account) = (Requester::command_line(), server.account_id);
+        let owner = NamedOwner { server: Some(server.id), account: None };
+        let mut permits = Vec::new();
+        while let Ok(permit) = timeout(Duration::ZERO, app.inner.long_reads.permit(account)).await {
+            permits.push(permit);
+        }
+        let mut sums =
+            std::pin::pin!(app.domain_reports_as(&by, owner, "example.test", ReportPeriod::default()));
+        assert!(timeout(Duration::from_millis(200), &mut sums).await.is_err(), "others hold all permits");
+        permits.clear();
+        assert_eq!(sums.await.unwrap().dmarc.reports, 0);
+    }
+}

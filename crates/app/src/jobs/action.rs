@@ -238,8 +238,7 @@ impl App {
                 }
             }
             MessageAction::Erase => {
-                // `self.inner.store` writes no audit entry for the cancellation: the erasure writes one.
-                let cancelled = self.inner.store.cancel_if(server_id, id, WaitingFor::Anything).await?;
+                let cancelled = self.cancel_to_erase(store, server_id, id).await?;
                 if cancelled == Cancelled::TooLate {
                     ActionFailure::InDelivery
                 } else {
@@ -255,5 +254,17 @@ impl App {
             Some(_) => Err(failure),
             None => Err(ActionFailure::NotFound),
         }
+    }
+
+    /// Cancels a message that is to be erased. The audit entry of the erasure covers it, unless the erasure is refused.
+    async fn cancel_to_erase(
+        &self,
+        store: &Store,
+        server_id: ServerId,
+        id: MessageId,
+    ) -> Result<Cancelled, StoreError> {
+        let is_refused = store.erasure_only_cancels(server_id, id).await?;
+        let store = if is_refused { store } else { &self.inner.store };
+        store.cancel_if(server_id, id, WaitingFor::Anything).await
     }
 }

@@ -29,7 +29,7 @@ const SERVERS_AT_ONCE: usize = 32;
 pub struct Located {
     /// Newest first within a server.
     pub found: Vec<(ServerId, MessageId)>,
-    /// Whether the time was up before every server was searched.
+    /// Whether the time was up before everything was searched.
     pub is_cut: bool,
 }
 
@@ -48,7 +48,7 @@ impl App {
         Ok(self.locate_messages(text, PAGE_TIME_MAX).await?)
     }
 
-    /// Finds messages by id, token or Message-ID. `time_max` limits a search in all servers.
+    /// Finds messages by id, token or Message-ID. `time_max` limits a search.
     pub async fn locate_messages(&self, text: &str, time_max: Duration) -> Result<Located, StoreError> {
         let store = &self.inner.store;
         if let Ok(id) = text.parse::<i64>() {
@@ -62,8 +62,11 @@ impl App {
         let own = self.inner.message_id_key.get().and_then(|key| key.parse(&bare));
         if let Some(own) = own {
             let filter = Arc::new(stored_message_filter(own, bare.to_ascii_lowercase()));
-            let page = store.search(own.server_id, &filter, None, FOUND_MAX, SERVER_TIME_MAX).await?;
-            return Ok(Located::of_server(own.server_id, page.items.iter().map(|item| item.id)));
+            let server_time_max = SERVER_TIME_MAX.min(time_max);
+            let page = store.search(own.server_id, &filter, None, FOUND_MAX, server_time_max).await?;
+            let is_cut = page.next.is_some() && page.items.len() < FOUND_MAX;
+            let located = Located::of_server(own.server_id, page.items.iter().map(|item| item.id));
+            return Ok(Located { is_cut, ..located });
         }
         if bare.contains('@') {
             self.search_all_servers(MessageName::MessageId(bare), FOUND_MAX, time_max).await

@@ -1,8 +1,9 @@
 //! The return path and the tracking host as aliases of ours.
 
 use postroad_app::domains::check::{Purpose, RecordStatus};
+use postroad_testkit::dns_server::{Failure, RecordType};
 
-use crate::world::{V4, World, verdict};
+use crate::world::{V4, V6, World, verdict};
 
 async fn check(
     zone: impl FnOnce(&World),
@@ -97,6 +98,25 @@ async fn addresses_instead_of_an_alias_are_enough_for_links_only() {
     let hint = "track.shop.example has an address (A or AAAA) instead of an alias. Replace it by a CNAME to \
                 track.post.example; if your DNS provider offers a proxy for the name, switch it off.";
     check(proxy, Purpose::Tracking, RecordStatus::Mismatch, &["198.51.100.1"], Some(hint)).await;
+}
+
+#[tokio::test]
+async fn addresses_get_no_verdict_while_ours_are_unknown() {
+    let hint = |record_type: &str| {
+        format!(
+            "The DNS did not answer ({record_type} lookup of track.post.example: the name server answered SERVFAIL). This is \
+             no verdict; it is asked again. If it stays so, tell whoever runs the name servers of track.post.example."
+        )
+    };
+    let all = |world: &World| {
+        world.server.a("track.shop.example", V4).fail("track.post.example", Failure::ServFail);
+    };
+    check(all, Purpose::Tracking, RecordStatus::DnsError, &[], Some(&hint("A"))).await;
+    let some = |world: &World| {
+        world.server.a("track.shop.example", V4).aaaa("track.shop.example", V6);
+        world.server.fail_type("track.post.example", RecordType::AAAA, Failure::ServFail);
+    };
+    check(some, Purpose::Tracking, RecordStatus::DnsError, &[], Some(&hint("AAAA"))).await;
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use postroad_app::domains::check::{
     zone_fragment,
 };
 use postroad_testkit::DnsServer;
+use postroad_testkit::dns_server::Failure;
 
 use crate::world::{HOST, V4, V6, World, key_one, verdict};
 
@@ -125,6 +126,19 @@ async fn the_mx_of_the_return_path_has_to_lead_here() {
         drop_ref(server.mx(name, 5, "in.post.example").a("in.post.example", V4).a(HOST, V4));
     };
     assert_eq!(verdict(&check(same, name, RecordType::Mx).await), (RecordStatus::Verified, None));
+}
+
+#[tokio::test]
+async fn the_mx_of_the_return_path_gets_no_verdict_while_addresses_are_unknown() {
+    let name = "rp.post.example";
+    for unknown in ["in.post.example", HOST] {
+        let zone = |server: &DnsServer| {
+            server.mx(name, 5, "in.post.example").a("in.post.example", V4).a(HOST, V4);
+            drop_ref(server.fail(unknown, Failure::ServFail));
+        };
+        let seen = check(zone, name, RecordType::Mx).await;
+        assert_eq!(seen.status, RecordStatus::DnsError, "{seen:?}");
+    }
 }
 
 #[tokio::test]

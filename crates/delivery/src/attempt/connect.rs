@@ -145,19 +145,26 @@ impl Connector {
     }
 
     /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does.
-    /// Fails if a host could not be reached, because that one may support them.
+    /// Fails if a host could not be reached or was not tried, because that one may support them. The next of the
+    /// message's `attempts` continues with the others.
     pub(crate) async fn connect_with_smtputf8(
         &self,
         route: &Route,
         source: &Source,
         server: ServerId,
         except: &str,
+        attempts: u32,
     ) -> Result<Option<Connection>, ConnectFailure> {
         let mut failure = None;
         let mut tried = 0;
         let reached = watch::Sender::default();
         let order = self.host_order.begin(&route.site, &route.hosts);
-        for (host, _) in order.hosts.iter().filter(|(host, _)| host.name != except) {
+        let hosts = order.hosts.iter().map(|(host, _)| *host).filter(|host| host.name != except);
+        let mut hosts: Vec<&RouteHost> = hosts.collect();
+        let tried_before = (attempts as usize).saturating_mul(ADDRESSES_TRIED_MAX);
+        let first = tried_before % hosts.len().max(1);
+        hosts.rotate_left(first);
+        'hosts: for host in hosts {
             let addresses = match self.addresses(route, host, source, server).await {
                 Ok(addresses) => addresses,
                 Err(failure) if failure.was_stopped => return Err(failure),
@@ -168,7 +175,14 @@ impl Connector {
             };
             for address in addresses {
                 if tried == ADDRESSES_TRIED_MAX {
-                    break;
+                    failure.get_or_insert_with(|| {
+                        let problem =
+                            "none of the hosts tried supports SMTPUTF8, and there are more".to_owned();
+                        let name = self.shown_name(host);
+                        let untried = ConnectFailure::untried(&name, problem, BounceClass::Protocol);
+                        ConnectFailure { was_tried: true, ..untried }
+                    });
+                    break 'hosts;
                 }
                 tried += 1;
                 match self.connect_to(route, host, address, source, &reached).await {

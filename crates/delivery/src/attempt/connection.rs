@@ -486,8 +486,8 @@ impl Connection {
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
             () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                 self.given_up_early = Some((self.patience.busy_greeting, deadline));
-                self.tls_problem = Some("the handshake took too long".to_owned());
-                return Err(EndCause::TlsFailed);
+                // No failure of TLS, which would be followed by plain text: with its usual time it may succeed.
+                return Err(EndCause::TimedOut);
             }
         };
         let problem = match handshake {

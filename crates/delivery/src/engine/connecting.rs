@@ -38,10 +38,10 @@ impl Connecting {
         Self { shared: Arc::clone(shared), path, id, abort, is_connected: false }
     }
 
-    /// An attempt of a task that has lost its connection.
-    pub(super) fn again(shared: &Arc<EngineShared>, path: usize) -> Self {
-        let id = shared.with(|schedule, _| schedule.connecting_again(path));
-        Self::requested(shared, path, id)
+    /// An attempt of a task that has lost its connection. `None` if the provider's rules allow no new connection now.
+    pub(super) fn again(shared: &Arc<EngineShared>, path: usize) -> Option<Self> {
+        let id = shared.with(|schedule, now| schedule.connecting_again(path, now))?;
+        Some(Self::requested(shared, path, id))
     }
 
     /// Reports that the connection accepts messages. `is_first`: it is the first connection of its task.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 use postroad_smtp::{Phase, Reply};
-use postroad_store::{Claimed, OTHER_PROVIDER, StoreError};
+use postroad_store::{Claimed, OTHER_PROVIDER, Outcome, StoreError};
 
+use super::settler::remove_texts;
 use super::{EngineShared, bare_entry};
 use crate::attempt::settle::{Attempt, Settlement};
 use crate::attempt::{Ending, Peer};
@@ -16,7 +17,8 @@ use crate::schedule::CountedSource;
 const AT_ONCE: usize = 500;
 
 /// Settles the flights that a killed process left, then releases the other messages that it had begun to send. Messages
-/// that it had only claimed return gradually.
+/// that it had only claimed return gradually. Fails only if the store is unavailable: a flight that it refuses stays in the
+/// journal.
 pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
     if !recovered.is_empty() {
         tracing::info!(
@@ -28,25 +30,68 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
         let keys: Vec<(ServerId, MessageId)> =
             flights.iter().map(|flight| (flight.key.server_id, flight.key.message_id)).collect();
         let adopted = shared.store.adopt(keys).await?;
-        let mut settlements = Vec::new();
+        let (mut outcomes, mut unsettled) = (Vec::new(), Vec::new());
         for flight in flights {
             let claimed = adopted.iter().find(|claimed| is_of(claimed, flight.key));
-            if let Some(claimed) = claimed {
-                let mut settlement = settlement(shared, claimed, Some(&flight.outcome)).await?;
-                Arc::make_mut(&mut settlement.outcome).keep_claim = false;
-                settlements.push(settlement);
+            let Some(claimed) = claimed else { continue };
+            match settlement(shared, claimed, Some(&flight.outcome)).await {
+                Ok(mut settlement) => {
+                    Arc::make_mut(&mut settlement.outcome).keep_claim = false;
+                    outcomes.push(settlement.outcome);
+                }
+                Err(error @ StoreError::Unavailable(_)) => return Err(error),
+                Err(error) => {
+                    log_unsettled(claimed.message_id, &error);
+                    unsettled.push(claimed.key());
+                }
             }
         }
-        // Messages that are at a newer attempt were adopted too. They are released, not settled.
-        let settled: Vec<_> = settlements.iter().map(|settlement| settlement.outcome.key()).collect();
-        let outcomes = settlements.into_iter().map(|settlement| settlement.outcome).collect();
-        shared.store.finish(outcomes).await?;
-        let left = adopted.iter().map(Claimed::key).filter(|key| !settled.contains(key)).collect();
+        let settled: Vec<_> = outcomes.iter().map(|outcome| outcome.key()).collect();
+        unsettled.extend(store_outcomes(shared, outcomes).await?);
+        // Messages that are at a newer attempt were adopted too. They are released, not settled. Those that the store
+        // refuses stay claimed and in the journal, so that nobody sends them again, and the next start settles them.
+        let left = adopted.iter().map(Claimed::key);
+        let left = left.filter(|key| !settled.contains(key) && !unsettled.contains(key)).collect();
         shared.store.release(left).await?;
-        shared.journal.settled(flights.iter().map(|flight| flight.key));
+        let is_settled = |key: &FlightKey| !unsettled.contains(&(key.server_id, key.message_id));
+        shared.journal.settled(flights.iter().map(|flight| flight.key).filter(is_settled));
     }
     shared.store.release_previous().await?;
     Ok(())
+}
+
+/// Stores outcomes together, or one by one if the store refuses them together. Returns the messages whose outcomes it
+/// refuses for good.
+async fn store_outcomes(
+    shared: &EngineShared,
+    outcomes: Vec<Arc<Outcome>>,
+) -> Result<Vec<(ServerId, MessageId)>, StoreError> {
+    match shared.store.finish(outcomes.clone()).await {
+        Ok(_) => return Ok(Vec::new()),
+        Err(error @ StoreError::Unavailable(_)) => return Err(error),
+        Err(error) => tracing::error!(%error, "storing a batch of outcomes failed; storing them one by one"),
+    }
+    let mut refused = Vec::new();
+    for mut outcome in outcomes {
+        let mut stored = shared.store.finish(vec![Arc::clone(&outcome)]).await;
+        if stored.as_ref().is_err_and(|error| !matches!(error, StoreError::Unavailable(_))) {
+            remove_texts(Arc::make_mut(&mut outcome));
+            stored = shared.store.finish(vec![Arc::clone(&outcome)]).await;
+        }
+        match stored {
+            Ok(_) => {}
+            Err(error @ StoreError::Unavailable(_)) => return Err(error),
+            Err(error) => {
+                log_unsettled(outcome.message_id, &error);
+                refused.push(outcome.key());
+            }
+        }
+    }
+    Ok(refused)
+}
+
+fn log_unsettled(id: MessageId, error: &StoreError) {
+    tracing::error!(message.id = %id, %error, "a message that a dead process was sending cannot be settled; it waits until the next start tries again");
 }
 
 /// Whether the claimed message is still at the attempt of this flight.
@@ -108,10 +153,11 @@ pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<
     for claimed in abandoned {
         match settlement(shared, &claimed, None).await {
             Ok(settlement) => shared.settle(settlement).await,
-            Err(error) => {
+            Err(error @ StoreError::Unavailable(_)) => {
                 tracing::warn!(%error, "reading a message of a dead node failed; retrying");
                 unread.push(claimed);
             }
+            Err(error) => log_unsettled(claimed.message_id, &error),
         }
     }
     unread

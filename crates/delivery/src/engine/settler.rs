@@ -1,10 +1,11 @@
-//! Stores outcomes, many in one transaction. While they cannot be stored, nothing more is sent.
+//! Stores outcomes, many in one transaction. While they cannot be stored, nothing more is sent. Outcomes of messages whose
+//! rows another transaction has locked are set aside, so that they delay no others.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_store::{Outcome, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::EngineShared;
 use crate::attempt::settle::Settlement;
@@ -14,16 +15,19 @@ const BATCH_MAX: usize = 512;
 /// Maximum number of outcomes that wait to be stored.
 pub(crate) const WAITING_MAX: usize = 2_048;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// Maximum number of batches with outcomes that are set aside. Beyond that, delivery is paused.
+const ASIDE_BATCHES_MAX: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Settler {
     settlements: mpsc::Receiver<Settlement>,
+    aside: Arc<Semaphore>,
 }
 
 impl Settler {
     pub(crate) fn new() -> (mpsc::Sender<Settlement>, Self) {
         let (sender, settlements) = mpsc::channel(WAITING_MAX);
-        (sender, Self { settlements })
+        (sender, Self { settlements, aside: Arc::new(Semaphore::new(ASIDE_BATCHES_MAX)) })
     }
 
     /// Runs until the engine has stopped and everything is stored. `all_tasks` is closed when the last task has ended.
@@ -37,7 +41,10 @@ impl Settler {
                     if count == 0 {
                         return;
                     }
-                    store_all(&shared, std::mem::take(&mut batch)).await;
+                    let locked = store_all(&shared, std::mem::take(&mut batch)).await;
+                    if !locked.is_empty() {
+                        self.set_aside(&shared, locked).await;
+                    }
                 }
                 // All tasks that could add more have ended.
                 _ = all_tasks.recv(), if !is_last_round => {
@@ -47,46 +54,124 @@ impl Settler {
             }
         }
     }
+
+    /// Stores outcomes whose rows are locked in a task of their own.
+    async fn set_aside(&self, shared: &Arc<EngineShared>, locked: Vec<Settlement>) {
+        tracing::warn!(
+            outcomes = locked.len(),
+            "rows of sent messages are locked by another transaction; their outcomes are stored one by one"
+        );
+        // If the service is stopping, the journal has the sent messages, and the next start settles them.
+        let Some(permit) = self.permit_aside(shared).await else { return };
+        let of_task = Arc::clone(shared);
+        shared.spawn(async move {
+            store_one_by_one(&of_task, locked).await;
+            drop(permit);
+        });
+    }
+
+    /// Pauses all delivery while too many batches are set aside. `None` if the service stops before that is over.
+    async fn permit_aside(&self, shared: &Arc<EngineShared>) -> Option<OwnedSemaphorePermit> {
+        let mut is_paused = false;
+        let permit = loop {
+            if let Ok(permit) = Arc::clone(&self.aside).try_acquire_owned() {
+                break permit;
+            }
+            pause(shared);
+            is_paused = true;
+            if shared.is_stopping() {
+                return None;
+            }
+            tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        };
+        if is_paused {
+            shared.with(|schedule, now| schedule.resume(PauseCause::Outcomes, now));
+        }
+        Some(permit)
+    }
 }
 
-async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) {
-    let outcomes = batch.iter().map(|settlement| Arc::clone(&settlement.outcome)).collect();
-    match finish_when_possible(shared, outcomes).await {
-        Some(Ok(settled)) => {
-            // On `None` the service is stopping: the journal has the sent messages, and the next start settles them.
-            if let Some(settled) = settle_again(shared, &batch, settled).await {
-                conclude(shared, batch, &settled);
-            }
+/// Stores outcomes one by one, and those whose rows are locked again and again, until the service stops.
+async fn store_one_by_one(shared: &Arc<EngineShared>, mut waiting: Vec<Settlement>) {
+    loop {
+        let mut locked = Vec::new();
+        for settlement in waiting {
+            locked.extend(store_all(shared, vec![settlement]).await);
         }
-        Some(Err(error)) if batch.len() > 1 => {
-            tracing::error!(%error, "storing a batch of outcomes failed; storing them one by one");
-            for settlement in batch {
-                Box::pin(store_all(shared, vec![settlement])).await;
-            }
+        if locked.is_empty() || shared.unless_stopped(tokio::time::sleep(TRY_AGAIN_AFTER)).await.is_none() {
+            return;
         }
+        waiting = locked;
+    }
+}
+
+/// Outcomes after an attempt to store them, without those that the store refuses for good, and without all if the service
+/// is stopping: the journal has the sent messages, and the next start settles them.
+#[derive(Default)]
+struct Stored {
+    /// Each with whether the message was still this node's.
+    settled: Vec<(Settlement, bool)>,
+    /// Those whose rows are locked by another transaction.
+    locked: Vec<Settlement>,
+}
+
+/// Stores outcomes. Returns those whose rows are locked by another transaction.
+async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Vec<Settlement> {
+    let Stored { settled, mut locked } = store(shared, batch).await;
+    let is_lost = |(settlement, is_settled): &(Settlement, bool)| !is_settled && settlement.flight.is_some();
+    let (lost, settled): (Vec<_>, Vec<_>) = settled.into_iter().partition(is_lost);
+    conclude(shared, settled);
+    if !lost.is_empty() {
+        let lost = lost.into_iter().map(|(settlement, _)| settlement).collect();
+        let again = store(shared, claim_again(shared, lost).await).await;
+        conclude(shared, again.settled);
+        locked.extend(again.locked);
+    }
+    locked
+}
+
+/// Stores outcomes together, or one by one if the store refuses them together.
+async fn store(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Stored {
+    if batch.is_empty() {
+        return Stored::default();
+    }
+    match finish_when_possible(shared, &batch).await {
+        Some(Ok(settled)) => Stored { settled: batch.into_iter().zip(settled).collect(), locked: Vec::new() },
+        Some(Err(error)) if error.is_lock_timeout() => Stored { settled: Vec::new(), locked: batch },
         Some(Err(error)) => {
-            for settlement in batch {
-                store_bare(shared, settlement, &error).await;
+            let is_alone = batch.len() == 1;
+            if !is_alone {
+                tracing::error!(%error, "storing a batch of outcomes failed; storing them one by one");
             }
+            let mut all = Stored::default();
+            for settlement in batch {
+                let Stored { settled, locked } = if is_alone {
+                    store_bare(shared, settlement, &error).await
+                } else {
+                    Box::pin(store(shared, vec![settlement])).await
+                };
+                all.settled.extend(settled);
+                all.locked.extend(locked);
+            }
+            all
         }
-        // The service is stopping: the journal has the sent messages, and the next start settles them.
-        None => {}
+        None => Stored::default(),
     }
 }
 
 /// Stores outcomes; pauses all delivery while the store is unavailable. `None` if the service stops before it is back.
 async fn finish_when_possible(
     shared: &Arc<EngineShared>,
-    outcomes: Vec<Arc<Outcome>>,
+    batch: &[Settlement],
 ) -> Option<Result<Vec<bool>, StoreError>> {
     let mut is_paused = false;
     let finished = loop {
-        match shared.store.finish(outcomes.clone()).await {
-            Err(error @ StoreError::Unavailable(_)) => {
-                tracing::error!(%error, outcomes = outcomes.len(), "storing outcomes failed; delivery is paused until it works");
-                // Every tenant reads the reason: the cause is for the log alone.
-                let reason = "outcomes cannot be stored".to_owned();
-                shared.with(|schedule, _| schedule.pause(PauseCause::Outcomes, reason));
+        let outcomes: Vec<Arc<Outcome>> =
+            batch.iter().map(|settlement| Arc::clone(&settlement.outcome)).collect();
+        match shared.store.finish(outcomes).await {
+            Err(error @ StoreError::Unavailable(_)) if !error.is_lock_timeout() => {
+                tracing::error!(%error, outcomes = batch.len(), "storing outcomes failed; delivery is paused until it works");
+                pause(shared);
                 is_paused = true;
                 if shared.is_stopping() {
                     return None;
@@ -102,89 +187,97 @@ async fn finish_when_possible(
     Some(finished)
 }
 
+fn pause(shared: &Arc<EngineShared>) {
+    // Every tenant reads the reason: the cause is for the log alone.
+    let reason = "outcomes cannot be stored".to_owned();
+    shared.with(|schedule, _| schedule.pause(PauseCause::Outcomes, reason));
+}
+
 /// Stores an outcome without its texts and its suppression, after the store refused the whole outcome.
-async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, error: &StoreError) {
+async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, error: &StoreError) -> Stored {
     let id = settlement.outcome.message_id;
     tracing::error!(message.id = %id, %error, "storing an outcome failed; storing it without its texts");
-    let outcome = Arc::make_mut(&mut settlement.outcome);
-    (outcome.transcript, outcome.suppress, outcome.delivery.output) = (None, None, String::new());
-    "{}".clone_into(&mut outcome.event.data);
-    match finish_when_possible(shared, vec![Arc::clone(&settlement.outcome)]).await {
-        Some(Ok(settled)) => conclude(shared, vec![settlement], &settled),
-        Some(Err(error)) => {
-            tracing::error!(message.id = %id, %error, "storing an outcome failed for good; if the message was sent, the next start settles it, otherwise it is tried again");
-            shared.no_longer_being_sent(settlement.outcome.key());
-            if settlement.flight.is_none() {
-                shared.release_later(settlement.outcome.key());
-            }
+    remove_texts(Arc::make_mut(&mut settlement.outcome));
+    match finish_when_possible(shared, std::slice::from_ref(&settlement)).await {
+        Some(Ok(settled)) => {
+            let is_settled = settled == [true];
+            Stored { settled: vec![(settlement, is_settled)], ..Stored::default() }
         }
-        None => {}
+        Some(Err(error)) if error.is_lock_timeout() => {
+            Stored { locked: vec![settlement], ..Stored::default() }
+        }
+        Some(Err(error)) => {
+            give_up(shared, &settlement, &error);
+            Stored::default()
+        }
+        None => Stored::default(),
     }
 }
 
-/// Claims messages again and stores their outcomes, after the node lost its lease and so its claims. Otherwise messages
-/// that it sent would be sent again. `None` if the service stops before that is possible.
-async fn settle_again(
-    shared: &Arc<EngineShared>,
-    batch: &[Settlement],
-    mut settled: Vec<bool>,
-) -> Option<Vec<bool>> {
-    let mut lost: Vec<usize> =
-        (0..batch.len()).filter(|at| !settled[*at] && batch[*at].flight.is_some()).collect();
-    while !lost.is_empty() {
-        match adopt_and_finish(shared, batch, &lost).await {
-            Ok(results) => {
-                for (at, result) in results {
-                    settled[at] = result;
-                }
-                lost.clear();
-            }
-            Err(error) => {
-                tracing::error!(%error, "storing outcomes of sent messages after a lost lease failed; retrying");
+/// Leaves out whatever the store might refuse.
+pub(super) fn remove_texts(outcome: &mut Outcome) {
+    (outcome.transcript, outcome.suppress, outcome.delivery.output) = (None, None, String::new());
+    "{}".clone_into(&mut outcome.event.data);
+}
+
+/// The store refuses the outcome for good.
+fn give_up(shared: &Arc<EngineShared>, settlement: &Settlement, error: &StoreError) {
+    let id = settlement.outcome.message_id;
+    tracing::error!(message.id = %id, %error, "storing an outcome failed for good; if the message was sent, the next start settles it, otherwise it is tried again");
+    shared.no_longer_being_sent(settlement.outcome.key());
+    if settlement.flight.is_none() {
+        shared.release_later(settlement.outcome.key());
+    }
+}
+
+/// Claims messages again, after the node lost its lease and so its claims. Otherwise messages that it sent would be sent
+/// again. Returns those that still exist and are at the same attempt.
+async fn claim_again(shared: &Arc<EngineShared>, lost: Vec<Settlement>) -> Vec<Settlement> {
+    let keys: Vec<_> = lost.iter().map(|settlement| settlement.outcome.key()).collect();
+    let adopted = loop {
+        match shared.store.adopt(keys.clone()).await {
+            Ok(adopted) => break adopted,
+            Err(error @ StoreError::Unavailable(_)) => {
+                tracing::error!(%error, "claiming sent messages again after a lost lease failed; retrying");
+                // The journal has the messages, and the next start settles them.
                 if shared.is_stopping() {
-                    return None;
+                    return Vec::new();
                 }
                 tokio::time::sleep(TRY_AGAIN_AFTER).await;
             }
+            Err(error) => {
+                for settlement in &lost {
+                    give_up(shared, settlement, &error);
+                }
+                return Vec::new();
+            }
         }
-    }
-    Some(settled)
-}
-
-/// Claims the messages at the indexes `lost` of the batch and stores their outcomes. Skips messages that no longer
-/// exist or are at another attempt.
-async fn adopt_and_finish(
-    shared: &Arc<EngineShared>,
-    batch: &[Settlement],
-    lost: &[usize],
-) -> Result<Vec<(usize, bool)>, StoreError> {
-    let adopted = shared.store.adopt(lost.iter().map(|at| batch[*at].outcome.key()).collect()).await?;
-    let is_ours = |at: &usize| {
-        let Some(flight) = batch[*at].flight else { return false };
-        let outcome = &batch[*at].outcome;
+    };
+    let is_ours = |settlement: &Settlement| {
+        let Some(flight) = settlement.flight else { return false };
+        let outcome = &settlement.outcome;
         adopted.iter().any(|claimed| {
             claimed.key() == outcome.key()
                 && claimed.attempts == flight.attempt
                 && outcome.claimed_for.is_none_or(|due_at| due_at == claimed.due_at)
         })
     };
-    let again: Vec<usize> = lost.iter().copied().filter(is_ours).collect();
-    let kept: Vec<_> = again.iter().map(|at| batch[*at].outcome.key()).collect();
+    let (ours, others): (Vec<_>, Vec<_>) = lost.into_iter().partition(is_ours);
+    let kept: Vec<_> = ours.iter().map(|settlement| settlement.outcome.key()).collect();
     for claimed in adopted.iter().filter(|claimed| !kept.contains(&claimed.key())) {
         shared.release_later(claimed.key());
     }
-    let outcomes = again.iter().map(|at| Arc::clone(&batch[*at].outcome)).collect();
-    let results = shared.store.finish(outcomes).await?;
-    Ok(again.into_iter().zip(results).collect())
+    conclude(shared, others.into_iter().map(|settlement| (settlement, false)).collect());
+    ours
 }
 
-/// Called when the outcomes are on stable storage.
-fn conclude(shared: &Arc<EngineShared>, batch: Vec<Settlement>, settled: &[bool]) {
-    shared.journal.settled(batch.iter().filter_map(|settlement| settlement.flight));
+/// Called when the outcomes are on stable storage, or belong to messages that are no longer this node's.
+fn conclude(shared: &Arc<EngineShared>, settled: Vec<(Settlement, bool)>) {
+    shared.journal.settled(settled.iter().filter_map(|(settlement, _)| settlement.flight));
     shared.with(|schedule, now| {
-        for (settlement, settled) in batch.into_iter().zip(settled) {
+        for (settlement, is_settled) in settled {
             shared.no_longer_being_sent(settlement.outcome.key());
-            settlement.conclude(schedule, *settled, now);
+            settlement.conclude(schedule, is_settled, now);
         }
     });
 }

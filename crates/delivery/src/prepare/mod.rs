@@ -85,6 +85,16 @@ pub(crate) enum PrepareError {
     Broken(String),
 }
 
+impl PrepareError {
+    /// The reason for delivery records, which the store's own words are not for: the log has them.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Store(_) => "the stored message cannot be read".to_owned(),
+            Self::Broken(_) => self.to_string(),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Preparer {
     store: Store,

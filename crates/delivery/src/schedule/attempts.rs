@@ -51,10 +51,14 @@ impl Schedule {
         id
     }
 
-    /// A task that lost its connection opens another.
-    pub(crate) fn connecting_again(&mut self, path_id: usize) -> u64 {
+    /// A task that lost its connection opens another. `None` if the provider's rules allow no new connection now.
+    pub(crate) fn connecting_again(&mut self, path_id: usize, now: Timestamp) -> Option<u64> {
+        if self.opening_block(path_id, now).is_some() {
+            return None;
+        }
+        self.count_towards_rate(path_id, now);
         self.end_attempts(path_id, |attempt| attempt.is_connected);
-        self.begin_attempt(path_id, None)
+        Some(self.begin_attempt(path_id, None))
     }
 
     fn attempt(&mut self, path_id: usize, id: u64) -> Option<&mut Attempt> {

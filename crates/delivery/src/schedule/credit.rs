@@ -121,6 +121,15 @@ impl Schedule {
         self.source_providers.get(&key)?.openings?.blocked_until(now)
     }
 
+    /// Counts a new connection towards the provider's rate of connections.
+    pub(super) fn count_towards_rate(&mut self, path_id: usize, now: Timestamp) {
+        let path = &self.paths[path_id];
+        let (source, route) = (path.source, Arc::clone(&self.queues[path.queue].route));
+        if let Some(openings) = &mut self.source_provider(source, &route).openings {
+            openings.take(now);
+        }
+    }
+
     /// Whether messages leave this path one at a time: a rate, a standstill or a gate limits them.
     pub(super) fn is_paced(&self, path_id: usize) -> bool {
         let path = &self.paths[path_id];

@@ -2,8 +2,9 @@
 //! follow in the order of their arrival.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use postroad_model::Timestamp;
+use postroad_model::{ServerId, Timestamp};
 
 use super::entry::{Entry, LateBound};
 
@@ -64,39 +65,59 @@ impl EntryQueue {
     /// Removes entries that have waited for long, at most `limit`. Examines all recorded waits only when one of them may
     /// be reported again.
     pub(super) fn take_late(&mut self, limit: usize, bound: LateBound) -> Vec<Entry> {
+        self.take_late_of(|_| true, limit, bound)
+    }
+
+    /// Like `take_late`, for the servers for which `is_wanted` is true.
+    pub(super) fn take_late_of(
+        &mut self,
+        is_wanted: impl Fn(ServerId) -> bool,
+        limit: usize,
+        bound: LateBound,
+    ) -> Vec<Entry> {
+        let is_taken = |entry: &Entry| entry.is_late(bound) && is_wanted(entry.server_id);
         let mut late = Vec::new();
-        while late.len() < limit && self.entries.front().is_some_and(|entry| entry.is_late(bound)) {
+        while late.len() < limit && self.entries.front().is_some_and(is_taken) {
             late.extend(self.entries.pop_front());
         }
         let recorded = self.entries.partition_point(|entry| entry.announce_at.is_some());
-        let first_late = self.entries.range(recorded..).take(limit - late.len());
-        let count = first_late.take_while(|entry| entry.is_late(bound)).count();
-        late.extend(self.entries.drain(recorded..recorded + count));
+        let mut late_end = recorded;
+        let mut room = limit - late.len();
+        while let Some(entry) = self.entries.get(late_end).filter(|entry| room > 0 && entry.is_late(bound)) {
+            room -= usize::from(is_wanted(entry.server_id));
+            late_end += 1;
+        }
+        late.extend(self.take_of(recorded..late_end, limit - late.len(), is_taken));
         if self.announce_from.is_some_and(|from| from <= bound.now) && late.len() < limit {
-            self.take_late_again(recorded, limit, &mut late, bound);
+            // The first entries, whose waits were recorded.
+            late.extend(self.take_of(0..recorded, limit - late.len(), is_taken));
+            let left = self.entries.iter().map_while(|entry| entry.announce_at);
+            self.announce_from = left.min();
         }
         late
     }
 
-    /// `take_late` for the first `recorded` entries, whose waits were recorded.
-    fn take_late_again(&mut self, recorded: usize, limit: usize, late: &mut Vec<Entry>, bound: LateBound) {
+    /// Removes the entries of a range for which `is_taken` is true, at most `limit`; the others keep their order.
+    fn take_of(
+        &mut self,
+        range: Range<usize>,
+        limit: usize,
+        is_taken: impl Fn(&Entry) -> bool,
+    ) -> Vec<Entry> {
         // Moves the entries that stay in front of those that are taken.
-        let (mut stay, mut go) = (0, 0);
-        self.announce_from = None;
-        for at in 0..recorded {
-            if self.entries[at].is_late(bound) && late.len() + go < limit {
-                go += 1;
-                continue;
+        let Range { start, end } = range;
+        let mut stay = start;
+        for at in start..end {
+            if at - stay >= limit || !is_taken(&self.entries[at]) {
+                self.entries.swap(stay, at);
+                stay += 1;
             }
-            if let Some(announce_at) = self.entries[at].announce_at {
-                self.note(announce_at);
-            }
-            self.entries.swap(stay, at);
-            stay += 1;
         }
-        let begun_with = late.len();
-        late.extend(self.entries.drain(stay..recorded));
-        late[begun_with..].sort_by_key(|entry| entry.message_id);
+        let mut taken: Vec<Entry> = self.entries.drain(stay..end).collect();
+        if stay > start {
+            taken.sort_by_key(|entry| entry.message_id);
+        }
+        taken
     }
 }
 
@@ -119,7 +140,7 @@ impl IntoIterator for EntryQueue {
 mod tests {
     use std::time::Duration;
 
-    use postroad_model::{MessageId, ServerId};
+    use postroad_model::MessageId;
 
     use super::*;
 

@@ -61,6 +61,18 @@ impl GateTable {
         })
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.gates.is_empty()
+    }
+
+    /// Whether one of these scopes is suspended.
+    pub(super) fn is_suspended(&self, scopes: &[GateScope], now: Timestamp) -> bool {
+        let is_in_effect =
+            |gate: &Gate| gate.action == GateAction::Suspend && gate.ends_at.is_none_or(|end| end > now);
+        let mut closed = scopes.iter().filter_map(|scope| self.gates.get(scope)).flatten();
+        closed.any(|closed| is_in_effect(&closed.gate))
+    }
+
     /// Whether one of these scopes allows only one message at a time.
     pub(super) fn is_paced(&self, scopes: &[GateScope]) -> bool {
         !self.gates.is_empty() && scopes.iter().any(|scope| self.gates.contains_key(scope))

@@ -1,14 +1,16 @@
 //! Messages that have waited for long without being offered to a host. They get a delivery record with the cause
-//! (`message.delayed`); messages that are too old fail, unless they wait for a limit of our own.
+//! (`message.delayed`); messages that are too old fail, unless they wait for a limit of our own. Suspended messages only
+//! wait, whatever else is in their way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use postroad_model::{ServerId, Timestamp};
+use postroad_model::{GateScope, ServerId, Timestamp};
 
 use super::block::{Block, Why};
 use super::entry::LateBound;
-use super::lane::LaneRoute;
+use super::lane::{Lane, LaneRoute};
+use super::server_gate::ServerGate;
 use super::{Entry, LaneKey, Line, Schedule};
 
 /// One lane of a server gets at most one in this many of the records that are written at a time.
@@ -22,22 +24,38 @@ pub(crate) struct Late {
     pub(crate) block: Block,
 }
 
+/// Mail that only waits, because it is suspended.
+#[derive(Debug, Default)]
+struct Suspended {
+    /// Servers that are suspended, or whose accounts or gates are.
+    servers: HashSet<ServerId>,
+    /// Lanes whose pool, domain or all mail a gate suspends.
+    lanes: HashSet<usize>,
+}
+
+impl Suspended {
+    fn includes(&self, lane: usize, server: ServerId) -> bool {
+        self.lanes.contains(&lane) || self.servers.contains(&server)
+    }
+}
+
 impl Schedule {
     /// Removes messages that have waited for at least `after`: for the DNS, for a site or domain that accepts
     /// nothing, for connections, or for a rate or a warm-up; at most `limit` messages. Lanes and sites take turns.
-    /// Messages stay if only an operator blocks them, or if they only wait for their turn.
+    /// Messages stay if they are suspended, or if they only wait for their turn.
     pub(crate) fn take_late(&mut self, limit: usize, after: Duration, now: Timestamp) -> Vec<Late> {
         let bound = LateBound::new(after, now);
         let of_each = (limit / LANES_AT_ONCE).max(1);
         // In the first round each kind of wait gets a third, then all that is left.
         let mut share = limit.div_ceil(3);
+        let suspended = &self.suspended(now);
         let mut late = Vec::new();
         loop {
             let before = late.len();
             let end = |late: &[Late]| limit.min(late.len() + share);
-            self.take_late_of_dns(end(&late), of_each, &mut late, bound);
-            self.take_late_of_addresses(end(&late), of_each, &mut late, bound);
-            self.take_late_of_sites(end(&late), of_each, &mut late, bound);
+            self.take_late_of_dns(end(&late), of_each, &mut late, bound, suspended);
+            self.take_late_of_addresses(end(&late), of_each, &mut late, bound, suspended);
+            self.take_late_of_sites(end(&late), of_each, &mut late, bound, suspended);
             if late.len() == before || late.len() >= limit {
                 return late;
             }
@@ -45,7 +63,14 @@ impl Schedule {
         }
     }
 
-    fn take_late_of_sites(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, bound: LateBound) {
+    fn take_late_of_sites(
+        &mut self,
+        limit: usize,
+        of_each: usize,
+        late: &mut Vec<Late>,
+        bound: LateBound,
+        suspended: &Suspended,
+    ) {
         let now = bound.now;
         let of_servers = self.server_rates(now);
         let has_work = |queue: &super::Queue| queue.waiting.count() > 0 && !queue.route.is_exempt;
@@ -60,9 +85,10 @@ impl Schedule {
             }
             let lanes = &self.lanes;
             let is_blocked = |lane: usize, server: ServerId| {
-                of_site.is_some()
-                    || of_servers.contains_key(&server)
-                    || lanes[lane].trouble.is_stopped(server)
+                !suspended.includes(lane, server)
+                    && (of_site.is_some()
+                        || of_servers.contains_key(&server)
+                        || lanes[lane].trouble.is_stopped(server))
             };
             let taken = self.queues[queue].waiting.take_late(limit - late.len(), of_each, is_blocked, bound);
             if !taken.is_empty() {
@@ -89,15 +115,18 @@ impl Schedule {
         of_each: usize,
         late: &mut Vec<Late>,
         bound: LateBound,
+        suspended: &Suspended,
     ) {
         let has_kept = |path: &super::Path| path.kept.count() > 0;
         let paths: Vec<usize> =
             self.paths.iter().filter(|(_, path)| has_kept(path)).map(|(id, _)| id).collect();
+        let may_go = |lane: usize, server: ServerId| !suspended.includes(lane, server);
         for path in paths {
             let block = self.path_block(path, bound.now).or_else(|| self.connections_block(path, bound.now));
-            let block = block.filter(|block| is_reported(&block.why));
+            let block =
+                block.filter(|block| is_reported(&block.why) && !self.is_path_suspended(path, bound.now));
             let Some(block) = block.filter(|_| late.len() < limit) else { continue };
-            let taken = self.paths[path].kept.take_late(limit - late.len(), of_each, |_, _| true, bound);
+            let taken = self.paths[path].kept.take_late(limit - late.len(), of_each, may_go, bound);
             for (lane_id, entry) in taken {
                 self.count_out(lane_id, entry.server_id);
                 let lane = self.lanes[lane_id].key.clone();
@@ -107,7 +136,14 @@ impl Schedule {
     }
 
     /// Messages to domains without a DNS answer.
-    fn take_late_of_dns(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, bound: LateBound) {
+    fn take_late_of_dns(
+        &mut self,
+        limit: usize,
+        of_each: usize,
+        late: &mut Vec<Late>,
+        bound: LateBound,
+        suspended: &Suspended,
+    ) {
         let waiting = self.lanes.iter().filter(|(_, lane)| !lane.unrouted.is_empty()).map(|(id, _)| id);
         for id in in_turn(waiting.collect(), self.last_late.1) {
             if late.len() >= limit {
@@ -118,7 +154,8 @@ impl Schedule {
                 LaneRoute::Failed { until, reason } => (Some(*until), Some(reason.clone())),
                 _ => (None, None),
             };
-            for entry in lane.unrouted.take_late(of_each.min(limit - late.len()), bound) {
+            let may_go = |server: ServerId| !suspended.includes(id, server);
+            for entry in lane.unrouted.take_late_of(may_go, of_each.min(limit - late.len()), bound) {
                 self.last_late.1 = id;
                 lane.entries -= 1;
                 self.memory.remove(entry.server_id);
@@ -137,6 +174,27 @@ impl Schedule {
             .collect()
     }
 
+    fn suspended(&self, now: Timestamp) -> Suspended {
+        let gates = &self.gates;
+        let is_stopped = |gate: &ServerGate| gate.is_suspended() || gates.is_suspended(&gate.scope, now);
+        let servers = self.servers.iter().filter(|(_, gate)| is_stopped(gate)).map(|(id, _)| *id).collect();
+        if gates.is_empty() {
+            return Suspended { servers, ..Suspended::default() };
+        }
+        let of_pool = |lane: &Lane| {
+            let pool = self.sources.pool_name(lane.key.pool).to_owned();
+            [GateScope::Everything, GateScope::Pool(pool)]
+        };
+        let is_closed =
+            |lane: &Lane| gates.is_suspended(&lane.scopes, now) || gates.is_suspended(&of_pool(lane), now);
+        let lanes = self.lanes.iter().filter(|(_, lane)| is_closed(lane)).map(|(id, _)| id).collect();
+        Suspended { servers, lanes }
+    }
+
+    fn is_path_suspended(&self, path_id: usize, now: Timestamp) -> bool {
+        self.gates.is_suspended(&self.paths[path_id].scopes, now)
+    }
+
     /// An obstacle that affects all addresses of a pool, caused by the receiver or by a limit of our own.
     fn paths_block(&mut self, queue: usize, now: Timestamp) -> Option<Block> {
         let mut found = None;
@@ -145,7 +203,7 @@ impl Schedule {
                 continue;
             }
             let block = self.path_block(path_id, now).or_else(|| self.connections_block(path_id, now))?;
-            if !is_reported(&block.why) {
+            if !is_reported(&block.why) || self.is_path_suspended(path_id, now) {
                 return None;
             }
             found.get_or_insert(block);

@@ -134,9 +134,7 @@ impl Schedule {
             return;
         }
         let (source, route) = (path.source, Arc::clone(&self.queues[path.queue].route));
-        if let Some(openings) = &mut self.source_provider(source, &route).openings {
-            openings.take(now);
-        }
+        self.count_towards_rate(path_id, now);
         let path = &mut self.paths[path_id];
         path.lacks_room_since = None;
         path.starting += 1;

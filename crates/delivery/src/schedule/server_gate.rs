@@ -79,6 +79,10 @@ impl ServerGate {
         self.rate.is_some() || self.paced_account.is_some()
     }
 
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspended_reason.is_some()
+    }
+
     pub(super) fn block(&self, accounts: &AccountPaces, now: Timestamp) -> Option<Block> {
         if let Some(reason) = &self.suspended_reason {
             return Some(Block { until: None, why: Why::ServerSuspended { reason: reason.clone() } });

@@ -677,6 +677,44 @@ fn messages_without_a_dns_answer_wait_and_are_reported_after_five_minutes() {
 }
 
 #[test]
+fn suspended_messages_wait_although_their_domain_or_host_does_not_answer() {
+    let mut world = World::new();
+    world.dead.push("mx.one.example".into());
+    for id in 0..100 {
+        world.add(1 + id % 2, id, "one.example");
+        world.add(1 + id % 2, 100 + id, "silent.example");
+    }
+    let until = world.now.plus(Duration::from_hours(1));
+    let silent = DomainName::parse("silent.example").unwrap();
+    for action in world.schedule.take_actions() {
+        match action {
+            Action::Resolve { lane, key, .. } if key.domain == silent => {
+                world.schedule.unresolved(lane, until, "SERVFAIL".into(), false, world.now);
+            }
+            other => world.schedule.actions.push(other),
+        }
+    }
+    let suspended = ServerDelivery { suspended_reason: Some("a test".into()), ..server(1, None) };
+    world.configure(|setup| setup.servers = vec![suspended, server(2, None)]);
+    world.run(Duration::from_mins(6));
+    let late = world.schedule.take_late(1_000, LATE_AFTER, world.now);
+    let of = |server: i64| late.iter().filter(|late| late.entry.server_id == ServerId(server)).count();
+    assert!(of(2) > 80, "{}", of(2));
+    assert_eq!(of(1), 0, "they wait until the server is resumed");
+    world.configure(|setup| {
+        setup.servers = vec![server(1, None), server(2, None)];
+        setup.gates.push(gate(GateScope::Domain(silent.clone()), GateAction::Suspend, None));
+    });
+    let late = world.schedule.take_late(1_000, LATE_AFTER, world.now);
+    assert!(late.iter().any(|late| late.lane.domain != silent), "{late:?}");
+    assert!(late.iter().all(|late| late.lane.domain != silent), "an operator has suspended the domain");
+    world.configure(|setup| setup.gates.clear());
+    let late = world.schedule.take_late(1_000, LATE_AFTER, world.now);
+    let order: Vec<i64> = late.iter().map(|late| late.entry.message_id.0).collect();
+    assert_eq!(order, (100..200).step_by(2).collect::<Vec<_>>());
+}
+
+#[test]
 fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
     let mut world = World::new();
     let minute = |minute: u64| START.plus(Duration::from_mins(minute));

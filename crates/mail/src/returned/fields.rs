@@ -117,10 +117,6 @@ impl RecipientFields {
         self.addresses().next()
     }
 
-    pub(super) fn is_about(&self, recipient: &str) -> bool {
-        self.addresses().any(|found| found.eq_ignore_ascii_case(recipient))
-    }
-
     pub(super) fn status(&self) -> Option<EnhancedCode> {
         EnhancedCode::parse(self.find("status")?.split_whitespace().next()?)
     }
@@ -161,7 +157,8 @@ impl RecipientFields {
         })
     }
 
-    fn addresses(&self) -> impl Iterator<Item = String> {
+    /// The original and the final recipient, as far as they are named.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = String> {
         let fields = ["original-recipient", "final-recipient"].into_iter();
         fields.filter_map(|name| self.find(name)).map(parse_address).filter(|found| !found.is_empty())
     }

@@ -27,6 +27,7 @@ use postroad_model::BounceClass;
 use crate::classify::EnhancedCode;
 use evidence::Evidence;
 use parts::Parts;
+use sections::SectionIndex;
 
 /// Further recipients are ignored: none of our messages has more.
 const RECIPIENTS_MAX: usize = 1_000;
@@ -147,6 +148,7 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     let report = fields::read(parts)?;
     let sections =
         sections::sections_of(parts, report.groups.iter().filter_map(fields::RecipientFields::any_recipient));
+    let index = SectionIndex::of(&sections);
     let is_alone = report.groups.len() == 1;
     let is_delay = notice::is_delay(parts);
     let mut found = Vec::new();
@@ -154,7 +156,7 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
         let Some(kind) = group.kind(is_delay) else { continue };
         let recipient =
             group.recipient().or_else(|| sections.first().map(|section| section.recipient.clone()));
-        let section = sections.iter().find(|section| group.is_about(&section.recipient));
+        let section = index.find(group.addresses());
         let evidence = Evidence {
             is_final: kind == ReturnedKind::Bounce,
             status: group.status(),

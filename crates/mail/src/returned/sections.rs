@@ -12,6 +12,28 @@ pub(super) struct Section {
     pub(super) text: String,
 }
 
+/// Sections by recipient, so that thousands of recipients are found in linear time.
+#[derive(Debug)]
+pub(super) struct SectionIndex<'s> {
+    sections: &'s [Section],
+    /// Positions in `sections`, by recipient in ASCII lower case.
+    positions: HashMap<String, usize>,
+}
+
+impl<'s> SectionIndex<'s> {
+    pub(super) fn of(sections: &'s [Section]) -> Self {
+        let recipients = sections.iter().map(|section| section.recipient.to_ascii_lowercase());
+        let positions = recipients.zip(0..).collect();
+        Self { sections, positions }
+    }
+
+    /// The first section about one of these recipients.
+    pub(super) fn find(&self, recipients: impl Iterator<Item = String>) -> Option<&'s Section> {
+        let positions = recipients.filter_map(|one| self.positions.get(&one.to_ascii_lowercase()));
+        self.sections.get(*positions.min()?)
+    }
+}
+
 /// Longest section, because there may be a thousand recipients; a reply is cut anyway.
 const SECTION_BYTES_MAX: usize = 8 << 10;
 
@@ -26,10 +48,11 @@ pub(super) fn find_sections(parts: &Parts) -> Vec<Section> {
     let named = parts.headers.addresses(&["x-failed-recipients"]);
     if !named.is_empty() {
         let sections = sections_of(parts, named.iter().cloned());
+        let index = SectionIndex::of(&sections);
         return named
             .into_iter()
             .take(RECIPIENTS_MAX)
-            .map(|recipient| named_section(recipient, &sections))
+            .map(|recipient| named_section(recipient, &index))
             .collect();
     }
     let is_recipient = recipient_test(parts);
@@ -58,8 +81,8 @@ fn recipient_test(parts: &Parts) -> impl Fn(&str) -> bool {
 }
 
 /// The section of a recipient; its text is empty if there is none.
-fn named_section(recipient: String, sections: &[Section]) -> Section {
-    let own = sections.iter().find(|section| section.recipient.eq_ignore_ascii_case(&recipient));
+fn named_section(recipient: String, sections: &SectionIndex<'_>) -> Section {
+    let own = sections.find(std::iter::once(recipient.clone()));
     Section { text: own.map(|section| section.text.clone()).unwrap_or_default(), recipient }
 }
 

@@ -1,5 +1,7 @@
 //! Any bytes can be read, and the results stay within their limits.
 
+use std::time::Instant;
+
 use postroad_mail::returned::read;
 use proptest::prelude::*;
 
@@ -26,6 +28,27 @@ fn nested_multiparts_and_long_lines_are_read_within_limits() {
     let line = format!("From: MAILER-DAEMON\r\n\r\njo@example.com: 550 {}", "5.1.1 x".repeat(1 << 20));
     let found = read(line.as_bytes());
     assert!(found.recipients.iter().all(|one| one.diagnostic.len() <= 1_024));
+}
+
+#[test]
+fn long_recipients_and_many_sections_take_linear_time() {
+    let time = |sections: usize, long_bytes: usize| {
+        let group = |n| format!("Final-Recipient: rfc822; u{n}@example.com\r\nAction: failed\r\n\r\n");
+        let groups = (0..sections).map(group).collect::<Vec<_>>().concat();
+        let long = format!("Final-Recipient: rfc822; {}\r\nAction: failed\r\n\r\n", "x".repeat(long_bytes));
+        let line = |n| format!("<u{n}@example.com>: 550 5.1.1 unknown\r\n");
+        let lines = (0..sections).map(line).collect::<Vec<_>>().concat();
+        let message = report(&lines, &(groups + &long));
+        let once = || {
+            let begun = Instant::now();
+            assert_eq!(read(message.as_bytes()).recipients.len(), sections + 1);
+            begun.elapsed()
+        };
+        // Other load only adds time.
+        once().min(once()).min(once())
+    };
+    let (many, long, both) = (time(900, 10), time(1, 1_800_000), time(900, 1_800_000));
+    assert!(both < 3 * (many + long), "{many:?}, {long:?}, and together {both:?}");
 }
 
 fn piece() -> impl Strategy<Value = String> {

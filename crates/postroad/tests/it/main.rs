@@ -10,6 +10,7 @@ mod admin;
 mod analytics;
 mod answer_times;
 mod attacks;
+mod background_work;
 mod batch;
 mod cancel_races;
 mod ceilings;

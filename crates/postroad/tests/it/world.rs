@@ -11,7 +11,7 @@ use postroad_store::{Event, Role, Store};
 use postroad_testkit::http::{Client, Reply};
 use postroad_testkit::postgres::Database;
 use postroad_testkit::{
-    Daemon, FirstStart, OwnedRows, daemon, eventually, owned_rows_of_postgres, owned_rows_of_sqlite,
+    Daemon, FirstStart, OwnedRows, daemon, damage, eventually, owned_rows_of_postgres, owned_rows_of_sqlite,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -186,6 +186,33 @@ impl World {
     /// The PostgreSQL database, to change it as somebody with access could.
     pub(crate) fn database(&self) -> &Database {
         self.database.as_ref().expect("it runs on PostgreSQL")
+    }
+
+    /// Changes the database as somebody with access could.
+    pub(crate) fn execute(&self, statements: &str) {
+        match &self.database {
+            Some(database) => database.execute(statements),
+            None => damage::execute(&self.data_dir().join("postroad.db"), statements),
+        }
+    }
+
+    /// Refuses outcomes of attempts of one message, as if its rows were damaged.
+    pub(crate) fn refuse_outcomes_of(&self, message: i64) {
+        match &self.database {
+            Some(database) => database.refuse_outcomes_of(message),
+            None => self.execute(&format!(
+                "CREATE TRIGGER refuse_outcomes BEFORE INSERT ON deliveries WHEN NEW.message_id = {message}
+                 BEGIN SELECT RAISE(ABORT, 'damaged'); END"
+            )),
+        }
+    }
+
+    /// Ends `refuse_outcomes_of`.
+    pub(crate) fn accept_outcomes(&self) {
+        match &self.database {
+            Some(database) => database.accept_outcomes(),
+            None => self.execute("DROP TRIGGER refuse_outcomes"),
+        }
     }
 
     /// kill -9, then a new process on the same data.

@@ -112,6 +112,19 @@ impl Store {
         Ok(is_erased.then_some(Erased::Done))
     }
 
+    /// Whether the message waits, and an erasure would cancel it and then be refused, because another recipient's copy
+    /// with the same text is held or still queued.
+    pub async fn erasure_only_cancels(&self, server_id: ServerId, id: MessageId) -> Result<bool> {
+        let own = to_json(&[id.0]);
+        if !self.read(move |sql| Box::pin(is_any_waiting(sql, server_id, own))).await? {
+            return Ok(false);
+        }
+        let related = self.read(move |sql| Box::pin(find_related(sql, server_id, id))).await?;
+        let copies = related.into_iter().flat_map(|related| related.copies);
+        let others = to_json(&copies.filter(|copy| *copy != id.0).collect::<Vec<_>>());
+        self.read(move |sql| Box::pin(is_any_waiting(sql, server_id, others))).await
+    }
+
     /// Erases personal data in the events of a message and in webhook answers. Returns the `seq` of the last event.
     async fn erase_events(&self, server_id: ServerId, id: MessageId) -> Result<i64> {
         let mut after = 0;

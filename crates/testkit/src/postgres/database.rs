@@ -1,5 +1,6 @@
 //! Fresh database for one test, dropped with it.
 
+use std::sync::mpsc;
 use std::thread;
 
 use postroad_test_programs::POSTGRES_VARIABLE;
@@ -94,7 +95,17 @@ impl Database {
         ));
     }
 
-    /// Ends `refuse_outcomes`.
+    /// Refuses outcomes of attempts of one message, as if its rows were damaged.
+    pub fn refuse_outcomes_of(&self, message: i64) {
+        self.execute(&format!(
+            "CREATE FUNCTION refuse_outcomes() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RAISE EXCEPTION 'damaged'; END $$;
+             CREATE TRIGGER refuse_outcomes BEFORE INSERT ON deliveries
+                FOR EACH ROW WHEN (NEW.message_id = {message}) EXECUTE FUNCTION refuse_outcomes();"
+        ));
+    }
+
+    /// Ends `refuse_outcomes` and `refuse_outcomes_of`.
     pub fn accept_outcomes(&self) {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");
     }
@@ -128,8 +139,51 @@ impl Database {
         ));
     }
 
-    fn execute(&self, statements: &str) {
+    /// Ends the claims on messages that are being sent, as if their node had lost its lease.
+    pub fn lose_claims(&self) {
+        self.execute("UPDATE queue SET claimed_epoch = claimed_epoch - 1 WHERE begun_at IS NOT NULL");
+    }
+
+    /// Locks the row of a message until the result is dropped.
+    pub fn lock_message(&self, message: i64) -> RowLock {
+        let (url, text) = (self.url.clone(), format!("SELECT FROM messages WHERE id = {message} FOR UPDATE"));
+        let (locked, is_locked) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            let held = on_connection(&url, async move |client| {
+                client.batch_execute("BEGIN").await?;
+                client.batch_execute(&text).await?;
+                let _ = locked.send(());
+                // Blocks the connection's own thread, until the sender is dropped.
+                let _ = released.recv();
+                Ok(())
+            });
+            held.unwrap_or_else(|error| panic!("the row of a message cannot be locked: {error:?}"));
+        });
+        is_locked.recv().expect("the row can be locked");
+        RowLock { release: Some(release), thread: Some(thread) }
+    }
+
+    /// Runs statements, to change the database as somebody with access could.
+    pub fn execute(&self, statements: &str) {
         run(&self.url, statements);
+    }
+}
+
+/// A locked row.
+#[derive(Debug)]
+pub struct RowLock {
+    release: Option<mpsc::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for RowLock {
+    fn drop(&mut self) {
+        drop(self.release.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported when it happened.
+            let _ = thread.join();
+        }
     }
 }
 

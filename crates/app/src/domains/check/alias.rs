@@ -63,14 +63,19 @@ fn judge_without_alias(
         }
     };
     let found = shown_names(addresses.iter());
-    if record.purpose == Purpose::Tracking
-        && let Addresses::Found(ours) = view.addresses(target)?
-        && addresses.iter().all(|address: &IpAddr| ours.contains(address))
-    {
-        let hint = format!(
-            "{name} has the addresses of {target}, which works until they change. A CNAME to {target} would follow them."
-        );
-        return Ok(record.judged(RecordStatus::Verified, found, Some(hint)));
+    if record.purpose == Purpose::Tracking {
+        if let Addresses::Found(ours) = view.addresses(target)?
+            && addresses.iter().all(|address: &IpAddr| ours.contains(address))
+        {
+            let hint = format!(
+                "{name} has the addresses of {target}, which works until they change. A CNAME to {target} would follow them."
+            );
+            return Ok(record.judged(RecordStatus::Verified, found, Some(hint)));
+        }
+        // They may be our addresses: the DNS did not say what all of ours are.
+        if let Some(reason) = view.address_failure(target)? {
+            return Ok(dns_error(record, target, reason));
+        }
     }
     let answer = view.ask(name, RecordType::A)?;
     let hint = if !answer.is_absent() && is_wildcard(view, domain, RecordType::A, answer)? {

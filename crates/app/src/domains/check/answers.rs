@@ -98,11 +98,16 @@ impl<'a> View<'a> {
         if !found.is_empty() {
             return Ok(Addresses::Found(found));
         }
-        let failure = answers.iter().find_map(|answer| match answer {
+        Ok(self.address_failure(name)?.map_or(Addresses::None, Addresses::Failed))
+    }
+
+    /// Why some addresses of a name may be unknown, even if others were found.
+    pub(super) fn address_failure(&self, name: &str) -> Result<Option<&'a str>, NotAskedYet> {
+        let answers = [self.ask(name, RecordType::A)?, self.ask(name, RecordType::Aaaa)?];
+        Ok(answers.into_iter().find_map(|answer| match answer {
             Answer::Failed(reason) => Some(reason.as_str()),
             _ => None,
-        });
-        Ok(failure.map_or(Addresses::None, Addresses::Failed))
+        }))
     }
 }
 

@@ -61,8 +61,7 @@ pub(super) fn judge_pointer(
     for name in answer.names().take(10) {
         match view.addresses(name)? {
             Addresses::Found(addresses) if addresses.contains(&address) => confirmed.push(name),
-            Addresses::Found(_) | Addresses::None => {}
-            Addresses::Failed(reason) => trouble = Some(reason),
+            _ => trouble = trouble.or(view.address_failure(name)?),
         }
     }
     match (confirmed.as_slice(), trouble) {
@@ -104,12 +103,18 @@ pub(super) fn judge_mail_host(
         return Ok(record.judged(RecordStatus::Verified, found, None));
     }
     let ours = view.addresses(host.as_str())?;
+    let mut trouble = view.address_failure(host.as_str())?;
     for name in names {
         if let (Addresses::Found(theirs), Addresses::Found(ours)) = (view.addresses(name)?, &ours)
             && theirs.iter().any(|address| ours.contains(address))
         {
             return Ok(record.judged(RecordStatus::Verified, found, None));
         }
+        trouble = trouble.or(view.address_failure(name)?);
+    }
+    // Some addresses are unknown: both may be the same host.
+    if let Some(reason) = trouble {
+        return Ok(dns_error(record, host.as_str(), reason));
     }
     let hint = format!("Bounces go to another mail server. Change the MX record to: {}", record.value);
     Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))

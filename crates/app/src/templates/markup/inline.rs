@@ -132,8 +132,19 @@ mod tests {
 
     #[test]
     fn nothing_is_fetched() {
-        let html = "<html><head><link rel=\"stylesheet\" href=\"file:///etc/passwd\"><style>@import url(http://127.0.0.1:9/x.css); p { color: red }</style></head><body><p>x</p></body></html>";
-        let inlined = inline_css(html, Styles::Removed).unwrap();
-        assert!(!inlined.contains("root:"), "{inlined}");
+        let sheet = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(sheet.path(), "p { margin: 7px }").unwrap();
+        let site = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        site.set_nonblocking(true).unwrap();
+        let (file, site_address) = (sheet.path().display(), site.local_addr().unwrap());
+        let html = format!(
+            "<html><head><link rel=\"stylesheet\" href=\"file://{file}\"><link rel=\"stylesheet\" href=\"http://{site_address}/\">\
+             <style>@import url(http://{site_address}/x.css); p {{ color: red }}</style></head><body><p>x</p></body></html>"
+        );
+        let inlined = inline_css(&html, Styles::Removed).unwrap();
+        assert!(inlined.contains("color: red"), "{inlined}");
+        assert!(!inlined.contains("7px"), "{inlined}");
+        let asked = site.accept().map(drop).map_err(|error| error.kind());
+        assert_eq!(asked, Err(std::io::ErrorKind::WouldBlock));
     }
 }

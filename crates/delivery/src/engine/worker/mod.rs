@@ -151,8 +151,11 @@ impl Worker {
         }
         let started_at = self.shared.clock.now();
         if self.open.is_none() {
-            let attempt =
-                self.connecting.take().unwrap_or_else(|| Connecting::again(&self.shared, self.path));
+            let attempt = self.connecting.take().or_else(|| Connecting::again(&self.shared, self.path));
+            let Some(attempt) = attempt else {
+                self.put_back(job).await;
+                return NextStep::Leave;
+            };
             // Hosts that do not answer may take minutes; an expiry must be recorded before that.
             let Some(connected) = within(self.time_left(&job), Box::pin(attempt.connect(&job))).await else {
                 self.expire(&job, &work, started_at).await;

@@ -37,7 +37,7 @@ impl Worker {
             }
             Err(error) => {
                 tracing::error!(message.id = %job.entry.message_id, %error, "message cannot be sent");
-                let ending = Ending::Broken(error.to_string());
+                let ending = Ending::Broken(error.shown());
                 let peer = Peer::default();
                 let settlement =
                     self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
@@ -192,8 +192,9 @@ impl Worker {
         let peer = old.connection.peer.clone();
         old.connection.quit().await;
         let connector = &self.shared.connector;
-        let server = job.entry.server_id;
-        let found = connector.connect_with_smtputf8(&job.route, &job.source, server, &peer.mx).await?;
+        let (server, attempts) = (job.entry.server_id, job.entry.attempts);
+        let found =
+            connector.connect_with_smtputf8(&job.route, &job.source, server, &peer.mx, attempts).await?;
         let Some(connection) = found else { return Ok(Some(peer)) };
         let rules = Arc::clone(&job.route.rules);
         self.open = Some(OpenConnection { connection, since: self.shared.clock.now(), carried: 0, rules });

@@ -98,6 +98,22 @@ async fn a_rate_per_minute_is_never_exceeded() {
     assert!(took < Duration::from_secs(12), "the rate is used: {took:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rate_of_connections_includes_those_after_a_lost_connection() {
+    let outside = Outside::new();
+    let closing = Answer::reply("250 2.0.0 taken").then_close();
+    let peer = outside.site("closing.example", Script::new().on(Stage::Message, closing));
+    let file = providers("[closing]\nmx = [\"closing.example\"]\nconnections_per_minute = 120\n");
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let world = outside.start(Engine::Sqlite, &envs);
+    send_many(&world, &world.key, "closing.example", 8).await;
+    peer.wait_until(|record| record.messages.len() == 8).await;
+    assert_eq!(peer.connections().len(), 8);
+    // 120 a minute are two a second; one more may fall on the edge of the window.
+    let peak = most_in_a_window(&peer.messages(), Duration::from_secs(1));
+    assert!(peak <= 3, "{peak} in a second");
+}
+
 /// The providers file allows one connection at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_site_with_one_connection_gets_one() {

@@ -78,10 +78,25 @@ async fn results_are_kept_when_the_store_fails_at_a_later_message() {
 }
 
 both_engines!(
+    a_message_that_cannot_be_read_fails_without_the_stores_own_words,
     a_remote_reply_cannot_send_escapes_to_the_terminal,
     queue_show_says_why_a_message_waits,
     a_send_may_name_only_its_servers_pool_or_the_shared_one
 );
+
+async fn a_message_that_cannot_be_read_fails_without_the_stores_own_words(engine: Engine) {
+    let outside = Outside::new();
+    let _peer = outside.site("one.example", Script::new());
+    let mut world = outside.start(engine, &[]);
+    world.queue(&["suspend", "everything", "--reason", "to damage it"]);
+    let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
+    world.daemon.kill9();
+    world.execute("DELETE FROM bodies");
+    world.restart();
+    world.queue(&["resume", "everything"]);
+    let deliveries = world.until_status(id, "HardFail").await;
+    assert_eq!(deliveries[0]["details"], "the stored message cannot be read");
+}
 
 async fn a_remote_reply_cannot_send_escapes_to_the_terminal(engine: Engine) {
     let outside = Outside::new();

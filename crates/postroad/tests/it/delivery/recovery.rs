@@ -23,6 +23,18 @@ async fn leave_reply_without_tls(
     source: Option<&str>,
     problem: Option<&str>,
 ) {
+    leave_replies(world, &[id], attempt, reply, source, problem).await;
+}
+
+/// Like `leave_reply_without_tls`, for several messages with the same reply.
+async fn leave_replies(
+    world: &mut World,
+    ids: &[i64],
+    attempt: u32,
+    reply: (u16, &str),
+    source: Option<&str>,
+    problem: Option<&str>,
+) {
     let store = world.stopped_store().await;
     let servers = store.list_servers().await.unwrap();
     let server_id = servers.iter().find(|server| server.name == "dev").unwrap().id;
@@ -32,7 +44,6 @@ async fn leave_reply_without_tls(
     drop(store);
     let (journal, left) = Journal::open(&world.data_dir().join("flights")).unwrap();
     assert_eq!(left, []);
-    let key = FlightKey { server_id, message_id: MessageId(id), attempt };
     let answered = FinalReply {
         accepted: reply.0 < 300,
         at: SystemClock.now(),
@@ -51,15 +62,43 @@ async fn leave_reply_without_tls(
         ip_pool: source.map(|_| "own".to_owned()),
         provider: None,
     };
-    journal.finishing(key).unwrap();
-    journal.replied(key, &answered).unwrap();
+    for id in ids {
+        let key = FlightKey { server_id, message_id: MessageId(*id), attempt };
+        journal.finishing(key).unwrap();
+        journal.replied(key, &answered).unwrap();
+    }
 }
 
 both_engines!(
+    a_reply_that_the_store_refuses_does_not_prevent_the_start,
     a_refusal_found_in_the_journal_suppresses_and_counts,
     a_message_is_given_up_by_its_age_also_after_a_kill,
     why_a_message_went_in_plain_text_is_known_after_a_kill,
 );
+
+async fn a_reply_that_the_store_refuses_does_not_prevent_the_start(engine: Engine) {
+    let outside = Outside::new();
+    let later = Answer::reply("451 4.3.0 later");
+    let _shop = outside.site("shop.example", Script::new().on(Stage::RcptTo, later.clone()));
+    let _other = outside.site("other.example", Script::new().on(Stage::RcptTo, later));
+    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    let mut ids = Vec::new();
+    for address in ["ann@shop.example", "bob@other.example"] {
+        let id = world.accepted_id(&to(address)).await;
+        world.until_status(id, "SoftFail").await;
+        ids.push(id);
+    }
+    leave_replies(&mut world, &ids, 1, (250, "2.0.0 taken"), None, None).await;
+    world.refuse_outcomes_of(ids[0]);
+    world.restart();
+    assert_eq!(world.until_status(ids[1], "Sent").await.len(), 2);
+    assert!(world.daemon.stderr_text().contains("waits until the next start"));
+    assert_eq!(world.deliveries(ids[0]).await.as_array().map(Vec::len), Some(1));
+    world.daemon.kill9();
+    world.accept_outcomes();
+    world.restart();
+    assert_eq!(world.until_status(ids[0], "Sent").await.len(), 2, "the reply is still in the journal");
+}
 
 async fn why_a_message_went_in_plain_text_is_known_after_a_kill(engine: Engine) {
     let outside = Outside::new();

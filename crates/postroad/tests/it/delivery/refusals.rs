@@ -248,6 +248,28 @@ async fn a_second_mail_server_that_offers_smtputf8_is_tried() {
     assert_eq!((one.connections().len(), two.connections().len()), (1, 1));
 }
 
+/// An attempt tries at most eight further hosts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_attempt_looks_for_smtputf8_at_the_hosts_that_are_left() {
+    let outside = Outside::new();
+    let hosts: Vec<_> = (1..=10)
+        .map(|number| {
+            let name = format!("mx{number}.shop.example");
+            outside.dns.mx("shop.example", 10 * number, &name);
+            let extensions: &[&str] = if number == 10 { &["8BITMIME", "SMTPUTF8"] } else { &["8BITMIME"] };
+            outside.host(&name, Script::new().offering(extensions))
+        })
+        .collect();
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&good_but(json!({"to": ["jörg@shop.example"]}))).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    let found: Vec<&Value> = deliveries.iter().map(|delivery| &delivery["status"]).collect();
+    assert_eq!(found, ["SoftFail", "Sent"], "{deliveries:#?}");
+    let details = deliveries[0]["details"].as_str().unwrap();
+    assert!(details.contains("none of the hosts tried supports SMTPUTF8"), "{details}");
+    assert_eq!(hosts[9].messages().len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn headers_beyond_ascii_need_no_smtputf8() {
     let outside = Outside::new();

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage};
 use postroad_testkit::{SmtpPeer, eventually};
 use serde_json::{Value, json};
 
@@ -90,6 +90,38 @@ async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_rec
         let reason = "the server did not answer in time (banner); given up after 1.5 s instead of 300 s because connections are short";
         assert!(details.ends_with(reason), "{details}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handshake_that_is_given_up_early_is_not_followed_by_plain_text() {
+    let outside = Outside::new();
+    let slow = outside.host("mx.slow.example", Script::new().with_tls(PeerTls::Stall));
+    let domains = publish_domains(&outside, &slow, "slow", 3);
+    // A fifth of five connections: one for all hosts that do not answer in time.
+    let envs = [
+        ("POSTROAD_DELIVERY_CONNECTIONS", "5"),
+        ("POSTROAD_DELIVERY_BUSY_GREETING_TIMEOUT", "1500ms"),
+        ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h"),
+    ];
+    let world = outside.start(Engine::Sqlite, &envs);
+    let mut ids = Vec::new();
+    for domain in &domains {
+        ids.push(world.accepted_id(&to(&format!("ann@{domain}"))).await);
+    }
+    let early = eventually(async || {
+        let mut early = Vec::new();
+        for id in &ids {
+            early.extend(world.deliveries(*id).await.as_array().unwrap().clone());
+        }
+        if early.is_empty() { Err("no record yet".to_owned()) } else { Ok(early) }
+    })
+    .await;
+    for record in &early {
+        assert_eq!((&record["status"], &record["bounce_class"]), (&"SoftFail".into(), &"timeout".into()));
+        let details = record["details"].as_str().unwrap();
+        assert!(details.ends_with("because connections are short"), "{details}");
+    }
+    assert!(slow.messages().is_empty(), "nothing goes in plain text");
 }
 
 /// Publishes `count` domains with separate sites, all at this peer.

@@ -9,7 +9,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
 use super::limits::providers;
-use super::outside::Outside;
+use super::outside::{Outside, to};
 use crate::outage::limit_file_size;
 use crate::world::{Engine, World, good_but};
 
@@ -114,4 +114,60 @@ async fn a_kill_without_a_store_makes_no_duplicate() {
     proxy.restore();
     world.restart();
     assert_each_once(&world, &peer, &ids).await;
+}
+
+/// A reply that comes a moment after the peer has the message, so that a test can act in between.
+fn late_reply() -> Script {
+    Script::new().on(Stage::Message, Answer::reply("250 2.0.0 taken").after(Duration::from_secs(2)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locked_row_delays_no_other_message() {
+    let outside = Outside::new();
+    let peer = outside.site("slow.example", late_reply());
+    let _other = outside.site("shop.example", Script::new());
+    let world = outside.start(Engine::Postgres, &[]);
+    let id = world.accepted_id(&to("ann@slow.example")).await;
+    peer.wait_until(|record| record.messages.len() == 1).await;
+    let lock = world.database().lock_message(id);
+    world.until_logged("locked by another transaction").await;
+    let other = world.accepted_id(&to("bob@shop.example")).await;
+    world.until_status(other, "Sent").await;
+    assert_eq!(world.deliveries(id).await, json!([]), "its row is still locked");
+    drop(lock);
+    assert_eq!(world.until_status(id, "Sent").await.len(), 1);
+    assert_eq!(peer.messages().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outcome_after_a_lost_lease_is_stored_when_the_store_is_back() {
+    let outside = Outside::new();
+    let peer = outside.site("slow.example", late_reply());
+    let world = outside.start(Engine::Postgres, &[]);
+    let id = world.accepted_id(&to("ann@slow.example")).await;
+    peer.wait_until(|record| record.messages.len() == 1).await;
+    world.database().lose_claims();
+    world.database().refuse_outcomes();
+    world.until_logged("no room for outcomes").await;
+    world.accept_outcomes();
+    assert_eq!(world.until_status(id, "Sent").await.len(), 1);
+    assert_eq!(peer.messages().len(), 1);
+}
+
+/// An outcome that the store refuses for good stays in the flight journal, also after a lost lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_outcome_after_a_lost_lease_is_settled_by_the_next_start() {
+    let outside = Outside::new();
+    let peer = outside.site("slow.example", late_reply());
+    let mut world = outside.start(Engine::Postgres, &[]);
+    let id = world.accepted_id(&to("ann@slow.example")).await;
+    peer.wait_until(|record| record.messages.len() == 1).await;
+    world.database().lose_claims();
+    world.refuse_outcomes_of(id);
+    world.until_logged("storing an outcome failed for good").await;
+    world.accept_outcomes();
+    world.crash_and_restart();
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+    assert_eq!(peer.messages().len(), 1);
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::holds::ended_job;
 use super::{find_all, q};
+use crate::accounts::{ACCOUNT, done, ready};
 use crate::analytics::{SUMMARY, TIMESERIES, call_analytics};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
@@ -193,6 +194,12 @@ async fn a_text_is_kept_while_another_recipient_needs_it(world: World) {
     let (jane, bob) = (id_of(&sent, ADDRESS), id_of(&sent, "bob@customer.example"));
     let one = world.call(ERASE, &json!({"id": jane})).await;
     assert_eq!(one["data"]["code"], "MessageTextNeeded", "{one}");
+    // The erasure was refused, but the message was cancelled, so the audit log has an entry.
+    world.until_status(jane, "Cancelled").await;
+    let by = (ACCOUNT, ready(&world, "account_api_key"));
+    let erasures = json!({"operation": "messages/erase"});
+    let log = done(&world, by, "account/audit", &erasures).await["items"].clone();
+    assert_eq!((log.as_array().map(Vec::len), &log[0]["after"]["message"]), (Some(1), &json!(jane)), "{log}");
     world.call("/api/v1/send/cancel", &json!({"id": bob})).await;
     let job = erase(&world, json!({"query": format!("to:{ADDRESS}")})).await;
     assert_eq!((&job["done"], &job["failed"]), (&json!(1), &json!(0)), "{job}");

@@ -1,0 +1,34 @@
+//! Steps of periodic background work. A step that fails does not keep the others from running.
+
+use postroad_store::StoreError;
+
+/// The steps of a round that failed. They are repeated in the next round.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", steps.join(", "))]
+pub struct FailedSteps {
+    pub steps: Vec<&'static str>,
+    /// The first failure.
+    pub error: StoreError,
+}
+
+/// Failures of one round.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    failed: Option<FailedSteps>,
+}
+
+impl Round {
+    /// Takes the result of a step; `None` if it failed.
+    pub(crate) fn take<T>(&mut self, step: &'static str, result: Result<T, StoreError>) -> Option<T> {
+        match (result, &mut self.failed) {
+            (Ok(done), _) => return Some(done),
+            (Err(_), Some(failed)) => failed.steps.push(step),
+            (Err(error), failed) => *failed = Some(FailedSteps { steps: vec![step], error }),
+        }
+        None
+    }
+
+    pub(crate) fn end(self) -> Result<(), FailedSteps> {
+        self.failed.map_or(Ok(()), Err)
+    }
+}
