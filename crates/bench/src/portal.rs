@@ -129,6 +129,7 @@ pub(super) async fn measure(
     }
     let daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
     let pages = Pages::sign_in(&daemon).await?;
+    pages.send(&daemon).await?;
     let mut beyond = Vec::new();
     for (name, path) in pages.all().await? {
         let (milliseconds, bytes) = pages.measure(&path).await.with_context(|| format!("{name}: {path}"))?;
@@ -186,6 +187,24 @@ impl Pages {
         }
         ensure!(pages.assets > 0, "the page has no style");
         Ok(pages)
+    }
+
+    /// Sends a message, which then is the newest: those of the fill have no content.
+    async fn send(&self, daemon: &Daemon) -> anyhow::Result<()> {
+        let key = daemon.ready()["api_key"].as_str().unwrap_or_default();
+        let headers = [("x-server-api-key", key), ("content-type", "application/json")];
+        let message = serde_json::json!({
+            "to": ["ann@example.com"],
+            "from": "shop@example.test",
+            "subject": "Your receipt",
+            "plain_body": "Thank you. Your code is 482915.",
+            "html_body": "<h1>Thank you</h1><p>Your order is <a href='https://example.test/o'>on its way</a>.</p>",
+            "attachments": [{ "name": "receipt.txt", "content_type": "text/plain", "data": "T25lIGJvb2sK" }],
+        });
+        let body = Bytes::from(message.to_string());
+        let reply = self.client.request(Method::POST, "/api/v1/send/message", &headers, body).await?;
+        ensure!(reply.text().contains("\"success\""), "the message is refused: {}", reply.text());
+        Ok(())
     }
 
     async fn get(&self, path: &str) -> anyhow::Result<postroad_testkit::http::Reply> {

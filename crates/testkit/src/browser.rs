@@ -36,15 +36,7 @@ impl Browser {
     /// Panics if Chromium cannot be started.
     pub async fn start() -> Self {
         let profile = TempDir::new().expect("the temporary folder is writable");
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .env("TZ", TIME_ZONE)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver starts: `cargo xtask test` installs it (Debian: chromium-driver)");
-        let port = read_port(&mut driver);
+        let (driver, port) = (0..3).find_map(|_| start_driver()).expect("chromedriver says its port");
         let address = format!("127.0.0.1:{port}");
         let client = Client::new(&format!("http://{address}")).with_timeout(Duration::from_mins(1));
         let folder = profile.path().display().to_string();
@@ -280,16 +272,29 @@ fn value_of(path: &str, reply: &Value) -> Value {
     value
 }
 
-/// The port in the driver's greeting; the rest of its output is read so that the pipe never fills.
-fn read_port(driver: &mut Child) -> u16 {
+/// Starts chromedriver; returns the port in its greeting. `None` if it ended at once: it takes a free IPv4 port, and ends if
+/// another program has that port of IPv6.
+fn start_driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .env("TZ", TIME_ZONE)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver starts: `cargo xtask test` installs it (Debian: chromium-driver)");
     let output = driver.stdout.take().expect("standard output is piped");
     let mut lines = BufReader::new(output).lines();
-    let greeting = lines.by_ref().map_while(Result::ok).find_map(|line| {
+    let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
         let (_, port) = line.split_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
+    if port.is_none() {
+        driver.wait().expect("chromedriver has ended");
+    }
+    // Read the rest, so that the pipe never fills.
     std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-    greeting.expect("chromedriver says its port")
+    Some((driver, port?))
 }
 
 fn decode_base64(text: &str) -> Vec<u8> {

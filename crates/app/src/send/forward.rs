@@ -12,7 +12,7 @@ use postroad_store::{InitialState, NewSend, SendInfo, SendOptions, StoredBody};
 
 use super::accept::recipients;
 use super::prebuilt::{built_refusal, built_subject};
-use crate::{App, FieldProblem, Refusal};
+use crate::{App, Refusal};
 
 /// One message from outside, and its new recipient.
 #[derive(Debug)]
@@ -48,13 +48,7 @@ impl App {
         let raw = prepare_raw(bytes, &fallback.as_raw()).map_err(|problem| match problem {
             RawProblem::Loop => Refusal::MailLoop,
             // Senders from outside need not be authenticated.
-            RawProblem::FromMissing
-            | RawProblem::From(_)
-            | RawProblem::Sender(_)
-            | RawProblem::Resent(..) => {
-                Refusal::Validation(vec![FieldProblem::new("/data", problem.to_string())])
-            }
-            other => built_refusal(other),
+            other => built_refusal(other, true),
         })?;
         let subject = built_subject(&raw);
         let mut bytes = format!("Delivered-To: {}\r\n", forward.delivered_to).into_bytes();

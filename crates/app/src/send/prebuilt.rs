@@ -40,8 +40,10 @@ impl App {
     }
 }
 
-pub(super) fn built_refusal(problem: RawProblem) -> Refusal {
+/// Senders who may use any address (`any_from`) are told what is wrong with the header that names it.
+pub(super) fn built_refusal(problem: RawProblem, any_from: bool) -> Refusal {
     match problem {
+        problem if any_from => invalid(problem.to_string()),
         RawProblem::From(AddressListProblem::TooMany)
         | RawProblem::Sender(AddressListProblem::TooMany)
         | RawProblem::Resent(_, AddressListProblem::TooMany) => invalid(problem.to_string()),

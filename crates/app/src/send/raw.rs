@@ -44,7 +44,8 @@ impl App {
         };
 
         let fallback = self.built_fallback(Some(context.caller.server_id));
-        let raw = prepare_raw(bytes, &fallback.as_raw()).map_err(built_refusal)?;
+        let raw = prepare_raw(bytes, &fallback.as_raw())
+            .map_err(|problem| built_refusal(problem, context.caller.any_from))?;
         self.authorise_built(&context.caller, &raw).await?;
         if raw.bytes.len() > limits.message_bytes_max {
             return Err(Refusal::Validation(vec![options::too_large(limits)]));

@@ -45,7 +45,7 @@ impl App {
         .await?;
         let (raw, fingerprint) = read.map_err(|problem| match problem {
             RawProblem::Loop => Refusal::MailLoop,
-            other => built_refusal(other),
+            other => built_refusal(other, caller.any_from),
         })?;
         self.authorise_built(&caller, &raw).await?;
         let mut options = submission_options::read(&raw, &self.inner.limits)?;

@@ -123,14 +123,14 @@ impl Health {
             figure(
                 "Bounce rate",
                 percent(rates.bounce),
-                "keep below 4 %".to_owned(),
+                "keep below 4\u{a0}%".to_owned(),
                 has_many_bounces,
                 format!("{analytics}?by=bounce_class"),
             ),
             figure(
                 "Complaint rate",
                 percent(rates.complaint),
-                "keep below 0.08 %".to_owned(),
+                "keep below 0.08\u{a0}%".to_owned(),
                 has_many_complaints,
                 format!("/servers/{id}/suppressions?reason=complaint"),
             ),

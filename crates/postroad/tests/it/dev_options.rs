@@ -75,9 +75,13 @@ async fn mail_without_login_from_any_sender_is_delivered(world: World) {
 async fn a_message_without_a_sender_is_refused_on_the_open_port_too() {
     let world = World::start(Engine::Sqlite);
     let mut client = SmtpClient::connect(plain_address(world.daemon.ready())).await;
-    let reply =
-        client.deliver("x@elsewhere.example", &["ann@example.net"], "Subject: Nobody\r\n\r\nx\r\n").await;
-    assert!(reply.starts_with("550 5.7.1 "), "{reply}");
+    for (mail, problem) in [
+        ("Subject: Nobody\r\n\r\nx\r\n", "550 5.6.0 The message has no From header"),
+        ("From: nobody at all\r\nSubject: Nobody\r\n\r\nx\r\n", "550 5.6.0 The From header "),
+    ] {
+        let reply = client.deliver("x@elsewhere.example", &["ann@example.net"], mail).await;
+        assert!(reply.starts_with(problem), "{reply}");
+    }
     world.admin(&["server", "suspend", "dev", "--reason", "test"]);
     let reply = client.deliver("x@elsewhere.example", &["ann@example.net"], UNVERIFIED_MAIL).await;
     assert!(reply.starts_with("554 5.7.1 "), "{reply}");

@@ -76,6 +76,12 @@ impl Site {
         SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
     }
 
+    /// Address of the port that accepts mail from everybody.
+    pub(crate) fn plain_address(&self) -> SocketAddr {
+        let port = self.daemon.ready()["smtp"]["plain_port"].as_u64().unwrap();
+        SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
+    }
+
     /// Port for submission with STARTTLS.
     pub(crate) fn ready_smtp_port(&self) -> u64 {
         self.daemon.ready()["smtp"]["starttls_port"].as_u64().unwrap()
