@@ -9,8 +9,10 @@ use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter, SearchPage, Stor
 use super::query;
 use crate::{App, Caller, FieldProblem};
 
-/// After this time a page is returned with the matches so far and a cursor to continue.
+/// After this time the API returns a page with the matches so far and a cursor to continue.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
+/// The same for the portal, whose page has more to read than matches.
+const PORTAL_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// Parses a query; a problem names the request's `field` that contained it.
 pub(crate) fn parse_query(field: &str, text: &str) -> Result<SearchFilter, FieldProblem> {
@@ -99,7 +101,29 @@ impl App {
         before: Option<MessageId>,
         limit: usize,
     ) -> Result<SearchPage, StoreError> {
+        self.search_within(PAGE_TIME_MAX, caller, filter, before, limit).await
+    }
+
+    /// Like `search_messages`, for the list of the portal.
+    pub async fn search_messages_for_portal(
+        &self,
+        caller: &Caller,
+        filter: SearchFilter,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<SearchPage, StoreError> {
+        self.search_within(PORTAL_TIME_MAX, caller, filter, before, limit).await
+    }
+
+    async fn search_within(
+        &self,
+        time_max: Duration,
+        caller: &Caller,
+        filter: SearchFilter,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<SearchPage, StoreError> {
         let _permit = self.inner.long_reads.permit(caller.account_id).await;
-        self.inner.store.search(caller.server_id, &Arc::new(filter), before, limit, PAGE_TIME_MAX).await
+        self.inner.store.search(caller.server_id, &Arc::new(filter), before, limit, time_max).await
     }
 }

@@ -116,7 +116,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     match search.request().filter() {
         Err(problems) => problem = Some(sentences(&problems)),
         Ok(filter) => {
-            let found = app.search_messages(&caller, filter, before, PAGE_ROWS).await?;
+            let found = app.search_messages_for_portal(&caller, filter, before, PAGE_ROWS).await?;
             if let ([item], None) = (found.items.as_slice(), before)
                 && search.is_name_of(item)
             {

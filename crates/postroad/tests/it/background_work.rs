@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_app::App;
 use postroad_model::{Clock as _, DomainName, Limits, MessageId, Status, SystemClock};
 use postroad_store::{AccountKeyFilter, AccountKeyOwner};
-use postroad_testkit::{ManualClock, eventually};
+use postroad_testkit::{ManualClock, damage, eventually};
 use serde_json::json;
 
 use crate::world::{Engine, SEND, World, good, good_but};
@@ -66,13 +66,7 @@ async fn a_step_that_fails_does_not_keep_the_others_from_running() {
 async fn keys_of_earlier_starts_are_revoked_also_after_a_thousand_starts() {
     let mut world = World::start(Engine::Sqlite);
     let store = world.stopped_store_at(SystemClock).await;
-    world.execute(
-        "WITH RECURSIVE start (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM start WHERE number < 1001)
-         INSERT INTO account_keys (account_id, name, key_hash, scopes, allow, created_at, updated_at, revoked_at)
-         SELECT account_id, name, randomblob(32), scopes, allow, created_at, updated_at, 1
-         FROM account_keys JOIN start
-         WHERE id = (SELECT max(id) FROM account_keys WHERE account_id IS NULL)",
-    );
+    world.execute(damage::ADD_REVOKED_KEYS);
     let host = DomainName::parse("mail.example.test").unwrap();
     let app = App::new(store.clone(), Arc::new(SystemClock), Limits::default(), host);
     app.dev_setup().await.unwrap();

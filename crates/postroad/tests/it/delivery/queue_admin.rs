@@ -91,7 +91,7 @@ async fn a_message_that_cannot_be_read_fails_without_the_stores_own_words(engine
     world.queue(&["suspend", "everything", "--reason", "to damage it"]);
     let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
     world.daemon.kill9();
-    world.execute("DELETE FROM bodies");
+    world.execute(damage::REMOVE_TEXTS);
     world.restart();
     world.queue(&["resume", "everything"]);
     let deliveries = world.until_status(id, "HardFail").await;
