@@ -40,7 +40,7 @@ impl App {
     }
 }
 
-/// Senders who may use any address (`any_from`) are told what is wrong with the header that names it.
+/// A sender who may use any address (`any_from`) gets the problem of the header itself.
 pub(super) fn built_refusal(problem: RawProblem, any_from: bool) -> Refusal {
     match problem {
         problem if any_from => invalid(problem.to_string()),
