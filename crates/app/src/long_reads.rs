@@ -1,7 +1,7 @@
-//! Concurrency limit of analytics calls, searches, sums of reports and erasures: each may hold many rows, and one of the store's readers
-//! for a long time. If the store has several readers, there are fewer permits than readers, so that delivery never
-//! waits for these calls. If there is more than one permit, a single account never holds all of them, however many
-//! servers it has.
+//! Concurrency limit of analytics calls, searches, sums of reports and erasures: each may hold many rows, and one of the
+//! store's readers for a long time. If the store has several readers, there are fewer permits than readers, so that
+//! delivery never waits for these calls. If there is more than one permit, a single account never holds all of them,
+//! however many servers it has.
 
 use std::time::Duration;
 
