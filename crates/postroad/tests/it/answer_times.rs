@@ -20,15 +20,20 @@ both_engines!(
     the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists
 );
 
-/// Asserts that the medians of two calls, made in turns, differ by at most 30 % plus 0.3 ms.
-fn assert_alike(name: &str, taken: [Vec<Duration>; 2]) {
-    let [one, other] = taken.map(|mut taken| {
+/// Measurements of a pair of calls. A leak shows in each; a machine that is busy for a while shows in one.
+const MEASUREMENTS: usize = 4;
+
+/// Whether the medians of two calls, made in turns, differ by at most 30 % plus 0.3 ms.
+fn are_alike(taken: &[Duration; 2]) -> bool {
+    let (faster, slower) = (taken[0].min(taken[1]), taken[0].max(taken[1]));
+    slower <= faster + faster * 3 / 10 + Duration::from_micros(300)
+}
+
+fn medians(taken: [Vec<Duration>; 2]) -> [Duration; 2] {
+    taken.map(|mut taken| {
         taken.sort_unstable();
         taken[taken.len() / 2]
-    });
-    let (faster, slower) = (one.min(other), one.max(other));
-    let slower_max = faster + faster * 3 / 10 + Duration::from_micros(300);
-    assert!(slower <= slower_max, "{name}: {one:?} and {other:?}");
+    })
 }
 
 async fn the_time_of_an_answer_does_not_reveal_whether_an_object_exists(world: World) {
@@ -61,18 +66,26 @@ async fn the_time_of_an_answer_does_not_reveal_whether_an_object_exists(world: W
         ("messages/message", [(server, json!({ "id": message })), (server, absent.clone())]),
     ];
     for (name, calls) in pairs {
-        let mut taken = [Vec::new(), Vec::new()];
-        for round in 0..ROUNDS {
-            // In turns, so that other load of the machine affects both.
-            for at in [round % 2, (round + 1) % 2] {
-                let (key, body) = &calls[at];
-                let begun = Instant::now();
-                code(&world, *key, name, body).await;
-                taken[at].push(begun.elapsed());
-            }
+        let mut all = Vec::new();
+        while !all.last().is_some_and(are_alike) {
+            assert!(all.len() < MEASUREMENTS, "{name}: {all:?}");
+            all.push(measure(&world, name, &calls).await);
         }
-        assert_alike(name, taken);
     }
+}
+
+async fn measure(world: &World, name: &str, calls: &[KeyAndBody<'_>; 2]) -> [Duration; 2] {
+    let mut taken = [Vec::new(), Vec::new()];
+    for round in 0..ROUNDS {
+        // In turns, so that other load of the machine affects both.
+        for at in [round % 2, (round + 1) % 2] {
+            let (key, body) = &calls[at];
+            let begun = Instant::now();
+            code(world, *key, name, body).await;
+            taken[at].push(begun.elapsed());
+        }
+    }
+    medians(taken)
 }
 
 async fn the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists(world: World) {
@@ -91,5 +104,6 @@ async fn the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists(world: 
             }
         }
     }
-    assert_alike("sign_in", taken);
+    let taken = medians(taken);
+    assert!(are_alike(&taken), "{taken:?}");
 }
