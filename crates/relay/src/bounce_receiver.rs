@@ -1,5 +1,5 @@
-//! Receiver of the bounce listener: accepts mail from anybody, but only for return paths that Postroad issued and for the
-//! addresses of reports, complaints and the operator.
+//! Receiver of the bounce listener: accepts mail from anybody, but only for return paths that Postroad issued and for
+//! the addresses of reports, complaints and the operator.
 
 use std::net::IpAddr;
 
@@ -36,12 +36,12 @@ impl BounceReceiver {
         }
     }
 
-    /// Whose memory the current message takes.
+    /// Tenant whose memory the current message takes.
     pub(crate) fn tenant(&self) -> Tenant {
         Tenant::Network(client_network(self.peer))
     }
 
-    /// Stores the complete message. On 451 the sender retries for all recipients.
+    /// Passes the complete message to `app`. The reply is for all recipients: after a 451 the sender retries for all.
     pub(crate) async fn take(&self, message: Option<Incoming>) -> Reply {
         let Some(message) = message else { return StandardReply::MailFirst.into() };
         // The memory share is held until the message is stored.

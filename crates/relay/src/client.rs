@@ -37,7 +37,7 @@ impl Client {
         Self { app, peer, identification, submitter: None, caller: None }
     }
 
-    /// TLS is established; everything said before is discarded.
+    /// Records that TLS is established, and discards everything that the client said before.
     pub(crate) fn tls_established(&mut self) {
         self.peer.tls = true;
         self.submitter = None;
@@ -54,8 +54,8 @@ impl Client {
         }
     }
 
-    /// Checks whether the client may begin a message. Called for each message: a key can be revoked and a server
-    /// suspended in between.
+    /// Checks whether the client may begin a message. Called for each message, because the key can be revoked or the
+    /// server suspended between two messages.
     pub(crate) async fn begin(&mut self) -> Reply {
         self.caller = None;
         match self.app.is_in_maintenance().await {
@@ -88,7 +88,8 @@ impl Client {
         if is_routed(&rcpt.address) { replies::routed_recipient() } else { StandardReply::RecipientOk.into() }
     }
 
-    /// Whose memory the current message takes. Every message that can be submitted has a caller.
+    /// Tenant whose memory the current message takes. A message without a caller cannot be submitted; it counts for the
+    /// client's network.
     pub(crate) fn tenant(&self) -> Tenant {
         match &self.caller {
             Some(caller) => Tenant::Server(caller.server_id),
@@ -110,7 +111,7 @@ impl Client {
             bytes,
         };
         match self.app.submit(caller, submission).await {
-            // The session never passes on a message without recipients.
+            // There is at least one message: the session passes on no message without recipients.
             Ok(answer) => match answer.messages.first() {
                 Some(message) => replies::queued(&message.token),
                 None => StandardReply::Ok.into(),

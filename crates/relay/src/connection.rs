@@ -38,8 +38,9 @@ pub(crate) struct Connections {
     submission: Arc<ServerConfig>,
     /// Submission without TLS and AUTH.
     plain: Arc<ServerConfig>,
-    /// Bounce listener, with and without STARTTLS.
+    /// Bounce listener with STARTTLS.
     returns_tls: Arc<ServerConfig>,
+    /// Bounce listener without a certificate, and so without STARTTLS.
     returns: Arc<ServerConfig>,
 }
 
@@ -82,11 +83,11 @@ impl Connections {
         mut stream: TcpStream,
         mut phase: watch::Receiver<Phase>,
     ) -> io::Result<()> {
-        // Replies are short and the client waits for them (Nagle).
+        // Turns off Nagle's algorithm: replies are short, and the client waits for them.
         stream.set_nodelay(true)?;
         let opening = async {
             let address = self.client_address(&mut stream).await?;
-            // Taken before TLS, so that a handshake that never ends counts too.
+            // The permit is taken before TLS, so that connections with a stalled handshake count too.
             let permit = self.session_limit.take_for(address);
             let socket = match &kind {
                 ListenerKind::Tls(_) if permit.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),
@@ -103,7 +104,7 @@ impl Connections {
         };
         let (address, permit, socket) = tokio::select! {
             opened = opening => opened?,
-            // No message has begun that would have to be finished.
+            // No message has begun, so the connection can be closed at once.
             _ = phase.changed() => return Ok(()),
         };
         let result = self.converse(&kind, address, socket, phase, permit.is_none()).await;
@@ -145,7 +146,7 @@ impl Connections {
             }
         };
         if is_too_many {
-            // Sent instead of the banner.
+            // Drops the banner: the refusal is sent instead.
             drop(session.take_output());
             session.close(replies::too_many_sessions());
         }

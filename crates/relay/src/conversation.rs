@@ -131,7 +131,7 @@ impl Conversation {
                 self.session.close(if is_slow { replies::too_slow() } else { StandardReply::Idle.into() });
                 Ok(true)
             }
-            // If the relay was dropped, the session ends.
+            // An error means that the relay was dropped: the session ends.
             changed = self.phase.changed() => Ok(changed.is_ok()),
             read = socket.read(buffer) => {
                 let count = read?;
@@ -143,7 +143,8 @@ impl Conversation {
     }
 
     async fn encrypt(&mut self, socket: MaybeTlsStream) -> io::Result<MaybeTlsStream> {
-        // The session requests the handshake once, outside TLS, and only if there is a certificate.
+        // The error is not reached: the session requests the handshake once, outside TLS, and only if there is a
+        // certificate.
         let (MaybeTlsStream::Plain(stream), Some(tls)) = (socket, &self.tls) else {
             return Err(io::ErrorKind::Unsupported.into());
         };
@@ -154,8 +155,8 @@ impl Conversation {
         Ok(socket)
     }
 
-    /// Empties the buffer and adapts its size to the next read. It is not zeroed: that would cost measurable
-    /// time per message.
+    /// Empties the buffer and adapts its capacity to the next read. The capacity is not zeroed, which would take
+    /// measurable time per message.
     fn fit_buffer(&self, buffer: &mut Vec<u8>) {
         let wanted = if self.message.is_some() { CONTENT_READ_BYTES } else { COMMAND_READ_BYTES };
         if buffer.capacity() == wanted {

@@ -6,11 +6,11 @@ use postroad_smtp::server::Envelope;
 
 use crate::memory::{Memory, Share, Tenant};
 
-/// Spare capacity for the headers added on top, so that the message need not be reallocated for them.
+/// Spare capacity for the headers that are added on top, so that adding them reallocates nothing.
 const HEAD_BYTES: usize = 1 << 10;
 const FIRST_BYTES: usize = 4 << 10;
-/// Up to this size the buffer doubles. Beyond, it is allocated once, for the announced or the largest possible size:
-/// untouched pages take no memory, and reallocating megabytes would take them twice.
+/// Up to this size the buffer doubles. A larger one is allocated once, for the announced or the largest possible size:
+/// untouched pages take no memory, and a reallocation would hold the megabytes twice.
 const DOUBLING_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Incoming {
     share: Share,
     /// Number of bytes that the share covers.
     covered: usize,
-    /// Whether no memory was free, so that the message is discarded.
+    /// Whether the message is discarded, because no memory got free in time.
     is_dropped: bool,
 }
 
@@ -33,7 +33,7 @@ impl Incoming {
         Self { envelope, memory, tenant, bytes_max, bytes, share, covered: 0, is_dropped: false }
     }
 
-    /// Appends a piece. Waits for memory, which slows the sender down.
+    /// Appends a piece. Waits for memory, which slows the sender down; discards the message if none gets free in time.
     pub(crate) async fn add(&mut self, piece: &[u8]) {
         if self.is_dropped {
             return;
@@ -74,7 +74,7 @@ impl Incoming {
         announced.unwrap_or(self.bytes_max + HEAD_BYTES).min(self.bytes_max + HEAD_BYTES).max(needed)
     }
 
-    /// Complete message and its memory share; `None` if no memory was free.
+    /// Complete message and its memory share; `None` if the message was discarded for lack of memory.
     pub(crate) fn finish(self) -> Option<(Envelope, Vec<u8>, Share)> {
         (!self.is_dropped).then_some((self.envelope, self.bytes, self.share))
     }

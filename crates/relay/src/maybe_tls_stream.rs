@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Longest wait for a client to read its last reply.
+/// Longest time to read on after the last reply, until the client closes the connection.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 

@@ -1,5 +1,5 @@
 //! Limit on the bytes of all messages being received. Small messages have their own pool, so that slow large
-//! ones cannot delay them. One tenant can hold only a part of each pool, so it cannot block the others.
+//! ones cannot delay them. One tenant can hold only a part of each pool, so that it cannot block the others.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use postroad_net::limits::{BytePool, ByteShare};
 const SMALL_BYTES_MAX: usize = 64 << 10;
 /// A message's share exceeds its size by at most this, because shares grow in steps.
 const STEP_BYTES_MAX: usize = 512 << 10;
-/// A tenant may hold at most the pool's bytes divided by this number, or one message of the largest size.
+/// A tenant may hold the pool's bytes divided by this number, or one message of the largest size if that is more.
 const TENANT_SHARE: usize = 2;
 
-/// Whose messages are counted together.
+/// Unit that the limit per tenant applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tenant {
     /// The server that a client submits for.
@@ -37,7 +37,8 @@ pub(crate) struct Share {
 }
 
 impl Memory {
-    /// Each tenant's part of the pool of large messages always fits the largest message, including its growth steps.
+    /// A tenant's part of the pool of large messages always has room for one message of the largest size, including its
+    /// growth steps.
     pub(crate) fn new(bytes_max: usize, message_bytes_max: usize, wait_max: Duration) -> Self {
         let small = bytes_max / 4;
         let pool = |bytes: usize, largest: usize| {

@@ -26,7 +26,7 @@ impl Pace {
         Self { times, began: now, last_step: now, content: None }
     }
 
-    /// The client got a reply.
+    /// Records that the client got a reply.
     pub(crate) fn on_reply(&mut self) {
         self.last_step = Instant::now();
     }
@@ -35,7 +35,7 @@ impl Pace {
         self.content = Some(Content { since: Instant::now(), bytes: 0 });
     }
 
-    /// Bytes of a message are progress; bytes of an incomplete command are not.
+    /// Records bytes that arrived. Bytes of a message are progress; bytes of an incomplete command are not.
     pub(crate) fn on_read(&mut self, bytes: usize) {
         if let Some(content) = &mut self.content {
             content.bytes += bytes as u64;
@@ -51,8 +51,8 @@ impl Pace {
         self.content.is_some()
     }
 
-    /// Earliest of three deadlines: of idling, of the session, of the message. During a transaction, a session may
-    /// last twice as long.
+    /// Earliest of three deadlines: for the next step, for the session, and for the message. During a transaction, a
+    /// session may last twice as long.
     pub(crate) fn deadline(&self, is_in_transaction: bool) -> Instant {
         let idle = self.last_step + self.times.idle;
         let session =

@@ -26,7 +26,7 @@ pub(crate) enum Source {
 /// Reads the header and nothing beyond it.
 pub(crate) async fn read_header(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Source> {
     let mut start = [0; V2_SIGNATURE.len()];
-    // No header is shorter.
+    // Every valid header is longer than this.
     stream.read_exact(&mut start).await?;
     if start == V2_SIGNATURE {
         let mut head = [0; 4];
@@ -87,7 +87,7 @@ fn parse_v2(version_and_command: u8, family: u8, rest: &[u8]) -> Option<Source> 
             let source: [u8; 16] = rest.get(..36)?[..16].try_into().ok()?;
             Some(Source::Client(IpAddr::from(source)))
         }
-        // LOCAL, or another kind of socket.
+        // LOCAL, or PROXY with another kind of address, such as a UNIX socket.
         (0x20 | 0x21, _) => Some(Source::Proxy),
         _ => None,
     }

@@ -1,6 +1,7 @@
 //! SMTP listeners and their sessions.
 //!
-//! On failure: a failed accept is logged and the loop continues after a pause. A failing session affects no other.
+//! On failure: a failed accept is logged, and the loop continues after a pause. If the peer was gone before it was
+//! accepted, the loop continues at once, without a log line. A failing session affects no other.
 
 use std::io;
 use std::sync::Arc;
@@ -18,9 +19,9 @@ use crate::listener_kind::ListenerKind;
 use crate::phase::Phase;
 use crate::session_limit::{SessionLimit, SessionPermit};
 
-/// Pause when the machine is out of sockets or memory, so that other work can end first.
+/// Pause after a failed accept: the machine is probably out of sockets or memory, and other work must end first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long to wait for sessions to end after they were cut off.
+/// Longest wait for sessions to end once they are cut off.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 const FULL: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 

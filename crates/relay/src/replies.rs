@@ -66,7 +66,7 @@ pub(crate) fn routed_recipient() -> Reply {
     one_line(553, "5.1.3 Routes in addresses are not accepted")
 }
 
-/// The same text for every unknown address, so that it reveals nothing about valid ones.
+/// Reply for every unknown address. It is always the same, so that it reveals nothing about valid addresses.
 pub(crate) fn no_return_path() -> Reply {
     one_line(550, "5.7.1 Relay access denied: no mail is accepted for this address")
 }
@@ -105,7 +105,7 @@ pub(crate) fn too_many_sessions() -> Reply {
     one_line(421, "4.7.0 Too many connections from your address, closing the connection")
 }
 
-/// `text` may quote the client; `smtp` cuts it to one line.
+/// Reply of one line. `text` may quote the client: `smtp` replaces control characters and cuts long text.
 fn one_line(code: u16, text: &str) -> Reply {
     Reply::new(code, vec![text.to_owned()])
 }

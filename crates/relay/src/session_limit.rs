@@ -35,12 +35,12 @@ impl SessionLimit {
         }
     }
 
-    /// `None` if the total limit is reached.
+    /// Takes a permit; `None` if the total limit is reached.
     pub(crate) fn take(&self) -> Option<SessionPermit> {
         Arc::clone(&self.all).try_acquire_owned().ok().map(|permit| SessionPermit { _permit: permit })
     }
 
-    /// `None` if the address has reached its limit. Loopback addresses are not counted.
+    /// Takes a permit for the address; `None` if the address has reached its limit. Loopback addresses are not counted.
     pub(crate) fn take_for(&self, address: IpAddr) -> Option<MaybeAddressPermit> {
         if address.to_canonical().is_loopback() {
             return Some(MaybeAddressPermit { _permit: None });

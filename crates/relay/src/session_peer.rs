@@ -15,7 +15,7 @@ pub(crate) enum SessionPeer {
 }
 
 impl SessionPeer {
-    /// Call it when TLS is established.
+    /// Must be called when TLS is established.
     pub(crate) fn tls_established(&mut self) {
         match self {
             Self::Client(client) => client.tls_established(),
@@ -26,7 +26,7 @@ impl SessionPeer {
     pub(crate) async fn log_in(&mut self, login: &Login) -> Reply {
         match self {
             Self::Client(client) => client.log_in(login).await,
-            // The bounce listener offers no AUTH, so the session refuses it itself.
+            // Not reached: the bounce listener offers no AUTH, so the session itself refuses the command.
             Self::BounceReceiver(_) => StandardReply::NotImplemented.into(),
         }
     }
@@ -47,7 +47,7 @@ impl SessionPeer {
         }
     }
 
-    /// Whose memory the current message takes.
+    /// Tenant whose memory the current message takes.
     pub(crate) fn tenant(&self) -> Tenant {
         match self {
             Self::Client(client) => client.tenant(),
@@ -55,7 +55,7 @@ impl SessionPeer {
         }
     }
 
-    /// Stores the complete message.
+    /// Passes the complete message to `app`.
     pub(crate) async fn message(&mut self, message: Option<Incoming>) -> Reply {
         match self {
             Self::Client(client) => client.submit(message).await,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use postroad_model::{DomainName, Limits};
 
-/// Largest bounce. Bounces quote the message; most hosts quote only its beginning.
+/// Maximum size of a bounce. Bounces quote the original message; most hosts quote only its beginning.
 const RETURN_BYTES_MAX: usize = 10 << 20;
 const RETURNS_IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
 
@@ -18,7 +18,7 @@ pub struct Settings {
     pub in_flight_bytes_max: usize,
     /// Proxies that must send a PROXY header before each connection. No other peer's header is accepted.
     pub proxy_protocol_from: Vec<IpNet>,
-    /// Maximum number of sessions on all listeners together.
+    /// Maximum number of sessions on all listeners of one `Relay` together.
     pub sessions_max: usize,
     /// Maximum number of sessions of one address (IPv6: one /64). Loopback addresses are not counted: behind a tunnel
     /// all clients have them.
@@ -37,7 +37,7 @@ pub struct TimeLimits {
     /// A message may take this long, plus the time its bytes take at the minimum rate.
     pub content_grace: Duration,
     pub content_bytes_per_second_min: u32,
-    /// After this time a session ends between two messages; after twice this time, at any point.
+    /// After this time a session ends, unless a message is in progress; after twice this time it ends in any case.
     pub session: Duration,
     /// Time for a client to read a reply.
     pub write: Duration,
@@ -62,7 +62,8 @@ impl Settings {
 }
 
 impl Settings {
-    /// Settings of the bounce listener, with its own memory: a flood of bounces must not stop submission.
+    /// Settings of the bounce listener, whose `Relay` has a separate memory limit: a flood of bounces must not stop
+    /// submission.
     #[must_use]
     pub fn for_returns(mut self) -> Self {
         self.message_bytes_max = RETURN_BYTES_MAX;

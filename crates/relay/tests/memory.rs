@@ -1,6 +1,7 @@
-//! An SMTP message takes at most three times its own bytes of memory, plus 1 MB (`Limits`). Measured by a
-//! counting allocator that both ends of the connection share; therefore this is a test binary of its own with a
-//! single test.
+//! An SMTP message takes at most three times its own bytes of memory, plus 1 MB (`Limits`).
+//!
+//! A counting allocator measures the whole process, with both ends of the connection. Therefore this is a separate test
+//! binary with a single test.
 
 #![cfg(test)]
 
@@ -29,7 +30,8 @@ async fn a_message_by_smtp_takes_three_times_its_bytes_and_a_megabyte() {
     assert!(too_much.is_empty(), "{too_much:#?}");
 }
 
-/// Messages of about `bytes` bytes that take too much memory. The first message only fills caches.
+/// Submits the messages, of about `bytes` bytes each, and describes those that take too much memory. The first message
+/// only fills caches.
 async fn measure(bytes: usize, messages: Vec<Vec<u8>>) -> Vec<String> {
     // The buffer for the largest message is allocated at once; untouched pages take no memory but are counted
     // here.
@@ -77,7 +79,7 @@ fn random_messages() -> Vec<Vec<u8>> {
     [vec![[&head[..], b"warm-up\r\n"].concat(), bytes], texts.into()].concat()
 }
 
-/// Each message ends with a line end.
+/// Compressible messages. Each ends with a line end.
 fn messages() -> Vec<String> {
     let from = format!("From: {FROM}\r\n");
     let mut messages = vec![format!("{from}\r\nwarm-up\r\n"), filled("x\r\n")];

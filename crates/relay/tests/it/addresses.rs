@@ -58,7 +58,7 @@ async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
             replies.push(client.deliver(FROM, &TO, &text("")).await[..9].to_owned());
         }
     }
-    // The other server has no verified domain.
+    // 550 is the reply for the other server, which has no verified domain.
     assert_eq!(replies, ["250 2.0.0", "550 5.7.1", "530 5.7.0", "550 5.7.1", "550 5.7.1", "530 5.7.0"]);
 }
 

@@ -103,7 +103,7 @@ async fn a_session_has_a_time_limit() {
             if !reply.starts_with("250 ") {
                 return reply;
             }
-            // A fast machine would reach the limit of commands first.
+            // Without a pause a fast machine would reach the limit of commands first.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -182,7 +182,7 @@ async fn messages_of_one_server_leave_memory_to_those_of_others() {
     service.app.create_server("other".into(), "dev", ServerMode::Live, None).await.unwrap();
     let key = service.create_key(|key| key.server = "other".into()).await;
     let large = text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(9_000);
-    // Messages that never end, more than fit into the memory together.
+    // Messages that never end: together they need more memory than there is.
     let mut holders = Vec::new();
     for _ in 0..10 {
         let mut holder = service.client().await;
