@@ -21,7 +21,7 @@ pub(crate) struct Pacing {
     /// When the last counted failure ended.
     failed_at: Option<Timestamp>,
     paused_until: Option<Timestamp>,
-    /// End of the pause that the receiver requested.
+    /// End of the pause that the receiver requested, or that follows a refused outcome.
     requested_until: Option<Timestamp>,
 }
 
@@ -51,8 +51,8 @@ impl Pacing {
         self.window = (self.window + 1).min(self.window_max);
     }
 
-    /// Records a failure. From `PAUSING_FROM` failures on it begins a pause: a dead endpoint with a long queue must not get
-    /// many posts, nor fill the log of attempts.
+    /// Records a failure. From `PAUSING_FROM` consecutive failures on, each begins a pause: a dead endpoint with a long
+    /// queue must not get many posts, nor fill the log of attempts.
     pub(crate) fn failed(&mut self, begun_at: Timestamp, now: Timestamp) {
         self.window = 1;
         // Posts of one window fail together: count them once.
@@ -73,12 +73,13 @@ impl Pacing {
         self.paused_until = Some(until);
     }
 
-    /// Pauses at the receiver's request; answers to posts in progress do not shorten it.
+    /// Pauses at the receiver's request, or after a refused outcome. Answers to posts in progress do not shorten this
+    /// pause.
     pub(crate) fn rest_as_requested(&mut self, until: Timestamp) {
         self.requested_until = self.requested_until.max(Some(until));
     }
 
-    /// The clock was set back: drop all pauses, which would last too long.
+    /// Drops all pauses after the clock was set back: they would last too long.
     pub(crate) fn forget_times(&mut self) {
         (self.failed_at, self.paused_until, self.requested_until) = (None, None, None);
     }

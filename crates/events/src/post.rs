@@ -52,8 +52,8 @@ impl Poster {
         self.clock.now()
     }
 
-    /// Posts an event. `attempts` is the number of earlier attempts. If `cut_short` completes before the answer arrives, the
-    /// post is given up.
+    /// Posts an event. `attempts` is the number of earlier attempts. If `cut_short` completes before the answer
+    /// arrives, the post is given up.
     pub(crate) async fn post(
         &self,
         webhook: &Webhook,

@@ -8,14 +8,14 @@ use postroad_model::Timestamp;
 const JITTER: f64 = 0.2;
 /// Longest pause that a receiver can request for one event.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
-/// Longest pause that a receiver can request for all its events: it may recover sooner.
+/// Longest pause that a receiver can request for all its events. Short, because the receiver may recover sooner.
 const REST_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
 pub struct RetrySettings {
-    /// Pauses after the first attempt, the second, …; after the last one the event is given up.
+    /// Pauses after the first attempt, the second, … The event is given up if the attempt after the last pause fails.
     pub schedule: Vec<Duration>,
-    /// An endpoint without a success for this long is disabled.
+    /// An endpoint is disabled when it has been failing for this long without a success.
     pub disable_after: Duration,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Failed<'a> {
     /// HTTP status, if there was an answer.
     pub(crate) status: Option<u16>,
     pub(crate) retry_after: Option<&'a str>,
-    /// Start of the endpoint's failures, before this attempt.
+    /// Since when the endpoint had been failing before this attempt, if it had.
     pub(crate) failing_since: Option<Timestamp>,
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 pub use standard::standard;
 
-/// Id of an event in posts; never changes, so receivers recognise repeated posts by it.
+/// Id of an event in posts. It never changes, so that receivers recognise repeated posts by it.
 pub fn event_name(id: EventId) -> String {
     format!("evt_{}", id.0)
 }
@@ -56,7 +56,7 @@ mod tests {
         event
     }
 
-    /// Bounce that came back as a message. Postal has another name for refusals in the SMTP session.
+    /// Bounce that came back as a message. In Postal's format it has another name than a refusal in the SMTP session.
     fn async_bounce() -> FeedEvent {
         let data = r#"{"status":"Bounced","details":"Sent back later","output":"550 5.1.1 no such user",
             "sent_with_ssl":false,"time":null,"bounce":{"kind":"async","class":"bad_mailbox","code":550,

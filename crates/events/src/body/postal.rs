@@ -12,7 +12,7 @@ pub(super) fn postal(event: &FeedEvent) -> Option<Value> {
     let data = event_data(event);
     let name = name(event.kind, &data)?;
     let mut payload = payload(name, event, &data);
-    // The top level may have only those four keys.
+    // The mark goes into the payload: the top level may have only these four keys.
     if let (true, Some(payload)) = (event.test, payload.as_object_mut()) {
         payload.insert("test".to_owned(), true.into());
     }
@@ -104,7 +104,7 @@ fn message_object(message: &EventMessage) -> Value {
     })
 }
 
-/// Returned message; messages/message shows its content by its id. Fields that old events do not record are null.
+/// Returned message; messages/message shows it by its id. Fields that old events do not record are null.
 fn bounce_object(event: &FeedEvent, bounce: &Value) -> Value {
     let field = |key: &str| bounce.get(key).cloned().unwrap_or(Value::Null);
     let returned = |key: &str| bounce["returned"].get(key).cloned().unwrap_or(Value::Null);

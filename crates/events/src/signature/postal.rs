@@ -1,7 +1,7 @@
 //! Postal's signatures: RSA PKCS#1 v1.5 over the body, with the installation's key, published as a JWK.
 //!
-//! Receivers written for Postal verify SHA-1; a SHA-256 signature is sent beside it. aws-lc-rs does not sign
-//! SHA-1, so that signature is made with the `rsa` crate, blinded.
+//! Receivers written for Postal verify the SHA-1 signature; a SHA-256 signature is sent beside it. aws-lc-rs does not
+//! sign with SHA-1, so the `rsa` crate makes the SHA-1 signature, with blinding.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl PostalSigner {
         let modulus = URL_SAFE_NO_PAD.encode(sha1.n().to_bytes_be());
         let exponent = URL_SAFE_NO_PAD.encode(sha1.e().to_bytes_be());
         let public = sha1.to_public_key().to_public_key_der().map_err(|_| PostalSignerError)?;
-        // RFC 7638: the members in this order, without blanks.
+        // RFC 7638: these members in this order, without white space.
         let members = format!(r#"{{"e":"{exponent}","kty":"RSA","n":"{modulus}"}}"#);
         let key_id = URL_SAFE_NO_PAD.encode(digest(&SHA256, members.as_bytes()));
         let public_key = STANDARD.encode(public.as_bytes());
@@ -58,7 +58,7 @@ impl PostalSigner {
         &self.key_id
     }
 
-    /// Base64 of the X.509 form: the lines of a PEM file between its markers.
+    /// Base64 of the X.509 form: the content of a PEM file without its markers and line breaks.
     pub fn public_key(&self) -> &str {
         &self.public_key
     }

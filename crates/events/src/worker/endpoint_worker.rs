@@ -22,19 +22,20 @@ use crate::retry::{Consequence, Disabling, Failed};
 
 /// Maximum number of posts that are done but not stored; at this number no further posts are started.
 const UNSETTLED_MAX: usize = 64;
-/// Longest wait for a permit. A claim ends after two minutes, and an event may already have waited in the worker's queue.
+/// Longest wait for a permit. A claim expires after two minutes, of which the event may already have spent some in the
+/// worker's queue.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
 /// A post to a new endpoint without an answer after this time moves to the permits for slow posts.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
 /// Like `QUICK_ANSWER`, for an endpoint that has answered well before.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
-/// A post without an answer is given up after this time while others wait for its permit.
+/// A post without an answer is given up after this time if no other permit of its class is free for its server.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// Like `BUSY_PATIENCE`, for an endpoint that has answered well before.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
-/// Pause of an endpoint after the store refused an outcome: without one its event would be posted again at once.
+/// Pause of an endpoint after the store refused an outcome. Without the pause the event would be posted again at once.
 const REFUSED_OUTCOME_REST: Duration = Duration::from_mins(5);
-/// Minimum pause between two claims while posts are in progress.
+/// Pause after a notice of new events, so that several are claimed together.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct EndpointWorker {
@@ -51,7 +52,7 @@ pub(super) struct EndpointWorker {
     settling: JoinSet<EventId>,
 }
 
-/// Error: the event with this id got no permit for its post in time.
+/// The event with this id got no permit for its post: the wait was too long, or the service stops.
 struct NoPermit(EventId);
 
 /// Why a worker ends.
@@ -141,7 +142,8 @@ impl EndpointWorker {
             let may_have_more = self.queue.is_empty() && self.free_slots() > 0;
             tokio::select! {
                 () = until_notice(&mut self.notices), if may_have_more => {}
-                // After a panic the event is still claimed: it is posted again when the worker has ended.
+                // After a panic the event stays claimed: on SQLite until the worker ends, on PostgreSQL until the claim
+                // expires. Then it is posted again.
                 Some(ended) = self.posts.join_next() => {
                     match ended {
                         Ok((webhook, Ok(post))) => {
@@ -192,7 +194,7 @@ impl EndpointWorker {
     }
 
     /// Evaluates a post and passes its outcome to the settler. Returns the cause if the endpoint must be disabled.
-    /// `webhook` says since when it has been failing.
+    /// `webhook` says since when the endpoint has been failing; without it only an answer 410 disables the endpoint.
     fn evaluate(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
         let mut disabling = None;
@@ -247,8 +249,8 @@ async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
     }
 }
 
-/// Waits until posts may be due: until this node adds an event, or for `POLL`, because other nodes may add one and pauses
-/// end.
+/// Waits until posts may be due: until this node adds an event, or for `POLL`, because other nodes may add events and
+/// retries may become due.
 async fn until_notice(notices: &mut watch::Receiver<u64>) {
     if tokio::time::timeout(POLL, notices.changed()).await.is_ok() {
         tokio::time::sleep(LOOK_PAUSE).await;
@@ -293,7 +295,7 @@ async fn post_claimed(
                 && shared.permits.is_exhausted(&permit)
                 && let Some(give_up) = give_up.take()
             {
-                // The post may already have its answer.
+                // Fails if the post has its answer by now.
                 let _ = give_up.send(());
             }
         }

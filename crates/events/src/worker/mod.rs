@@ -1,8 +1,8 @@
 //! Webhook worker: posts the events in the outbox. A dispatcher finds due posts and starts a worker for each
 //! endpoint; workers are independent, so one that hangs delays only itself.
 //!
-//! Posts in progress hold permits (`permits.rs`). Failing endpoints cannot take the permits of others, nor can one server
-//! take another server's.
+//! Posts in progress hold permits (`permits.rs`). Failing endpoints cannot take the permits of others, nor can one
+//! server take another server's.
 
 mod endpoint_worker;
 mod permits;
@@ -26,7 +26,7 @@ use endpoint_worker::EndpointWorker;
 use permits::{Class, PostPermits};
 use settler::Settler;
 
-/// Longest pause between two look-ups, because other nodes add events without notifying this one.
+/// Longest wait for a notice before the next look-up: other nodes add events without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
 /// Minimum pause between two look-ups of due posts.
 const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -51,8 +51,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// Class of an endpoint. An endpoint that failed a moment ago does not count as failing yet, because failing ones may
-    /// wait long.
+    /// Class of an endpoint. An endpoint whose first failure was a moment ago does not count as failing yet, because
+    /// posts to failing endpoints may wait long for a permit.
     fn class_of(&self, webhook: &Webhook, is_failing: bool) -> Class {
         let failing_for = webhook.failing_since.map(|since| self.clock.now().since(since));
         if is_failing || failing_for.is_some_and(|failing_for| failing_for >= FAILING_AFTER) {
@@ -204,15 +204,15 @@ impl Dispatcher {
                     endpoint.has_worker = false;
                 }
             }
-            // A panicked worker does not say which one it was: all may be started again, and new workers do not
-            // know the `claimed` events of running ones. Delivery is at least once.
+            // The key of a panicked worker is unknown, so all endpoints may get a second worker. It does not know the
+            // `claimed` events of the first, and may post them again: delivery is at least once.
             None => self.endpoints.values_mut().for_each(|endpoint| endpoint.has_worker = false),
         }
     }
 }
 
-/// When to correct due times after the clock was set back. Several times, because posts in progress may still be stored
-/// with a time of the old clock.
+/// When to correct due times after the clock was set back. There are several corrections, because posts in progress may
+/// still be stored with a time of the old clock.
 fn correction_times(now: Instant) -> Vec<Instant> {
     [0, 10, 60].map(|seconds| now + Duration::from_secs(seconds)).to_vec()
 }

@@ -66,7 +66,7 @@ impl PostPermits {
         }
     }
 
-    /// Waits for a permit. Takes the server's own first: waiting for it blocks no other server.
+    /// Waits for a permit. Takes the permit of the server's share first: waiting for it blocks no other server.
     pub(super) async fn acquire(&self, server_id: ServerId, class: Class) -> PostPermit {
         PostPermit {
             server_id,

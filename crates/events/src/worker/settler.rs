@@ -1,6 +1,6 @@
-//! Writes the outcomes of posts, many in one transaction. While the store is unavailable it keeps them and retries;
-//! meanwhile workers with too many unstored outcomes start no further posts. An outcome that the store refuses for
-//! another reason delays no others: it is stored without its attempt, or dropped.
+//! Writes the outcomes of posts, many in one transaction. While the store is unavailable, the settler keeps them and
+//! retries; meanwhile workers with too many unstored outcomes start no further posts. An outcome that the store refuses
+//! for another reason delays no others: it is stored without its attempt, or dropped.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn work(store: Store, mut receiver: mpsc::Receiver<Settling>) {
     }
 }
 
-/// Stores one outcome; without its attempt if the store refuses that. Returns whether it is stored.
+/// Stores one outcome, without its attempt if the store refuses the attempt. Returns whether it is stored.
 async fn store_alone(store: &Store, outcome: WebhookOutcome) -> bool {
     let Err(error) = when_available(|| store.settle_webhooks(vec![outcome.clone()])).await else {
         return true;
