@@ -1,5 +1,6 @@
-//! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: first opens,
-//! and clicks whose writing failed once; then all other clicks; unsubscriptions last. Within each, the oldest first.
+//! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: first
+//! opens, and clicks whose writing failed before; then all other clicks; unsubscriptions last. Within each group, the
+//! oldest are dropped first.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,7 @@ use postroad_model::Timestamp;
 use tokio::sync::Notify;
 
 const WAITING_MAX: usize = 100_000;
-/// Targets and addresses may be long; this limits their total size.
+/// Maximum memory of all waiting events, by estimate. Targets, addresses and user agents may be long.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ struct Waiting {
     unsubscriptions: VecDeque<TrackingEvent>,
     /// Clicks, which wait for the end of their window.
     clicks: VecDeque<TrackingEvent>,
-    /// Opens, and clicks whose writing failed once.
+    /// Opens, and clicks whose writing failed before.
     others: VecDeque<TrackingEvent>,
     /// Estimated memory of all queues.
     bytes: usize,
@@ -76,12 +77,12 @@ impl EventQueue {
         taken
     }
 
-    /// Puts back events that could not be written, as the oldest.
+    /// Puts back events that could not be written, at the front.
     pub(crate) fn put_back(&self, events: Vec<TrackingEvent>) {
         let mut waiting = self.waiting();
         for event in events.into_iter().rev() {
             waiting.bytes += weight(&event);
-            // Clicks go to the others: their window is over, so they need not wait again.
+            // Clicks go into `others`: their window is over, so they need not wait again.
             let is_unsubscription = matches!(event.token.kind, TrackKind::Unsubscribe { .. });
             let queue = if is_unsubscription { &mut waiting.unsubscriptions } else { &mut waiting.others };
             queue.push_front(event);
@@ -130,7 +131,8 @@ fn weight(event: &TrackingEvent) -> usize {
     256 + text + event.user_agent.len()
 }
 
-/// Whether a click's window is over. Also true if the click lies a window or more in the future: the clock was set back.
+/// Whether a click's window is over. Also true if the click lies a window or more in the future: the clock was set
+/// back.
 fn is_window_over(at: Timestamp, now: Timestamp) -> bool {
     now.since(at).max(at.since(now)) >= CLICK_WINDOW
 }
@@ -191,7 +193,7 @@ mod tests {
         for number in 0..4 {
             queue.add(event(TrackKind::Open, number, 300));
         }
-        // Opens fill the first batches, long after the clicks.
+        // The first batches contain only opens, so the clicks wait much longer than their window.
         for millis in [10_000, 20_000] {
             let taken = queue.take(2, at(millis), false);
             assert!(taken.len() == 2 && taken.iter().all(|event| event.token.kind == TrackKind::Open));

@@ -10,9 +10,9 @@ use parking_lot::RwLock;
 use postroad_app::App;
 use tokio::time::Instant;
 
-/// Pause between two checks for changes, and so the delay until a change takes effect.
+/// Pause between two checks for changes, and so the longest delay until a change takes effect.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Without a change the names are read at this interval: some expire.
+/// The names are read at this interval even without a change, because some expire.
 const READ_EVERY: Duration = Duration::from_mins(10);
 
 /// Known host names. Cheap to clone.

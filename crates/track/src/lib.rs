@@ -1,7 +1,7 @@
 //! Tracking links: `/c/…` redirects to a link's target, `/o/…` is the pixel, `/u/…` unsubscribes (docs/tracking.md).
 //!
-//! Clicks and opens are answered from their token alone, so that they work while the store is down. Their events go into a
-//! bounded queue and from there into the store. Only an unsubscription waits for the store.
+//! Clicks and opens are answered from their token alone, so that they work while the store is down. Their events go
+//! into a bounded queue and from there into the store. Only an unsubscription waits for the store.
 
 mod event_queue;
 mod hosts;
@@ -50,12 +50,12 @@ impl Tracking {
         routes::routes(Arc::clone(&self.state))
     }
 
-    /// Router for host names that serve nothing else.
+    /// Router for host names that serve only tracking links.
     pub fn site(&self) -> Router {
         self.routes().fallback(async || pages::invalid_link())
     }
 
-    /// Host names that serve only tracking.
+    /// Host names that serve only tracking links.
     pub fn hosts(&self) -> TrackingHosts {
         self.hosts.clone()
     }

@@ -18,9 +18,9 @@ use tokio::time::timeout;
 use crate::event_queue::EventQueue;
 use crate::pages;
 
-/// Smallest GIF: one transparent pixel.
+/// GIF of one transparent pixel.
 const PIXEL: &[u8; 43] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
-/// Largest unsubscribe form: one field, urlencoded or multipart.
+/// Maximum size of an unsubscribe form, which has one field, urlencoded or multipart.
 const FORM_BYTES_MAX: usize = 4 << 10;
 const FORM_TIME_MAX: Duration = Duration::from_secs(10);
 /// Longest wait for the store: mailbox providers give up after some seconds.

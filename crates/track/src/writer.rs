@@ -1,8 +1,8 @@
 //! Writes waiting tracking events to the store, in batches.
 //!
 //! On failure: while the store is unavailable the batch goes back into the queue and is retried every second.
-//! If the store refuses a batch for another reason, its events are written one by one; an event that it refuses
-//! is a bug: it is logged and dropped.
+//! If the store refuses a batch for another reason, its events are written one by one. If the store refuses a single
+//! event, that is a bug: the event is logged and dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ async fn write_due(app: &App, queue: &EventQueue, everything: bool) -> bool {
     }
 }
 
-/// Writes the events; returns events that failed because the store is unavailable.
+/// Writes the events; returns those that are not written because the store is unavailable.
 async fn write<F>(
     record: impl Fn(Vec<TrackingEvent>) -> F,
     mut batch: Vec<TrackingEvent>,
