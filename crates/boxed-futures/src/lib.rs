@@ -2,8 +2,8 @@
 //!
 //! The compiler generates the code of an `async fn` in every crate that awaits the function, with everything that the
 //! function awaits: without this attribute, each crate above `store` compiles most of `store` again. A boxed future is
-//! compiled once, in its own crate.
-//! It costs one allocation per call, which is negligible next to a transaction or a DNS query.
+//! compiled once, in its own crate. It costs one allocation per call, which is negligible next to a transaction or a
+//! DNS query.
 
 mod lifetimes;
 
@@ -12,8 +12,8 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{FnArg, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, ReturnType, Type, Visibility};
 
-/// Boxes the futures of the block's `pub async fn`s. Methods with type parameters or `impl Trait` arguments stay as they
-/// are: their callers compile them in any case.
+/// Boxes the futures of the block's `pub async fn`s. Methods with type or const parameters or `impl Trait` arguments
+/// stay as they are: the crates that call them compile them in any case.
 #[proc_macro_attribute]
 pub fn boxed_futures(
     _arguments: proc_macro::TokenStream,
@@ -50,7 +50,7 @@ fn box_future(method: &mut ImplItemFn) {
             FnArg::Receiver(receiver) => lifetimes.name_receiver(receiver),
             FnArg::Typed(argument) => {
                 lifetimes.name_in(&mut argument.ty);
-                // All arguments move into the future, as those of an `async fn` do, also unused ones.
+                // All arguments move into the future, even unused ones, as those of an `async fn` do.
                 let pattern = &argument.pat;
                 let name = match &**pattern {
                     Pat::Ident(named) if !named.ident.to_string().starts_with('_') => named.ident.clone(),

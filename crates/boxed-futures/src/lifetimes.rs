@@ -1,4 +1,4 @@
-//! Names for elided lifetimes of a signature: the future must not outlive any of them.
+//! Names for the elided lifetimes of a signature: bounds say that the future does not outlive any of them.
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, Type, TypeReference};
@@ -7,7 +7,7 @@ use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, Type, TypeRe
 pub(crate) struct Lifetimes {
     /// Names given to elided lifetimes of the arguments.
     named: Vec<Lifetime>,
-    /// Lifetime of `&self`: elided lifetimes of the result are this one.
+    /// Lifetime of `&self`, which elided lifetimes of the result take.
     receiver: Option<Lifetime>,
 }
 
@@ -33,8 +33,8 @@ impl Lifetimes {
         self.visit_type_mut(ty);
     }
 
-    /// Names elided lifetimes of the result as Rust does: the receiver's, or else that of the arguments. If the arguments have
-    /// several, Rust would refuse; here the first is taken.
+    /// Names elided lifetimes of the result as Rust does: they take the receiver's lifetime, or else that of the
+    /// arguments. If the arguments have several, Rust would refuse; here the result takes the first.
     pub(crate) fn name_in_output(&self, output: &mut Type) {
         let lifetime = self.receiver.clone().or_else(|| self.named.first().cloned());
         if let Some(lifetime) = lifetime {
