@@ -1,9 +1,9 @@
 //! Macros for structs and endpoints that the OpenAPI document describes.
 //!
-//! The document is a file, `docs/openapi.json`, which the service only passes on. A test of the API crate builds it from the
-//! endpoints and their structs with utoipa, and fails if the file differs. Outside tests nothing needs the descriptions, and
-//! they take time to compile; so there the API crate uses the macros of this crate instead of utoipa's
-//! (`api/src/documented.rs`).
+//! The document is a file, `docs/openapi.json`, which the service serves unchanged. A test of the API crate builds the
+//! document from the endpoints and their structs with utoipa, and fails if the file differs. Outside tests nothing
+//! needs the descriptions, and they take time to compile. Therefore the API crate uses utoipa's macros only in tests,
+//! and the macros of this crate elsewhere (`api/src/documented.rs`).
 
 use proc_macro::TokenStream;
 
@@ -13,7 +13,7 @@ const IN_TESTS: &str = r#"
     #[expect(dead_code, reason = "only for the OpenAPI document; a test compares its names with those that are read")]
 "#;
 
-/// On a struct that describes the fields of a request. It exists in tests only.
+/// Marks a struct that describes the fields of a request. The struct exists in tests only.
 ///
 /// No value of such a struct is ever made: requests are read field by field, so that one answer lists every problem.
 #[proc_macro_attribute]
