@@ -24,7 +24,7 @@ pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, find
     read_integer(fields, name, findings).unwrap_or(0)
 }
 
-/// Takes an integer. `None` if the field is absent, not an integer, or out of range; the latter two are problems.
+/// Takes an integer. `None` if the field is absent, not an integer, or out of range; the last two record a problem.
 pub(crate) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -81,7 +81,7 @@ pub(crate) fn read_networks(fields: &mut Fields<'_>, findings: &mut Findings) ->
     let mut networks = Vec::new();
     for (pointer, entry) in entries {
         let Some(text) = expect_text(&pointer, entry, findings) else { continue };
-        // A single address is a network of one.
+        // A single address counts as a network of one address.
         let single = text.parse::<std::net::IpAddr>().map(IpNet::from);
         if let Ok(network) = text.parse::<IpNet>().or(single) {
             networks.push(network);

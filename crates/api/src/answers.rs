@@ -1,6 +1,6 @@
-//! Memory of answers. Every answer over a few kilobytes, errors included, counts against the memory of its tenant until
-//! it is sent. The only exception is `write_in_any_case`. Large answers reserve memory before they are built, and are
-//! serialised off the async threads. A client that stops reading does not get the remaining bytes.
+//! Memory of the answers of endpoints. Every answer over 4 KiB, errors included, counts against the memory of its
+//! tenant until it is sent. The only exception is `write_in_any_case`. Large answers reserve memory before they are
+//! built, and are serialised off the async threads. A client that stops reading does not get the remaining bytes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,7 +24,7 @@ use crate::{Settings, blocking_pool};
 
 /// An answer is written and freed in pieces of this size.
 const SEGMENT_BYTES: usize = 64 << 10;
-/// Answers up to this size do not count: the limits per address and per server bound their number.
+/// Answers up to this size do not count: the limits per address and per tenant bound their number.
 const UNCOUNTED_BYTES: usize = 4 << 10;
 
 /// Memory for answers, with the time limits for sending them.
@@ -42,8 +42,8 @@ impl Answers {
         Self { pools, stall_max: settings.times.body_stall, time_max: settings.times.answer }
     }
 
-    /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one. Fails with 503 if the
-    /// memory is in use.
+    /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one. Fails with 503 if no memory
+    /// gets free in time.
     pub(crate) async fn reserve(
         &self,
         tenant: impl Into<Tenant>,
@@ -87,7 +87,7 @@ impl Answers {
         if bytes <= UNCOUNTED_BYTES {
             return Body::from(segments.pop_front().unwrap_or_default());
         }
-        // The source values of the answer are freed by now.
+        // The source values of the answer are freed by now, so the share shrinks to the size of the text.
         drop(share.split_above(bytes));
         let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
         let watch_task = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));
@@ -95,8 +95,8 @@ impl Answers {
     }
 }
 
-/// A value that is written as JSON. A trait object, so that the code around it is compiled once and not for each
-/// endpoint.
+/// A value that is written as JSON. It is used as a trait object, so that the code around it is compiled once and not
+/// for each endpoint.
 pub(crate) trait WriteJson: Send + Sync {
     fn write_json(&self, segments: &mut Segments) -> serde_json::Result<()>;
 }
@@ -115,7 +115,7 @@ fn write_segments(value: &dyn WriteJson) -> Result<VecDeque<Vec<u8>>, Failure> {
     Ok(segments.finish())
 }
 
-/// JSON text in pieces: growing copies nothing, and each piece is freed on its own.
+/// JSON text in pieces: growing copies at most the first piece, and each piece is freed separately.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     full: VecDeque<Vec<u8>>,
@@ -215,8 +215,8 @@ impl Drop for WatchedBody {
     }
 }
 
-/// Frees the rest if the client takes nothing for `stall_max`, or not everything within `time_max`. The body cannot do
-/// this: hyper does not poll it then.
+/// Frees the rest if the client takes nothing for `stall_max`, or not everything within `time_max`. The body itself
+/// cannot do this: hyper does not poll it while the client takes nothing.
 async fn watch(rest: Weak<Mutex<Rest>>, stall_max: Duration, time_max: Duration) {
     let end = Instant::now() + time_max;
     let mut seen = 0;

@@ -41,7 +41,7 @@ pub(crate) trait Authenticate: Send + Sized + 'static {
         operation: Operation,
     ) -> impl Future<Output = Result<Self, AuthRejection>> + Send;
 
-    /// The tenant whose shares of threads and memory its calls use.
+    /// The tenant whose shares of threads, memory and permits the caller's calls use.
     fn tenant(&self) -> Tenant;
 
     fn logged(&self) -> LoggedCaller;

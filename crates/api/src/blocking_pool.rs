@@ -73,8 +73,8 @@ impl BlockingPool {
                 return Ok(());
             }
             woken.0.notified().await;
-            // This wait has no timeout: the call may have stored something, and threads are held only while
-            // they work.
+            // This wait has no timeout: the call may have stored something already. Threads get free soon, because
+            // calls hold them only while they work.
             thread = self.threads.acquire_without_timeout(tenant, 1).await;
         }
     }
@@ -92,7 +92,7 @@ impl Wake for Woken {
 /// Runs long work that never waits, on a blocking thread.
 pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     let (result, done) = oneshot::channel();
-    // The caller may have gone.
+    // Sending fails if the caller has gone.
     let work = move || drop(result.send(work()));
     run_boxed(Box::new(work)).await?;
     Ok(done.await.expect("work that ended has sent its result"))
@@ -153,7 +153,7 @@ mod tests {
         });
         let mut waiting = Box::pin(futures_util::future::join_all(waiting));
         let other = async {
-            // Every call beyond one tenant's share has had its turn before this one gets a thread.
+            // Calls of other servers get threads, although hundreds of calls of one server wait.
             for server in 2..20 {
                 blocking_pool.run(ServerId(server), async { Ok(()) }).await.expect("there are threads");
             }

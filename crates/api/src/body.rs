@@ -14,7 +14,7 @@ use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
 use crate::tenant::Tenant;
 
-/// Memory that a body reserves first, unless its announced length is smaller.
+/// Minimum memory that a body reserves, unless its announced length is smaller.
 const STEP_BYTES_MIN: usize = 4 << 10;
 
 /// Limits shared by all requests.
@@ -137,8 +137,8 @@ impl Bodies {
         }
     }
 
-    /// Reserves memory for what has arrived, rounded up to a power of two, and never for what was only announced: a client
-    /// has to send bytes to make others wait. Rounding keeps the number of waits small.
+    /// Reserves memory for the bytes that have arrived, rounded up to a power of two. Bytes that are only announced get
+    /// no memory: a client must send bytes to make others wait. Rounding keeps the number of waits small.
     async fn reserve(&self, arriving: &mut Arriving, more: usize, bytes_max: usize) -> Result<(), Failure> {
         let needed = arriving.length() + more;
         if needed <= arriving.reserved {
@@ -264,7 +264,7 @@ mod tests {
         Body::new(Announced { length, left: arriving })
     }
 
-    /// Body of unknown length that never ends.
+    /// Body of unknown length that sends `arriving` bytes and then stalls.
     fn endless(arriving: usize) -> Body {
         let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![0; PIECE])));
         Body::from_stream(stream::iter(pieces.take(arriving / PIECE)).chain(stream::pending()))
@@ -303,8 +303,8 @@ mod tests {
         assert_eq!((unknown.memory.small.bytes(), unknown.memory.large.bytes()), (LARGE_BYTES, MIB));
         drop((small, unknown));
         assert_eq!(free(&bodies), all);
-        // Larger than the server's maximum: takes all of it, so it is accepted while the server has no other large
-        // body.
+        // A body larger than the server's share takes the whole share. It is accepted while the server has no other
+        // large body.
         assert_eq!(bodies.read(ONE, announced(8 * MIB, 8 * MIB)).await.unwrap().bytes.len(), 8 * MIB);
     }
 

@@ -203,8 +203,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_answered_and_logged_without_its_text() {
         let log = Log::default();
-        // With one dispatcher, the first thread that reaches a log line decides whether it is enabled, and threads of
-        // other tests have no subscriber. With two, tracing asks all dispatchers.
+        // With one dispatcher, the first thread that reaches a log line decides for all threads whether it is enabled,
+        // and threads of other tests have no subscriber. With two, tracing asks both.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());

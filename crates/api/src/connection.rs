@@ -25,7 +25,7 @@ use crate::unsent::Unsent;
 use crate::watched_io::{Activity, WatchedIo};
 use crate::{Mode, TimeLimits};
 
-/// HTTP/1.1: maximum bytes of request line and headers together; also the size of reads.
+/// HTTP/1.1: maximum bytes of request line and headers together; hyper also limits single reads to this.
 const HEADER_BYTES_MAX: usize = 64 << 10;
 /// HTTP/1.1: maximum number of headers.
 const HEADERS_MAX: usize = 100;
@@ -37,7 +37,7 @@ const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const H2_PING: Duration = Duration::from_secs(20);
 /// A connection that is shutting down may keep writing a large answer to a slow reader for this long.
 const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
-/// Bytes that such a connection must write within each stall limit; more than HTTP/2's own pings.
+/// Minimum bytes that such a connection must write within each stall limit; more than the pings of HTTP/2 take.
 const LAST_ANSWER_BYTES_MIN: u64 = 1 << 10;
 
 /// Stages of stopping a server.
@@ -71,7 +71,7 @@ impl Connections {
 
     pub(crate) async fn serve(self: Arc<Self>, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
         let Ok(address) = stream.peer_addr() else { return };
-        // Small answers must not wait for acknowledgements (Nagle).
+        // Turns off Nagle's algorithm: small answers must not wait for acknowledgements.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
@@ -107,7 +107,8 @@ impl Connections {
         });
         let stream = WatchedIo::new(stream, Arc::clone(&activity), self.times.first_request);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
-        // Fires when the first request is late or the connection has idled too long; after that, to check `ending`.
+        // Fires when the first request is late or the connection may have idled too long. While the connection is
+        // ending, it fires for each check of `ending`.
         let mut timer = pin!(sleep(self.times.first_request));
         let mut ending: Option<Ending> = None;
         let mut cut_off_at: Option<Instant> = None;

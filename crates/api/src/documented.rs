@@ -1,5 +1,5 @@
-//! The macros that describe endpoints and structs to the OpenAPI document: utoipa's in tests, which write the document, and
-//! ones that do nothing elsewhere.
+//! The macros that describe endpoints and structs for the OpenAPI document. In tests they are utoipa's, which build the
+//! document; elsewhere they do nothing.
 
 #[cfg(not(test))]
 pub(crate) use postroad_openapi_macros::{ToSchema, path};

@@ -40,7 +40,7 @@ impl BodyReading {
 pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, BodyReading) {
     let (parts, body) = request.into_parts();
     let finished = Arc::new(AtomicBool::new(body.is_end_stream()));
-    // A client that waits for 100 Continue has sent nothing, and will send nothing once it sees the answer.
+    // A client that waits for 100 Continue has sent no body, and will send none once it sees the answer.
     let waits = parts.headers.contains_key(EXPECT);
     let can_keep_connection = !waits && body.size_hint().upper().is_some_and(|bytes| bytes <= KEEP_BYTES_MAX);
     let body_reading = BodyReading { finished: Arc::clone(&finished), can_keep_connection };

@@ -102,7 +102,8 @@ impl<C> Call<C> {
         permit.ok_or_else(|| Reason::Unavailable("too many samples are being posted".into()).into())
     }
 
-    /// Waits for a permit to change many scheduled messages. Each server has few of them; 503 if none gets free in time.
+    /// Waits for a permit to change many scheduled messages. Each server has few of them; 503 if none gets free in
+    /// time.
     pub(crate) async fn schedule_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.schedule_changes.acquire(self.tenant, 1).await;
         let full =
@@ -315,7 +316,7 @@ mod tests {
         let mut settings = Settings { in_flight_bytes_max: 1, ..Settings::default() };
         settings.times.memory_wait = Duration::from_millis(1);
         let state = ApiState::new(app, &settings);
-        // Two other servers hold half of the memory each.
+        // Two other servers hold all memory for answers, half of it each.
         let others = [ServerId(1_001), ServerId(1_002)].map(|server| state.answers.reserve(server, 1 << 20));
         let held = futures_util::future::try_join_all(others).await.unwrap();
         for (operation, status) in [

@@ -1,4 +1,4 @@
-//! JSON envelope around every answer of the API, in its key order.
+//! JSON envelope around every answer of the API. Its keys have a fixed order.
 
 use std::borrow::Cow;
 use std::ops::Not;
@@ -253,7 +253,7 @@ pub(crate) async fn respond(
 /// Writes a small answer to a failed call, without counting its memory: the caller is unknown, or no memory is free.
 pub(crate) fn failed(info: &RequestInfo, failure: &Failure) -> Response {
     let answer = describe(info, failure);
-    let text = serde_json::to_vec(&answer.envelope).expect("an error's fields are texts");
+    let text = serde_json::to_vec(&answer.envelope).expect("an error can be written as JSON");
     answer.into_response(text.into())
 }
 
@@ -318,7 +318,7 @@ impl<'a> ErrorOut<'a> {
         };
         match reason {
             Reason::KeyMissing(KeyKind::Server) => data.token = Some(OrNull(None)),
-            // Postal's API echoes it; keys of accounts and of the operator are never echoed.
+            // Postal's API echoes the key of a server; keys of accounts and of the operator are never echoed.
             Reason::KeyInvalid { kind: KeyKind::Server, token } => data.token = Some(OrNull(Some(token))),
             Reason::MessageNotFound { id } => data.id = Some(id),
             Reason::BatchRejected { results, .. } => data.results = Some(results),

@@ -1,5 +1,5 @@
 //! Takes known fields out of a JSON object and checks their types. Collects every wrong type, not only the
-//! first; unknown fields become warnings. Lists stop at their limit while they are read.
+//! first; unknown fields become warnings. At most one entry more than its limit is read from a list.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ impl Findings {
         self.problem(pointer, format!("`{field}` should be a `{expected}` but is a `{found}`"));
     }
 
-    /// Warns of an unknown name; `kind` is what it names, such as `field`.
+    /// Warns of an unknown name; `kind` is the kind of thing that it names, such as `field`.
     pub(crate) fn warn(&mut self, kind: &str, name: &str) {
         if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(format!("Unknown {kind} `{}` was ignored", shortened(name)));
@@ -189,8 +189,8 @@ impl<'a> Fields<'a> {
         flag
     }
 
-    /// Takes the entries of an array with their pointers, without `null`: up to `max` plus one, so that the length check
-    /// sees an excess.
+    /// Takes the entries of an array with their pointers, without `null`. Takes up to `max` plus one, so that the
+    /// length check sees an excess.
     pub(crate) fn array(
         &mut self,
         name: &'static str,

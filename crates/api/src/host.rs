@@ -3,7 +3,7 @@
 use axum::http::Request;
 use axum::http::header::HOST;
 
-/// Host from the request target (HTTP/2) or the `Host` header.
+/// Host from the request target, if that names one (HTTP/2), or from the `Host` header.
 pub(crate) fn of<B>(request: &Request<B>) -> Option<&str> {
     let authority = match request.uri().authority() {
         Some(authority) => authority.as_str(),

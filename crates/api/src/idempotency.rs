@@ -14,13 +14,13 @@ pub(crate) const FIELD: &str = "idempotency_key";
 const HEADER: &str = "idempotency-key";
 const POINTER: &str = "/idempotency_key";
 
-/// Hash of a request that creates something, if it has a key: equal for the same request however its JSON is written. The
-/// key itself is not hashed.
+/// Hash of a request that creates something, if it has a key. The same request has the same hash, however its JSON is
+/// written. The key itself is not hashed.
 pub(crate) fn fingerprint(headers: &HeaderMap, endpoint: &str, request: &Object<'_>) -> Option<[u8; 32]> {
     fingerprint_of_send(headers, endpoint, false, request)
 }
 
-/// Like `fingerprint`, for a request that sends mail: different in test mode.
+/// Like `fingerprint`, for a request that sends mail. In test mode the hash is different.
 pub(crate) fn fingerprint_of_send(
     headers: &HeaderMap,
     endpoint: &str,

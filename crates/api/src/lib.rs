@@ -106,8 +106,8 @@ impl Api {
         self
     }
 
-    /// Connects the delivery engine: `/ready` reports its health, timelines say why a message waits, and changes of servers
-    /// apply at once.
+    /// Connects the delivery engine: `/ready` reports its health, timelines say why a message waits, and changes of
+    /// servers apply at once.
     #[must_use]
     pub fn with_queue(self, queue: QueueAdmin) -> Self {
         self.state.set_queue(queue);

@@ -1,6 +1,6 @@
 //! Limits on the bytes that requests and answers hold in memory. Each holds a share of a pool; if no share gets
-//! free within a bounded wait, the call fails with 503, which also prevents deadlocks. One server can hold only
-//! a part of each pool, so it cannot block the others.
+//! free within a bounded wait, the call fails with 503, which also prevents deadlocks. One tenant can hold only
+//! a part of each pool, so that it cannot block the others.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub(crate) const LARGE_BYTES: usize = 256 << 10;
 /// Minimum sizes of the pool of small bodies, and of the other pools.
 const SMALL_POOL_BYTES_MIN: usize = 4 << 20;
 const POOL_BYTES_MIN: usize = 1 << 20;
-/// A server may hold at most the pool's bytes divided by this number. That is room for several of the largest requests,
-/// or for about the largest answer.
+/// A tenant may hold at most the pool's bytes divided by this number. By default that is room for two or three of the
+/// largest requests, or for most of the largest answer.
 const BODIES_SHARE: usize = 2;
 const ANSWERS_SHARE: usize = 2;
 

@@ -72,7 +72,7 @@ pub(crate) fn read_cursor<T>(
     cursor
 }
 
-/// Decoded text of a cursor; `None` if it is not one.
+/// Decoded text of a cursor; `None` if `given` is no cursor.
 pub(crate) fn decode_cursor(given: &str) -> Option<String> {
     let bytes = if given.len() > CURSOR_BYTES_MAX { None } else { URL_SAFE_NO_PAD.decode(given).ok() };
     bytes.and_then(|bytes| String::from_utf8(bytes).ok())

@@ -35,7 +35,7 @@ pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProbl
     Ok(body)
 }
 
-/// Finds the field `params`, and decodes its value into one buffer: it can be nearly the whole body.
+/// Finds the field `params`, and decodes its value into one buffer: the value can be nearly the whole body.
 fn find_in_form(form: &[u8]) -> Option<Bytes> {
     let mut fields = form.split(|byte| *byte == b'&').map(|field| {
         let name_end = memchr(b'=', field).unwrap_or(field.len());

@@ -54,7 +54,7 @@ impl Server {
         Self { phase, accept_task, permits, permits_max, stop_time: settings.times.stop }
     }
 
-    /// Stops accepting at once, and lets requests in flight finish within the time of the settings.
+    /// Stops accepting at once, and lets requests in flight finish within `times.stop` of the settings.
     pub async fn stop(self) {
         self.phase.send_replace(Phase::Stopping);
         if let Err(error) = self.accept_task.await {

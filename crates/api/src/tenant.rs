@@ -1,4 +1,4 @@
-//! Tenants, for which shares of threads, memory and calls in flight are counted.
+//! Tenants: the limits on threads, memory and calls in flight apply to each of them.
 
 use postroad_model::{AccountId, ServerId};
 

@@ -33,7 +33,7 @@ impl Activity {
         Busy(Arc::clone(self))
     }
 
-    /// Time at which the connection becomes idle for too long; `None` before the first request.
+    /// Time at which the connection will have idled too long; `None` before the first request.
     pub(crate) fn may_idle_until(&self, idle_max: Duration) -> Option<Instant> {
         if self.in_flight.load(Ordering::Relaxed) > 0 {
             return Some(Instant::now() + idle_max);

@@ -85,7 +85,7 @@ pub(crate) struct PointOut {
     figures: FiguresOut,
 }
 
-/// Writes the series' values of the requested dimensions.
+/// JSON form of a series, with its values of the requested dimensions.
 pub(super) fn series_out(series: Series, dimensions: &[Dimension]) -> SeriesOut {
     let points = series.points.iter();
     let points = points.map(|point| PointOut { at: point.at.to_rfc3339(), figures: (&point.figures).into() });

@@ -75,7 +75,7 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequ
     let expires_at = read_time(&mut fields, "expires_at", findings);
     let idempotency_key = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    // Only the command line sets a login.
+    // Only the command line can set a login.
     let login = None;
     Ok(NewCredentialRequest { server, name, scope, test, hold, allow, expires_at, login, idempotency_key })
 }

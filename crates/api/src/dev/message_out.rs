@@ -62,7 +62,7 @@ struct AttachmentOut {
     size: usize,
 }
 
-/// Shows a message. Parses it off the async threads: it may have megabytes.
+/// Shows a message. Parses it off the async threads, because it may be megabytes large.
 pub(super) async fn show_message(message: Arc<CaughtMessage>, wanted: Extract) -> Result<Response, Problem> {
     let text = blocking_pool::run(move || write(&message, wanted)).await.map_err(|_| Problem::Stopping)?;
     Ok(envelope::json(StatusCode::OK, text))

@@ -83,7 +83,8 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Respo
     Ok(response)
 }
 
-/// Waits for a message that matches. Ends when the client closes the connection, which drops the call.
+/// Waits for a message that matches, at most the requested time. The wait also ends when the client closes the
+/// connection, because that drops the call.
 async fn wait(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let WaitQuery { matcher, extract, time_max } = WaitQuery::parse(query.as_deref())?;
     match inbox.wait(&matcher, time_max).await {

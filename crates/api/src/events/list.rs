@@ -108,7 +108,7 @@ fn read_types(fields: &mut Fields<'_>, findings: &mut Findings) -> EventSet {
 
 fn read_message_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<MessageId> {
     match fields.take("message_id", findings)? {
-        // No message has a negative id.
+        // An id beyond 64 bits becomes -1, which no message has.
         Json::Number(number) if !number.is_float() => Some(MessageId(number.as_i64().unwrap_or(-1))),
         other => {
             findings.wrong_type("/message_id", "Integer", other.type_name());

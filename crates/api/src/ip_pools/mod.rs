@@ -1,4 +1,4 @@
-//! ip_pools/…: pools of source addresses.
+//! ip_pools/*: pools of source addresses.
 
 pub(crate) mod add_address;
 pub(crate) mod create;

@@ -1,4 +1,4 @@
-//! JSON values that borrow their texts from the request: bodies and attachments are most of a request.
+//! JSON values that borrow their texts from the request, because bodies and attachments are most of a request.
 //!
 //! Memory is bounded by the size of the request. Texts are borrowed, or copied once if they have escapes; lists
 //! may take as many bytes as the text plus 512 KiB. A request that needs more is refused while it is read.
@@ -126,7 +126,7 @@ mod tests {
         assert!(parse_object(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
         let wide = format!("{{\"a\":[{}0]}}", "0,".repeat(100_000));
         assert!(parse_object(wide.as_bytes()).unwrap_err().message.contains("too many values"));
-        // Many small objects are read: the memory of their lists follows the text.
+        // Many small objects are accepted: they are only checked, and their lists are not kept.
         let keys = "abcdefghijkl"
             .split("")
             .map(|key| format!("\"a_key_{key}\": \"its value\","))
@@ -134,12 +134,12 @@ mod tests {
             .concat();
         let many = format!("{{\"a\":[{}0]}}", format!("{{{keys}\"b\":1}},").repeat(1_000));
         assert!(parse_object(many.as_bytes()).is_ok(), "{} bytes", many.len());
-        // The number of unknown names does not matter.
+        // The number of entries in an object does not matter.
         let keys: Vec<String> = (0..30).map(|key| format!("\"k{key}\":1")).collect();
         let many = format!("{{\"a\":[{}0]}}", format!("{{{}}},", keys.join(",")).repeat(1_000));
         let object = parse_object(many.as_bytes()).unwrap();
         let Json::Array(items) = &object[0].1 else { panic!("it is one list") };
-        let Some(Json::Item(item)) = items.get(999) else { panic!("an item waits to be read") };
+        let Some(Json::Item(item)) = items.get(999) else { panic!("the objects of the list are items") };
         assert_eq!(item.read().len(), 30);
         let wide = format!("{{\"a\":[{{\"b\":[{}0]}}]}}", "0,".repeat(100_000));
         assert!(parse_object(wide.as_bytes()).unwrap_err().message.contains("too many values"));

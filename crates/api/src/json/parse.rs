@@ -51,7 +51,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
 
 /// Parses an object whose text was checked before.
 pub(super) fn parse_item(text: &str) -> Object<'_> {
-    // The memory of the object was checked against the limit then.
+    // The limit for lists was checked then, so none applies here.
     let mut parser =
         Parser { text, at: 0, depth: REQUEST_LIST_DEPTH, lists_left: usize::MAX, only_checks: false };
     match parser.document() {
@@ -144,7 +144,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Checks an object without keeping it. Its lists no longer count against the limit.
+    /// Checks an object without keeping it. Its lists count against the limit only during the check.
     fn item(&mut self) -> Result<Json<'a>, Fault> {
         let (start, lists_left) = (self.at, self.lists_left);
         self.only_checks = true;
@@ -308,7 +308,7 @@ fn unescape(raw: &str, mut take: impl FnMut(&str)) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Character of `XXXX` or of `XXXX\uXXXX`, and its length in bytes.
+/// Character of the escape `XXXX` or `XXXX\uXXXX`, and the length of the escape in bytes.
 fn unicode_escape(rest: &[u8]) -> Result<(char, usize), Fault> {
     let unit = |at: usize| {
         let digits = rest.get(at..at + 4).ok_or(Fault::Syntax)?;
@@ -331,7 +331,7 @@ fn unicode_escape(rest: &[u8]) -> Result<(char, usize), Fault> {
     c.map(|c| (c, 10)).ok_or(Fault::Surrogate)
 }
 
-/// Parses any value with serde_json and drops it: used for serde_json's error texts.
+/// A value that serde_json parses and drops; only serde_json's error texts are needed.
 struct Skipped;
 
 impl<'de> Deserialize<'de> for Skipped {

@@ -1,5 +1,5 @@
-//! Shared by messages/retry, messages/release, messages/cancel_hold and messages/erase: one message, a list, or all that a
-//! query finds.
+//! Requests and answers that messages/retry, messages/release, messages/cancel_hold and messages/erase share: one
+//! message, a list, or all messages that a query finds.
 
 use crate::documented::ToSchema;
 use postroad_app::{ActionFailure, FieldProblem, JobRefusal, MessageAction, StartedJob};
@@ -165,7 +165,7 @@ fn read_ids(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<Mess
     let mut ids = Vec::with_capacity(values.len());
     for (pointer, json) in values {
         match json {
-            // No message has the id 0, nor an id beyond 64 bits.
+            // An id beyond 64 bits becomes 0, which no message has.
             Json::Number(number) if !number.is_float() => ids.push(MessageId(number.as_i64().unwrap_or(0))),
             other => findings.wrong_type(&pointer, "Integer", other.type_name()),
         }

@@ -78,7 +78,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EraseRequest,
         Ok(address) => Ok(EraseRequest::Address { address, dry_run }),
         Err(error) => {
             findings.problem("/address", format!("`address` is not an email address: {error}"));
-            // A placeholder: the problem refuses the request.
+            // A placeholder: the recorded problem makes the caller refuse the request.
             Ok(EraseRequest::Messages(ActionRequest::Many(Vec::new())))
         }
     }

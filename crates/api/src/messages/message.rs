@@ -121,7 +121,7 @@ fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
     out.raw_message = expansions.has(Expansion::RawMessage).then_some(OrNull(Some(Base64(bytes))));
 }
 
-/// Sets the content parts to null: bodies are kept for a shorter time than the other data.
+/// Sets the content parts to null: retention has removed the body, which may be kept for less time than other data.
 fn set_content_to_null(out: &mut MessageOut, expansions: &Expansions) {
     out.attachments = expansions.has(Expansion::Attachments).then_some(OrNull(None));
     out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(None));

@@ -180,7 +180,7 @@ impl From<&Message> for StatusOut {
 }
 
 impl DetailsOut {
-    /// `size` is the length of `raw_message`.
+    /// `size` is the length of `raw_message` before base64.
     pub(super) fn new(message: &Message, size: u64) -> Self {
         let send = &message.send;
         Self {
@@ -234,7 +234,7 @@ fn sha1_hex(content: &[u8]) -> String {
     use std::fmt::Write;
     let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, content);
     digest.as_ref().iter().fold(String::with_capacity(40), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("a String takes everything");
+        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
         hex
     })
 }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Estimated memory that a timeline takes until it is written; most of it are transcripts of attempts.
+/// Estimated memory that a timeline takes until it is written; most of it is transcripts of attempts.
 const TIMELINE_BYTES: usize = 512 << 10;
 
 /// Id of the message.

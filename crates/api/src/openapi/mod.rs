@@ -3,5 +3,5 @@
 #[cfg(test)]
 mod document;
 
-/// The document as served: the file in docs, which a test of `document` writes and compares.
+/// The document as served: the file in `docs`, which a test in `document.rs` compares with the code.
 pub const OPENAPI_JSON: &str = include_str!("../../../../docs/openapi.json");

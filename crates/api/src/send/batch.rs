@@ -127,7 +127,7 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Batc
     BatchDraft { messages, defaults, mode }
 }
 
-/// Reads one message, with warnings about its unknown fields. Pointers are relative to it.
+/// Reads one message, with warnings about its unknown fields. Pointers to fields are relative to the message.
 fn read_message<'a>(
     index: usize,
     json: Json<'a>,

@@ -81,7 +81,7 @@ impl BatchResultOut {
             BatchResult::Refused(refusal) => {
                 let failure = Failure::from(refusal);
                 let error = serde_json::value::to_raw_value(&ErrorOut::of(&failure));
-                let error = error.expect("an error's fields are texts");
+                let error = error.expect("an error can be written as JSON");
                 Self::Error(RefusedOut { index, status: "error", error })
             }
             BatchResult::NotSent => Self::NotSent(NotSentOut { index, status: "not_sent" }),

@@ -87,7 +87,7 @@ impl MessageSelection {
 
 fn read_batch_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<BatchId> {
     match fields.take("batch_id", findings)? {
-        // No batch has the id 0, so it finds nothing.
+        // An id beyond 64 bits becomes 0, which no batch has.
         Json::Number(number) if !number.is_float() => Some(BatchId(number.as_i64().unwrap_or(0))),
         other => {
             findings.wrong_type("/batch_id", "Integer", other.type_name());

@@ -149,7 +149,7 @@ impl From<FoundTemplate> for TemplateOut {
 }
 
 impl TemplateOut {
-    /// Memory to build and write it.
+    /// Estimated memory to build and write this answer.
     fn bytes_to_answer(&self) -> usize {
         let texts = [&self.html_body, &self.plain_body, &self.built_html_body].into_iter().flatten();
         let locales = self.locales.values().flat_map(|texts| [&texts.html_body, &texts.plain_body]).flatten();

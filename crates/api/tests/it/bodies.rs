@@ -139,7 +139,7 @@ async fn requests_that_announce_large_bodies_and_send_nothing_delay_nobody() {
         for _ in 0..30 {
             let mut stream = TcpStream::connect(service.address).await.unwrap();
             stream.write_all(&head).await.unwrap();
-            // The server asks for the body once the request lacks only its memory.
+            // The 100 Continue shows that the server now waits for the body.
             let mut interim = [0; 25];
             stream.read_exact(&mut interim).await.unwrap();
             assert_eq!(interim.as_slice(), b"HTTP/1.1 100 Continue\r\n\r\n");

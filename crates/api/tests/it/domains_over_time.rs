@@ -65,7 +65,8 @@ impl World {
         answer["status"] == "success"
     }
 
-    /// PostgreSQL shows events once all older transactions of the server are over, also transactions of other tests.
+    /// Waits for these events. On PostgreSQL, events appear once all older transactions of the database server are
+    /// over, those of other tests included.
     async fn until_events(&self, expected: &[&str]) {
         eventually(async || {
             let events = self.events().await;

@@ -70,7 +70,7 @@ async fn begin_to_read(service: &Service, id: &Value) -> TcpStream {
 
 #[tokio::test]
 async fn large_answers_share_memory_that_is_freed_when_a_reader_disconnects() {
-    // 24 MiB of these are for answers, half of them for one server. One answer of this test takes all of that half.
+    // 24 MiB of the 64 are for answers, half of that for one server. One answer of this test takes that whole half.
     let mut settings = Settings { in_flight_bytes_max: 64 << 20, ..Settings::default() };
     settings.times.memory_wait = Duration::from_secs(1);
     let service = Service::start_with(settings, Mode::Serve, 0).await;

@@ -205,14 +205,14 @@ async fn slow_request_headers_end_the_connection_after_their_total_time() {
     let mut settings = Settings::default();
     settings.times.first_request = Duration::from_millis(500);
     let service = Service::start_with(settings, Mode::Serve, 0).await;
-    // Use a later request of the connection: the first one has a timer of its own.
+    // Slow down the second request of the connection: the first one is limited by another timer.
     let mut stream = TcpStream::connect(service.address).await.unwrap();
     stream.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     while !answer.ends_with(br#"{"status":"ok"}"#) {
         answer.push(stream.read_u8().await.unwrap());
     }
-    // Idle time in between does not count.
+    // Idle time between the requests does not count.
     tokio::time::sleep(Duration::from_millis(700)).await;
     stream.write_all(b"GET /health HTTP/1.1\r\n").await.unwrap();
     let begun = Instant::now();
@@ -243,7 +243,7 @@ async fn a_stream_that_nobody_reads_lets_the_others_of_its_connection_finish() {
     let everything = json!({"id": id, "_expansions": true});
     let unread = sender.send_request(h2_post(&service, &service.key, MESSAGE, &everything)).await.unwrap();
     assert_eq!(unread.status(), 200);
-    // Answered long after the first answer has stalled.
+    // This call is answered long after the first answer has stalled.
     let wait = json!({"since_cursor": "latest", "wait_s": 3});
     let begun = Instant::now();
     let answer = sender.send_request(h2_post(&service, &service.key, "/api/v1/events/list", &wait)).await;

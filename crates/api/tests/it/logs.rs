@@ -35,8 +35,8 @@ impl<'a> MakeWriter<'a> for Lines {
 #[tokio::test]
 async fn every_request_is_one_line_without_keys_addresses_or_content() {
     let lines = Lines::default();
-    // With one dispatcher, the first thread that reaches a log line decides whether it is enabled, and threads of other
-    // tests have no subscriber. With two, tracing asks all dispatchers.
+    // With one dispatcher, the first thread that reaches a log line decides for all threads whether it is enabled, and
+    // threads of other tests have no subscriber. With two, tracing asks both.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let subscriber =
         tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).with_writer(lines.clone());

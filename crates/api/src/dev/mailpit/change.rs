@@ -43,7 +43,7 @@ impl ChangeIn {
     }
 }
 
-/// Deletes the messages of `{"IDs": […]}`, or all messages without a body.
+/// Deletes the messages of `{"IDs": […]}`; a request without ids deletes all messages.
 pub(super) async fn delete(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
     remove(&mailpit, &request.chosen(mailpit.groups()));

@@ -1,5 +1,5 @@
-//! Messages as Mailpit has them: one message for all its recipients. The inbox has a copy for each recipient; the copies
-//! arrive one by one.
+//! Messages as Mailpit shows them: one message for all its recipients. The inbox has a copy for each recipient; the
+//! copies arrive one by one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The first copy represents all: they differ in return path and tracking links only.
+    /// The first copy, which represents all: they differ in return path and tracking links only.
     pub(super) fn first(&self) -> &CaughtMessage {
         &self.copies[0]
     }

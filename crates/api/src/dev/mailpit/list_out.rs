@@ -13,7 +13,7 @@ const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 1_000;
 const SNIPPET_CHARS_MAX: usize = 250;
 
-/// `start`, `limit` and, in searches, `query`. Others are ignored, as Mailpit does.
+/// `start`, `limit` and, in searches, `query`. Other parameters are ignored, as Mailpit does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListQuery {
     pub(super) start: usize,

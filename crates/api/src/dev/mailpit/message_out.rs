@@ -60,7 +60,7 @@ fn file_json(file: &AttachmentView, number: usize) -> Value {
 fn hex(algorithm: &'static Algorithm, content: &[u8]) -> String {
     let mut hex = String::new();
     for byte in digest::digest(algorithm, content).as_ref() {
-        write!(hex, "{byte:02x}").expect("a String takes everything");
+        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
     }
     hex
 }

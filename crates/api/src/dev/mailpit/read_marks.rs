@@ -13,7 +13,7 @@ use super::group::Group;
 /// this API keep their marks.
 const MARKS_MAX: usize = 20_000;
 
-/// Cheap to clone.
+/// Read marks and counters. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct ReadMarks {
     shared: Arc<Shared>,
@@ -52,7 +52,7 @@ impl ReadMarks {
         groups.iter().filter(|group| !read.contains(&group.id())).count()
     }
 
-    /// Removes the marks of deleted messages, and counts them.
+    /// Counts deleted messages and removes their marks.
     pub(super) fn note_deleted(&self, groups: &[Group]) {
         let mut read = self.shared.read.lock();
         for group in groups {

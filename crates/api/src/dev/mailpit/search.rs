@@ -85,7 +85,7 @@ fn words(query: &str) -> Vec<String> {
 }
 
 impl Term {
-    /// Parses a condition; `None` if it is not valid, which Mailpit ignores too.
+    /// Parses a term; `None` if it is not valid. Mailpit ignores such terms too.
     fn parse(word: &str) -> Option<Self> {
         let plain = word.strip_prefix(['!', '-']).unwrap_or(word);
         let is_negated = plain.len() < word.len();
