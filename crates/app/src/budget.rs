@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Maximum number of keys remembered; keys with a full budget are forgotten. Beyond this number, only the total
-/// budget limits new keys.
+/// Maximum number of keys remembered. When it is reached, keys with a full budget are forgotten. If too many remain,
+/// only the total budget limits new keys.
 const KEYS_MAX: usize = 4_096;
 
 #[derive(Debug)]
@@ -107,8 +107,8 @@ impl Bucket {
         self.left == self.max
     }
 
-    /// Adds the units since the last call. Time for less than a whole unit counts at the next call; otherwise frequent calls
-    /// would never refill a slow budget.
+    /// Adds the units that have accrued since the last call. Time for less than a whole unit counts at the next call;
+    /// otherwise frequent calls would never refill a slow budget.
     fn refill(&mut self, now: Instant) {
         let nanos = now.saturating_duration_since(self.at).min(self.refill).as_nanos();
         let more = self.max as u128 * nanos / self.refill.as_nanos();

@@ -61,8 +61,8 @@ impl DevOptions {
 pub struct DevSetupRequest {
     /// The API key, instead of a new one.
     pub api_key: Option<String>,
-    /// For a database that several `postroad dev` share: keys of the previous start on the same data folder. Only these
-    /// are revoked, not the keys of all earlier starts.
+    /// For a database that several processes of `postroad dev` share: keys of the previous start on the same data
+    /// folder. Only these are revoked, not the keys of all earlier starts.
     pub previous: Option<DevKeyIds>,
 }
 
@@ -132,7 +132,7 @@ impl fmt::Debug for DevSetup {
 #[boxed_futures]
 impl App {
     /// Creates whatever is missing, and new keys, because old ones cannot be shown again. Revokes the keys of all
-    /// earlier starts.
+    /// earlier starts, except keys that the caller chose.
     pub async fn dev_setup(&self) -> Result<DevSetup, AdminError> {
         self.dev_setup_with(DevSetupRequest::default()).await
     }
@@ -275,7 +275,7 @@ fn new_credential(server: &Server, name: &str, pair: &KeyPair) -> NewCredential 
     }
 }
 
-/// Checks a key that the caller chose. Its secret is derived from it, so both stay the same at every start.
+/// Checks a key that the caller chose. The secret is derived from the key, so both stay the same at every start.
 fn fixed_pair(api_key: &str) -> Result<KeyPair, AdminError> {
     let is_good = (1..=FIXED_KEY_CHARS_MAX).contains(&api_key.len())
         && api_key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -287,7 +287,7 @@ fn fixed_pair(api_key: &str) -> Result<KeyPair, AdminError> {
     let digest = hash(&format!("secret of the dev key {api_key}"));
     let mut api_secret = String::new();
     for byte in digest.0.iter().take(20) {
-        write!(api_secret, "{byte:02x}").expect("a String takes everything");
+        write!(api_secret, "{byte:02x}").expect("writing to a String cannot fail");
     }
     Ok(KeyPair { api_key: api_key.to_owned(), api_secret })
 }

@@ -1,7 +1,7 @@
 //! Periodic background work. Stores when keys and sessions were last used. Deletes old idempotency keys and counts of
-//! attempts, and expired suppressions, sessions and gates. Cancels expired holds. Sends notices about ceilings. Hands
-//! the mail of deleted servers to the retention job, and removes deleted servers and accounts. A step that fails is repeated
-//! in the next round and does not keep the others from running; times that are not stored yet are kept.
+//! attempts, and expired suppressions, sessions, links and gates. Cancels expired holds. Sends notices about ceilings.
+//! Hands the mail of deleted servers to the retention job, and removes deleted servers and accounts. A step that fails
+//! is repeated in the next round and does not keep the others from running; times that are not stored yet are kept.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -21,7 +21,7 @@ use crate::send::IDEMPOTENCY_KEYS_KEPT;
 const ROUND_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval of notices about ceilings. Short, because somebody should act on them.
 const NOTICES_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of transactions for sending notices in one round.
+/// Maximum number of transactions for sending notices in one such interval.
 const NOTICE_STEPS_MAX: usize = 20;
 // Maximum numbers of rows changed in one transaction.
 const PURGE_AT_ONCE: usize = 5_000;

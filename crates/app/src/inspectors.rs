@@ -1,5 +1,5 @@
-//! Request inspectors: a URL of the service itself that accepts any request, and a page that shows the newest 50. For
-//! trying webhooks without a receiver.
+//! Request inspectors: a URL of the service itself that accepts any request, and a page that shows the newest 50. They
+//! are for trying webhooks without a receiver.
 //!
 //! Anybody who knows the URL can send requests, so they are limited on each node.
 
@@ -154,9 +154,9 @@ impl App {
         store.clear_inspector(caller.server_id).await
     }
 
-    /// Checks whether a request to this token may be stored; call it before reading the body. An unknown token costs one
-    /// read. Tokens are looked up by their hash, so that the time of the look-up reveals nothing about them. The request
-    /// will have at most `bytes_max` bytes to store; they count even if it does not arrive.
+    /// Checks whether a request to this token may be stored; call it before reading the body. An unknown token costs
+    /// one read. Tokens are looked up by their hash, so that the time of the look-up reveals nothing about them. The
+    /// request will have at most `bytes_max` bytes to store; these count even if the request does not arrive.
     pub async fn admit_inspector_request(
         &self,
         token: &str,

@@ -74,5 +74,5 @@ async fn new_key() -> Result<String, AdminError> {
         selector: format!("pr-{}", random_text(&mut rand::rng(), 8).to_ascii_lowercase()),
         private: STANDARD.encode(key.private_pkcs8_der()),
     };
-    Ok(serde_json::to_string(&stored).expect("two texts"))
+    Ok(serde_json::to_string(&stored).expect("strings can be written as JSON"))
 }

@@ -112,7 +112,8 @@ pub struct Settings {
     pub dkim_ed25519: bool,
     /// Retention periods.
     pub retention: Retention,
-    /// Maximum number of webhooks of one server. Each costs a row for every matching event, in the accepting transaction.
+    /// Maximum number of webhooks of one server. Each costs a row for every matching event, in the accepting
+    /// transaction.
     pub webhooks_per_server: usize,
     /// Maximum number of domains of one server; also of one account, not counting domains of its servers.
     pub domains_per_server: usize,

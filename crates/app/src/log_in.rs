@@ -102,8 +102,8 @@ impl App {
         Ok(Submitter { key_hash: best.key_hash, operation, peer, any_from: false })
     }
 
-    /// Admits a client of a listener that requires no authentication: it sends with the key of `postroad dev`, from any
-    /// From address.
+    /// Admits a client of a listener that requires no authentication. The client sends with the key of `postroad dev`
+    /// and any From address.
     pub async fn log_in_without_credentials(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let key_hash = self.inner.dev.key().ok_or(LoginFailure::NetworkUnknown)?;
         Ok(Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: true })
@@ -122,8 +122,8 @@ impl App {
         admitted.map_err(|failure| match failure {
             AuthFailure::Suspended => LoginFailure::Suspended,
             AuthFailure::Denied(Denial::ServerScope { scope, .. }) => LoginFailure::MayNotSend { scope },
-            // `admit` returns none of these here: the key is authenticated already, every suspension is `Suspended`, and
-            // only the scope can deny sending.
+            // `admit` returns none of these here: the key is authenticated already, every suspension is `Suspended`,
+            // and only the scope can deny sending.
             AuthFailure::Missing { .. }
             | AuthFailure::Invalid { .. }
             | AuthFailure::AccountSuspended
@@ -137,8 +137,8 @@ impl App {
         LoginFailure::Invalid { delay: penalty.delay, shut_out: penalty.shut_out }
     }
 
-    /// Networks that credentials are bound to, without revoked and expired credentials, so that a wider network of another
-    /// credential can match.
+    /// Networks that valid credentials are bound to. Revoked and expired credentials are left out, so that a wider
+    /// network of another credential can match.
     async fn bound_networks(&self) -> Result<Vec<BoundNetwork>, StoreError> {
         if let Some(networks) = self.inner.bound_networks.find(&()) {
             return Ok(networks);

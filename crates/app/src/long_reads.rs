@@ -1,5 +1,5 @@
-//! Concurrency limit of analytics calls, searches, sums of reports and erasures: each may hold many rows, and one of the
-//! store's readers for a long time. If the store has several readers, there are fewer permits than readers, so that
+//! Concurrency limit of analytics calls, searches, sums of reports and erasures: each may hold many rows, and one of
+//! the store's readers for a long time. If the store has several readers, there are fewer permits than readers, so that
 //! delivery never waits for these calls. If there is more than one permit, a single account never holds all of them,
 //! however many servers it has.
 
@@ -23,7 +23,7 @@ enum Owner {
     Account(AccountId),
     /// Background jobs of all accounts, which take turns.
     Jobs,
-    /// Searches of operators over all servers.
+    /// Reads of the operator: searches over all servers, and sums of reports at the command line.
     Operators,
 }
 
@@ -40,7 +40,7 @@ impl LongReads {
         self.permits.acquire_without_timeout(Owner::Account(account), 1).await
     }
 
-    /// Like `permit`, for searches of operators over all servers.
+    /// Like `permit`, for the operator's reads.
     pub(crate) async fn permit_for_operators(&self) -> FairPermit {
         self.permits.acquire_without_timeout(Owner::Operators, 1).await
     }

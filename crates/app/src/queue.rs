@@ -27,8 +27,8 @@ pub struct GateRequest {
 
 #[boxed_futures]
 impl App {
-    /// Waiting messages of the caller's server in the order they are due, to one domain or to all, and whether there are
-    /// more.
+    /// Waiting messages of the caller's server in the order they are due, to one domain or to all, and whether there
+    /// are more.
     pub async fn list_queue_as(
         &self,
         caller: &Caller,

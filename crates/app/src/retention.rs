@@ -144,7 +144,7 @@ impl App {
             (OldRows::Sends, "sends", kept.first_kept(now.minus(SEND_SPREAD), kept.messages)),
             (OldRows::WebhookAttempts, "webhook attempts", kept.first_kept(now, kept.webhook_attempts)),
         ] {
-            // Their data is found by them, so they stay while some of it could not be deleted.
+            // Messages and sends lead to their other data, so they stay if deleting some of that data failed.
             let is_needed = has_failed && matches!(which, OldRows::Messages | OldRows::Sends);
             if before > 0 && !is_needed {
                 let rows = round.take(name, self.remove_before(which, before).await);
@@ -167,7 +167,7 @@ impl App {
         let kept_by = |server: &Server| OwnRetention::of(server, installation);
         let own: Vec<OwnRetention> = servers.iter().map(kept_by).collect();
         let mut removed = Vec::new();
-        // The first removal is that of bodies. Later removals keep the sends whose bodies it kept.
+        // The first removal is that of bodies. Later removals keep the sends whose bodies the first one kept.
         let mut bodies = None;
         for (which, name) in [
             (OldRows::Bodies, "bodies by servers' settings"),

@@ -49,7 +49,8 @@ impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
         ReadStart { at: Instant::now(), generation: self.cached.lock().generation }
     }
 
-    /// Stores a value. Does nothing if the cache was cleared since the read began: the value may be older than the change.
+    /// Stores a value. Does nothing if the cache was cleared since the read began: the value may be older than the
+    /// change.
     pub(crate) fn put(&self, key: K, value: V, start: ReadStart) {
         let mut cached = self.cached.lock();
         if start.generation != cached.generation {

@@ -1,6 +1,6 @@
-//! A request takes at most three times its own bytes of memory, plus 1 MB (`Limits`). Measured by a counting
-//! allocator for every field that a client can fill; therefore this is a test binary of its own with a single
-//! test. It takes some seconds, because it makes more than a hundred requests of a megabyte.
+//! A request takes at most three times its own bytes of memory, plus 1 MB (`Limits`). A counting allocator measures
+//! this for every field that a client can fill; therefore this is a separate test binary with a single test. It takes
+//! some seconds, because it makes more than a hundred requests of a megabyte.
 
 #![cfg(test)]
 
@@ -283,7 +283,7 @@ impl Service {
         SendContext { caller: self.caller.clone(), test: false, idempotency: None, warnings: Vec::new() }
     }
 
-    /// The request itself is already in memory, so two thirds of the rule are left for the work.
+    /// The request itself is in memory before the measurement, so the work may take twice its size and 1 MB.
     async fn measure<T>(&self, name: &str, request_bytes: usize, work: impl Future<Output = T>) {
         let taken = taken_by(work).await;
         self.judge(name, taken, 2 * request_bytes + FIXED_BYTES, request_bytes);

@@ -558,7 +558,7 @@ async fn nobody_grants_more_rights_than_their_own(fixture: Fixture) {
     let denied = app.update_user(&by_member, member.id, role(UserRole::Admin)).await;
     assert!(matches!(denied, Err(AccountRefusal::Denied(_))), "{denied:?}");
     assert!(app.list_users(&by_member, UserFilter::default(), None, 10).await.unwrap().0.len() == 3);
-    // The last owner stays one.
+    // The last owner stays an owner.
     assert!(matches!(
         app.update_user(&anna, owner.id, role(UserRole::Admin)).await,
         Err(AccountRefusal::LastOwner)

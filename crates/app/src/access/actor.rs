@@ -29,7 +29,7 @@ pub enum Actor {
         id: CredentialId,
         server_id: ServerId,
         scope: Scope,
-        /// Whether it is a test key: it reads, and sends in test mode, but changes nothing.
+        /// Whether the key is a test key, which reads, and sends in test mode, but changes nothing.
         test: bool,
     },
 }

@@ -7,13 +7,13 @@ use postroad_model::{Scope, UserRole};
 pub enum Level {
     /// A server's own data; called with the server's keys.
     Server,
-    /// A server's data with its keys, or the account's data with account keys.
+    /// Data of a server or an account; called with the keys of either.
     ServerOrAccount,
     /// The account's data; called with account keys.
     Account,
     /// The installation's data; the operator only.
     Operator,
-    /// A person's own password, sessions and second factor; that person only.
+    /// A person's own data, such as password, sessions and saved searches; that person only.
     Person,
 }
 

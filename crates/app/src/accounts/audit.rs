@@ -86,8 +86,8 @@ impl App {
         Ok(AuditFilter { hidden_actors, ..filter })
     }
 
-    /// Fills in missing ids of people. Hides the operator from customers: they learn that the operator made a change, but
-    /// neither the id of the key or person nor the address.
+    /// Fills in missing ids of people. Hides the operator from customers: they learn that the operator made a change,
+    /// but neither the id of the key or person nor the address.
     async fn complete_and_hide_actors(
         &self,
         by: &Requester,
@@ -95,7 +95,7 @@ impl App {
     ) -> Result<(), StoreError> {
         let mut own_people: HashMap<i64, bool> = HashMap::new();
         for entry in entries {
-            // A person who accepts an invitation gets an id only by that operation.
+            // The person who accepts an invitation is created by that operation, so its entry has the actor id 0.
             if (entry.actor.as_str(), entry.actor_id, entry.subject.as_str()) == ("user", Some(0), "user") {
                 entry.actor_id = entry.subject_id;
             }

@@ -79,7 +79,7 @@ impl App {
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
-        // An address key takes all mail from its networks, whoever sends it; so only the operator creates one, at the
+        // Clients in the networks of an address key need no secret, so only the operator creates such a key, at the
         // command line.
         if request.scope == Scope::Address && by.actor != Actor::CommandLine {
             return Err(AccountRefusal::problem("scope", "should be `full`, `send` or `read`"));
@@ -207,7 +207,7 @@ impl App {
         self.credential_of(by, operation, id).await
     }
 
-    /// A new credential with the rights of the old one, which stays valid for `grace`.
+    /// Creates a credential with the rights of the old one, which stays valid for at most `grace`.
     pub async fn rotate_credential_as(
         &self,
         by: &Requester,
@@ -287,7 +287,7 @@ impl App {
     }
 }
 
-/// Only the operator changes the networks of an address key: it takes all mail from them, whoever sends it.
+/// Only the operator changes the networks of an address key, because clients in them need no secret.
 fn check_networks_of_address_key(
     by: &Requester,
     current: &[IpNet],

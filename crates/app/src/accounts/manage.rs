@@ -127,8 +127,8 @@ impl App {
         self.permitted_account(by, operation, id).await
     }
 
-    /// Deletes an account. Its keys and those of its servers stop working at once. The data stays for seven days,
-    /// during which the account can be restored.
+    /// Deletes an account. Its keys and those of its servers stop working at once, on other nodes within two seconds.
+    /// The data stays for seven days, during which the account can be restored.
     pub async fn delete_account_as(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsDelete;
         self.permitted_account(by, operation, id).await?;

@@ -67,8 +67,8 @@ impl App {
     }
 
     /// The subject for `permit` if an account owns the object. For the operator it is `Absent` if the account does not
-    /// exist, or if it is deleted and `operation` would change it. For others the account is not read: `permit` compares
-    /// its id with their own account's, and the keys and people of a deleted account have no access anyway.
+    /// exist, or if it is deleted and `operation` would change it. For others the account is not read: `permit`
+    /// compares its id with their own account's, and the keys and people of a deleted account have no access anyway.
     pub(crate) async fn account_subject(
         &self,
         by: &Requester,

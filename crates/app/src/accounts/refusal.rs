@@ -75,8 +75,8 @@ pub enum AccountRefusal {
     OtherVersion(i64),
     #[error("the pool is in use: remove its addresses and give its servers another pool first")]
     PoolInUse,
-    /// Cannot be rotated: a credential that is revoked, expired or replaced, or has the scope `address`. (It is known by
-    /// its networks and has no key to replace.) Cannot be changed: a revoked credential, and the expiry of a replaced one.
+    /// The credential cannot be rotated, because it is revoked, expired or replaced, or has the scope `address`, whose
+    /// key nobody uses. Or it cannot be changed, because it is revoked, or replaced and the change sets its expiry.
     #[error("the credential is revoked, expired, replaced or bound to addresses: create a new one instead")]
     CredentialEnded,
     /// The account would be left without an owner.

@@ -165,8 +165,8 @@ impl App {
         self.server_of(by, operation, id).await
     }
 
-    /// Deletes a server. Its keys stop working at once. Its data stays for seven days, during which the server can be
-    /// restored.
+    /// Deletes a server. Its keys stop working at once, on other nodes within two seconds. Its data stays for seven
+    /// days, during which the server can be restored.
     pub async fn delete_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersDelete;
         self.server_of(by, operation, id).await?;
@@ -192,8 +192,8 @@ impl App {
         restored.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))
     }
 
-    /// An account may give its servers its own pools and shared ones. Only the operator takes a server out of any other
-    /// pool.
+    /// An account may give its servers its own pools and the shared one. Only the operator takes a server out of any
+    /// other pool.
     async fn check_pool_move(
         &self,
         by: &Requester,
@@ -283,7 +283,7 @@ fn in_ceilings(problem: FieldProblem) -> FieldProblem {
     FieldProblem { pointer: format!("/ceilings{}", problem.pointer), ..problem }
 }
 
-/// Origin of a value that this requester changes: the operator or the account.
+/// Origin to record for values that this requester sets: the operator or the account.
 pub(crate) fn owner_of(by: &Requester) -> SetBy {
     if by.actor.is_operator() { SetBy::Operator } else { SetBy::Account }
 }

@@ -66,8 +66,8 @@ impl App {
         Ok(shown(&revoked))
     }
 
-    /// One page of an account's log, oldest first; of the installation's own log if there is no account. `next` is where
-    /// the next page begins, if more may follow.
+    /// One page of an account's log, oldest first; of the installation's own log if there is no account. `next` is
+    /// where the next page begins, if more may follow.
     pub async fn show_audit(
         &self,
         account: Option<&str>,
@@ -96,8 +96,8 @@ impl App {
         Ok(found?.id)
     }
 
-    /// Checks a part of the log. Fails if the chain of any account's log is broken, or if an entry expected as
-    /// `ACCOUNT:SEQ:HASH` is missing. `next` is where the next part begins.
+    /// Checks a part of the log. Fails if a chain in this part is broken, or if an entry expected as `ACCOUNT:SEQ:HASH`
+    /// is missing or differs. `next` is where the next part begins.
     pub async fn check_audit(&self, expected: &[String], from: AuditPosition) -> Result<Value, AdminError> {
         let (verdicts, next) = self.verify_audit(&Requester::command_line(), from).await?;
         if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {

@@ -28,8 +28,8 @@ impl From<DaysCeiling> for Change<i64> {
 
 #[boxed_futures]
 impl App {
-    /// Sets the ceiling on the mode. If it is `Development`, the server's own key cannot make the server live; if it is
-    /// `Live`, the key can set either mode.
+    /// Sets the operator's ceiling on the mode. `Development` keeps the server's own key from making the server live;
+    /// `Live` allows either mode.
     pub async fn set_server_mode(&self, name_or_id: &str, mode: ServerMode) -> Result<Value, AdminError> {
         let mode = Some(mode.as_str().to_owned());
         self.set_server_ceilings(name_or_id, ServerChangeRequest { mode, ..ServerChangeRequest::default() })

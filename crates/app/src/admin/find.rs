@@ -76,7 +76,7 @@ impl App {
         })
     }
 
-    /// Includes deleted ones that can be restored.
+    /// Servers with this name, including deleted ones that can be restored.
     async fn servers_named(
         &self,
         name: &str,
@@ -91,7 +91,7 @@ impl App {
         Ok(found)
     }
 
-    /// Includes deleted ones that can be restored.
+    /// Accounts with this name, including deleted ones that can be restored.
     async fn accounts_named(&self, name: &str) -> Result<Vec<Account>, AdminError> {
         let mut found = Vec::new();
         for deleted in [false, true] {

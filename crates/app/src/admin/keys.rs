@@ -27,7 +27,7 @@ pub struct NewKey {
     pub test: bool,
     pub hold: bool,
     pub allow: Vec<IpNet>,
-    /// Networks whose clients need no secret; the key then allows nothing else.
+    /// Networks whose clients submit without a secret. A key with such networks has no other use.
     pub address: Vec<IpNet>,
     /// User name in the form of an e-mail address, for SMTP programs that require one.
     pub login: Option<String>,
@@ -118,7 +118,7 @@ impl App {
         self.shown_key(&revoked.map_err(unknown(id))?).await
     }
 
-    /// Creates a new key with the rights of the old one, which stays valid for `grace_seconds`.
+    /// Creates a key with the rights of the old one, which stays valid for at most `grace_seconds`.
     pub async fn rotate_key(&self, id: CredentialId, grace_seconds: u64) -> Result<Value, AdminError> {
         let old = self.find_key(id).await?;
         if let Some(successor) = old.replaced_by {

@@ -74,7 +74,7 @@ impl App {
         for _ in 0..BATCHES_PER_CALL {
             match self.inner.store.count_events(server, &rules).await? {
                 CountProgress::AllDone => return Ok(true),
-                // Another node counted this batch first; continue with the next.
+                // `Overtaken`: nothing was counted, mostly because another node was faster. Try the next batch.
                 CountProgress::MoreLeft | CountProgress::Overtaken => {}
             }
         }

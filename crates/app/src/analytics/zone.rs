@@ -1,4 +1,4 @@
-//! Starts of hours, days and months in a time zone. Days have 23 or 25 hours when clocks change.
+//! Starts of hours, days and months in a time zone. Days on which clocks change are shorter or longer than 24 hours.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;

@@ -12,7 +12,7 @@ pub struct Authentication {
     pub domain: String,
     /// Domain of the return path; receivers check SPF for it.
     pub return_path: String,
-    /// Whether that name is below the From domain.
+    /// Whether the return path is below the From domain.
     pub is_return_path_own: bool,
     /// Selectors of the domain's signing keys; empty if only the installation's key signs.
     pub selectors: Vec<String>,

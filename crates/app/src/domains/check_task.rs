@@ -12,12 +12,12 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::App;
 
-/// Interval at which due checks are looked for; shorter if the check interval is shorter.
+/// Interval at which the task looks for due checks; shorter if the check interval is shorter.
 const INTERVAL_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent checks; they mostly wait for other people's name servers.
 const AT_ONCE_MAX: usize = 20;
 
-/// The running task; ends when it is dropped.
+/// Handle of the running task, which ends when the handle is dropped.
 #[derive(Debug)]
 pub struct DomainCheckTask {
     task: tokio::task::JoinHandle<()>,

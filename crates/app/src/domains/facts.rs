@@ -78,7 +78,7 @@ impl App {
             checker.facts.put(config, service.clone());
             return service.clone();
         }
-        // Keep using the last good facts. A failure is not cached: the next check looks again.
+        // Keep using the last good facts. A failure is not cached: the next check looks them up again.
         let known = known.map(|(_, service)| service).or(found);
         known.unwrap_or_else(|| Service::unknown(&config, unknown_reason()))
     }

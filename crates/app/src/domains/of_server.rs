@@ -46,7 +46,7 @@ impl App {
         self.delete_domain_as(&caller.requester(), caller.into(), name).await
     }
 
-    /// Adds a second key. Refuses domains of the account, like `delete_domain`.
+    /// Adds a DKIM key, like `rotate_dkim_as`. Refuses domains of the account, like `delete_domain`.
     pub async fn rotate_dkim(
         &self,
         caller: &Caller,

@@ -114,7 +114,7 @@ impl App {
         self.delete_domain_by_id(by, domain.id).await
     }
 
-    /// Adds a second key. It starts to sign once its record is found.
+    /// Adds a DKIM key, which starts to sign once its record is found. Replaces a waiting key of the same algorithm.
     pub async fn rotate_dkim_as(
         &self,
         by: &Requester,
@@ -202,7 +202,7 @@ fn owner_for_server_key(
     own: ServerId,
     named: NamedOwner,
 ) -> Result<DomainOwner, DomainRefusal> {
-    // The account of the server does not matter to its own key.
+    // For a server key, `permit` compares only the id of the server, not its account.
     let account_id = AccountId(0);
     let server = Subject::Server { id: named.server.unwrap_or(own), account_id };
     permit(&by.actor, operation, server).map_err(AccountRefusal::from_denial_on(ObjectKind::Server))?;

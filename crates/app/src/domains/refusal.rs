@@ -36,7 +36,7 @@ impl From<AccountRefusal> for DomainRefusal {
     }
 }
 
-/// For operations on one domain: `NotFound` means the domain, `Conflict` an existing one.
+/// For operations on one domain: `NotFound` means that it does not exist, `Conflict` that it exists already.
 impl From<StoreError> for DomainRefusal {
     fn from(error: StoreError) -> Self {
         match error {

@@ -92,7 +92,8 @@ impl App {
         Ok(self.domain_view(domain.ok_or(DomainRefusal::NotFound)?).await)
     }
 
-    /// Looks up the domain's records, judges them and stores the result. `NotFound` if the domain was deleted meanwhile.
+    /// Looks up the domain's records, judges them and stores the result. `NotFound` if the domain was deleted
+    /// meanwhile.
     pub(super) async fn run_check(&self, id: DomainId) -> Result<(), StoreError> {
         let Some(checker) = self.checker() else { return Ok(()) };
         let begun_at = self.inner.clock.now();

@@ -15,9 +15,9 @@ const OWNERS_KNOWN_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordView {
     pub check: RecordCheck,
-    /// Time since which it has that status; `None` before the first check.
+    /// Time since which the record has this status; `None` before the first check.
     pub since: Option<Timestamp>,
-    /// For the record of the host for links: result of the last request to that host.
+    /// Result of the last request to the host for links; only in the record of that host.
     pub link_host: Option<LinkHost>,
 }
 
@@ -133,8 +133,8 @@ pub(super) fn record_name_of(domain: &Domain, key: &DomainKey) -> String {
     format!("{}._domainkey.{}", key.selector, domain.name)
 }
 
-/// The DKIM records of the keys. Only the record of the signing key is required; before there is one, the record of the key
-/// that will sign.
+/// The DKIM records of the keys. Only the record of the signing key is required; before there is one, the record of the
+/// key that will sign.
 pub(super) fn dkim_records(keys: &[DomainKey]) -> Vec<DkimRecord> {
     let is_rsa = |key: &&DomainKey| key.algorithm == KeyAlgorithm::Rsa;
     let of_state = |state| keys.iter().filter(is_rsa).find(|key| key.state == state);

@@ -133,8 +133,8 @@ impl App {
         Ok(found)
     }
 
-    /// The subject of the pool for `permit`: its owner. For a read, an account that may see the pool counts as its owner.
-    /// Makes the same reads for every id, so that the time does not reveal which pools exist.
+    /// The subject of the pool for `permit`: its owner. For a read, an account that may see the pool counts as its
+    /// owner. Makes the same reads for every id, so that the time does not reveal which pools exist.
     pub(super) async fn pool_subject(
         &self,
         by: &Requester,

@@ -13,7 +13,7 @@ const AT_ONCE: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageAction {
-    /// Try a message now that waits for its next attempt; not a scheduled message.
+    /// Attempt a queued or delayed message now; not a scheduled one.
     Retry,
     /// Queue a held message.
     Release,
@@ -188,7 +188,8 @@ impl App {
         Ok(results)
     }
 
-    /// After an erasure, removes the requests to the server's inspector: its webhooks post recipients and subjects there.
+    /// After an erasure, removes the requests to the server's inspector: its webhooks post recipients and subjects
+    /// there.
     async fn after_changes(&self, server_id: ServerId, action: MessageAction) -> Result<(), StoreError> {
         match action {
             MessageAction::Erase => self.inner.store.forget_inspector_requests(server_id).await,
@@ -256,7 +257,8 @@ impl App {
         }
     }
 
-    /// Cancels a message that is to be erased. The audit entry of the erasure covers it, unless the erasure is refused.
+    /// Cancels a message that is to be erased. The audit entry of the erasure covers the cancellation, unless the
+    /// erasure is refused.
     async fn cancel_to_erase(
         &self,
         store: &Store,

@@ -52,8 +52,8 @@ impl App {
         self.start_job(caller, MessageAction::Erase, &query_of(address), dry_run).await
     }
 
-    /// Counts the messages that match the query and that the action can change, and starts the job. An erasure needs a
-    /// condition, because an empty query matches every message.
+    /// Counts the messages that match the query and that the action can change. Starts the job, unless it is a dry run.
+    /// An erasure needs a condition, because an empty query matches every message.
     pub async fn start_job(
         &self,
         caller: &Caller,

@@ -43,8 +43,8 @@ pub(super) fn is_to_person(item: &SearchItem, person: Option<&EmailAddress>) -> 
 }
 
 impl App {
-    /// Erases the address wherever else it is stored. If other data in SQLite still contains it, only the operator's log
-    /// says so: the data may belong to another tenant.
+    /// Erases the address wherever else it is stored. If other data in SQLite still contains it, only the operator's
+    /// log says so: the data may belong to another tenant.
     pub(super) async fn erase_person(
         &self,
         server_id: ServerId,

@@ -1,6 +1,6 @@
-//! Tasks that run jobs: one changes messages; the other finishes erasures (`JobPart::Remains`), which takes long. Servers
-//! take turns. If the store is unavailable, a job waits until its claim ends; after many failures in a row it is ended.
-//! After a crash at most the last step is repeated, which finds its messages already changed.
+//! Tasks that run jobs: one changes messages; the other finishes erasures (`JobPart::Remains`), which takes long.
+//! Servers take turns. If the store is unavailable, a job waits until its claim ends; after many failures in a row it
+//! is ended. After a crash at most the last step is repeated, which finds its messages already changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -241,8 +241,8 @@ impl App {
         })
     }
 
-    /// Tries again to erase messages that were being sent. A try may also fail because another message of the same send is
-    /// being sent and still needs the text they share.
+    /// Tries again to erase messages that were being sent. A try may also fail because another message of the same send
+    /// is being sent and still needs the text they share.
     async fn erase_again(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let again = job.problems.iter().filter(|problem| problem.is_tried_again);
         let ids: Vec<MessageId> = again.map(|problem| MessageId(problem.id)).collect();
@@ -268,8 +268,8 @@ impl App {
     }
 
     /// The first step erases the address wherever it remains, and drops the request. If the job is not about one
-    /// address, it only erases what webhooks have posted to the inspector meanwhile. The second step truncates SQLite's
-    /// write-ahead log, which still contains the erased data, and ends the job.
+    /// address, this step only erases what webhooks have posted to the inspector meanwhile. The second step truncates
+    /// SQLite's write-ahead log, which still contains the erased data, and ends the job.
     async fn remove_remains(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let state = if job.request.is_empty() {
             self.inner.store.truncate_log().await?;

@@ -30,7 +30,7 @@ pub enum Destination {
     Reports,
     /// Complaints only.
     Feedback { address: String },
-    /// Complaints; everything else goes to the operator, if an address for it is configured.
+    /// Complaints; everything else goes to the operator, if `forward_to` is set.
     Operator { address: String },
 }
 
@@ -66,8 +66,8 @@ impl Addresses {
             return Some(Destination::Reports);
         }
         let is_own = is_return_domain || self.hosts.iter().any(|host| host == address.domain());
-        // Perhaps a customer's own domain for bounces. The MAC proves that we issued the address, or that the complaint
-        // is about our message. Whether the name still points here does not matter for mail sent earlier.
+        // `rp.` may begin a customer's own domain for bounces. The MAC proves that we issued the address, or that the
+        // complaint is about our message. Whether the name still points here does not matter for mail sent earlier.
         let begins_with_rp = domain.starts_with("rp.");
         let is_configured =
             self.settings.addresses.iter().any(|known| known.mailbox_key() == address.mailbox_key());

@@ -14,7 +14,7 @@ pub struct ReturnCounts {
     pub refused: u64,
     /// Mails whose sender was asked to try again.
     pub put_off: u64,
-    /// When the last of them came.
+    /// Time of the newest mail.
     pub last_at: Option<Timestamp>,
 }
 

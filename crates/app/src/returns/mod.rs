@@ -106,7 +106,7 @@ pub enum ReturnRefusal {
 
 #[boxed_futures]
 impl App {
-    /// What the bounce listener of this process was offered since it started.
+    /// Counts of the mail that the bounce listener of this process was offered since it started.
     pub fn return_counts(&self) -> ReturnCounts {
         self.inner.return_counters.read()
     }

@@ -11,8 +11,8 @@ use crate::App;
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Messages of a block. Every search scans up to this many messages, and those of the last seconds, without an index;
-/// small servers need no index.
+/// Messages of a block. Every search scans up to this many unindexed messages, and those of the last seconds. Servers
+/// with fewer messages have no index.
 const BLOCK_MESSAGES: usize = 4_096;
 
 /// Handle of the running task.
@@ -44,7 +44,8 @@ impl IndexTask {
                     app.index_messages(&mut progress).await
                 };
                 match round.await {
-                    // Blocks are merged between rounds, so that the newest messages of other servers do not wait.
+                    // There is more to merge: begin the next round at once. Each round adds new messages before it
+                    // merges.
                     Ok(()) if !progress.to_merge.is_empty() => continue,
                     Ok(()) => {}
                     Err(error) => {

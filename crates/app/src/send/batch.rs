@@ -215,7 +215,7 @@ impl Batch {
                 Ok(BatchAnswer { limits, ..answer })
             }
             Accepted::Repeated(stored) => {
-                let request = context.idempotency.as_ref().expect("only a key can be repeated");
+                let request = context.idempotency.as_ref().expect("a repetition has a key");
                 request.replay(&stored)
             }
         }

@@ -18,7 +18,7 @@ pub struct SendContext {
     pub warnings: Vec<String>,
 }
 
-/// A composed message: the fields of send/message.
+/// A message to compose: the fields of send/message.
 #[derive(Debug, Default)]
 pub struct MessageDraft<'a> {
     pub to: Vec<ListEntry<'a>>,

@@ -26,7 +26,7 @@ const IGNORED_SHOWN_MAX: usize = 20;
 
 #[boxed_futures]
 impl App {
-    /// Accepts one composed send.
+    /// Accepts one send of send/message.
     pub async fn send_message(
         &self,
         context: SendContext,
@@ -61,7 +61,7 @@ impl App {
         checked.compress().await
     }
 
-    /// Checks 2 to 9: returns the first failure.
+    /// Makes the checks from `NoRecipients` to `AttachmentMissingData`, and returns the first failure.
     async fn check_envelope(&self, caller: &Caller, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
         if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
             return Err(Refusal::NoRecipients);
@@ -105,7 +105,7 @@ impl App {
         };
         let is_within_limit = draft.headers.len() <= self.inner.limits.custom_headers_max;
         for (_, value) in draft.headers.iter().filter(|(name, _)| is_within_limit && is_resent(name)) {
-            // A value that is too long or has control characters is reported by check 10.
+            // `compose_checked` reports a value that is too long or has control characters.
             if check_header_value(value, self.inner.limits.header_value_bytes_max).is_err() {
                 continue;
             }
@@ -117,7 +117,7 @@ impl App {
         Ok(())
     }
 
-    /// Check 10: all other problems at once; then composes the message.
+    /// Makes the last check, which reports all other problems at once, then composes the message.
     fn compose_checked(
         &self,
         server_id: ServerId,

@@ -27,8 +27,8 @@ impl App {
         BuiltFallback { date: self.inner.clock.now().to_rfc2822(), message_id }
     }
 
-    /// Checks that every address in From and Sender is on a verified domain, and every text that a reader may take for an
-    /// address. Also checks that no header is repeated that receivers could then read differently.
+    /// Checks that every address in From and Sender, and every text that a reader may take for an address, is on a
+    /// verified domain. Also checks that no header is repeated that receivers could then read differently.
     pub(super) async fn authorise_built(&self, caller: &Caller, raw: &RawMessage) -> Result<(), Refusal> {
         for address in raw.from.iter().chain(&raw.sender).chain(&raw.claimed) {
             self.authorise_mailbox(caller, address).await?;

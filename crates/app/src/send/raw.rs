@@ -116,7 +116,7 @@ fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Opti
     if missing <= bytes.len() / 4 {
         return Some(bytes);
     }
-    // So many bare line breaks that the original and the converted message together would exceed the memory limit.
+    // With so many bare line breaks, the original and the converted message together would exceed the memory limit.
     drop(bytes);
     let mut normalised = CrlfWriter::with_capacity(length + ADDED_BYTES);
     if base64_text::decode_pieces(data, |piece| normalised.push(piece)).is_none() {

@@ -145,8 +145,8 @@ fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, S
 /// Spreadsheets treat a cell with one of these first characters as a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. Also adds one before quotes that a
-/// formula follows, so that `without_guard` restores the exact text.
+/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. Also adds one before quotes that
+/// a formula follows, so that `without_guard` restores the exact text.
 fn with_guard(cell: &str) -> Cow<'_, str> {
     if is_guarded_or_formula(cell) { format!("'{cell}").into() } else { cell.into() }
 }
@@ -164,7 +164,7 @@ fn is_guarded_or_formula(cell: &str) -> bool {
 /// the escape.
 pub(crate) fn write_csv(list: &[Suppression]) -> String {
     let mut writer = WriterBuilder::new().quote_style(QuoteStyle::Necessary).from_writer(Vec::new());
-    let mut write = |fields: [&str; 6]| writer.write_record(fields).expect("memory can be written to");
+    let mut write = |fields: [&str; 6]| writer.write_record(fields).expect("writing to memory cannot fail");
     write(COLUMNS);
     let mut origin = String::new();
     for one in list {
@@ -184,8 +184,8 @@ pub(crate) fn write_csv(list: &[Suppression]) -> String {
             expires_at.as_deref().unwrap_or_default(),
         ]);
     }
-    let bytes = writer.into_inner().expect("memory can be written to");
-    String::from_utf8(bytes).expect("it was made of texts")
+    let bytes = writer.into_inner().expect("writing to memory cannot fail");
+    String::from_utf8(bytes).expect("all fields are UTF-8")
 }
 
 #[cfg(test)]

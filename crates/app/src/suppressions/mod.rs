@@ -56,7 +56,7 @@ impl App {
         Ok(results.collect())
     }
 
-    /// Ends the suppression of addresses. Messages held for them stay held until they are released.
+    /// Ends the suppression of addresses. Messages held for them stay held until they are released or expire.
     pub async fn remove_suppressions(
         &self,
         by: &Requester,
@@ -113,8 +113,8 @@ impl App {
         Ok(ExportedPage { csv: write_csv(&found), count: found.len(), next })
     }
 
-    /// Exports the entries that a filter selects page by page, newest first. Returns CSV text with its header, and where
-    /// the next page begins if more may follow.
+    /// Exports the entries that a filter selects page by page, newest first. Returns CSV text with its header, and
+    /// where the next page begins if more may follow.
     pub async fn export_selected_suppressions(
         &self,
         server_id: ServerId,

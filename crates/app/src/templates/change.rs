@@ -105,7 +105,7 @@ impl App {
     ) -> Result<FoundTemplate, TemplateRefusal> {
         let mut tries = 1;
         let changed = loop {
-            // A copy of at most 2 MiB, for another try.
+            // A copy, because another try needs the fields again.
             let changed = self.change_once(caller, template.clone(), if_latest, fields.clone()).await;
             let is_overtaken =
                 if_latest.is_none() && matches!(changed, Err(TemplateRefusal::OtherVersion(_)));
@@ -234,7 +234,8 @@ impl App {
     ) -> Result<FoundTemplate, TemplateRefusal> {
         // It compiled when it was saved, but a newer release may be stricter: publishing it would stop mail.
         self.compiled_template(caller.server_id, id, version).await?;
-        // Read before the change, so that nothing fails after it: a repeated rollback would publish yet another version.
+        // Read before the change, so that nothing fails after it: a repeated rollback would publish yet another
+        // version.
         let mut found = self.find_template(caller, TemplateRef::Id(id), Some(version)).await?;
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), operation, subject);

@@ -83,7 +83,7 @@ impl CompiledTemplate {
             .flat_map(|texts| [&texts.subject, &texts.html, &texts.plain].into_iter().flatten())
     }
 
-    /// All texts, each with the field that its author wrote.
+    /// All texts, each with the name of the field that it comes from.
     pub(super) fn each_part(&self) -> impl Iterator<Item = (String, &CompiledText)> {
         let of_default = [(String::new(), &self.texts)];
         let of_locales = self.locales.iter().map(|(name, texts)| (format!("locales/{name}/"), texts));

@@ -71,7 +71,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
 pub(super) struct CompiledText {
     environment: Environment<'static>,
     lookups: Vec<Lookup>,
-    /// The field that its author wrote.
+    /// The field that the text comes from: `html_body` also for the plain text generated from it.
     pub(super) field: &'static str,
     /// Whether it was generated from that field, so that the lines of errors are not lines that the author wrote.
     is_generated: bool,
@@ -152,7 +152,7 @@ impl CompiledText {
         };
         context.note_instructions(instructions);
         match rendered.map(drop) {
-            Ok(()) => Ok(String::from_utf8(output.bytes).expect("minijinja writes texts")),
+            Ok(()) => Ok(String::from_utf8(output.bytes).expect("minijinja writes UTF-8")),
             Err(error) if error.kind() == ErrorKind::UndefinedError => {
                 Err(missing::explain(&error, self.line_of(&error), &self.lookups, model))
             }

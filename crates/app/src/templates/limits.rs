@@ -16,5 +16,5 @@ pub const MODEL_BYTES_MAX: usize = 1 << 20;
 pub(super) const SAMPLE_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of templates and layouts of one server.
 pub(super) const TEMPLATES_PER_SERVER: usize = 500;
-/// Versions kept of a template, in addition to the published one and the one published before it.
+/// Number of newest versions kept of a template. The published version and the one published before it stay too.
 pub(super) const VERSIONS_KEPT: usize = 30;

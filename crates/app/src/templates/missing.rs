@@ -13,7 +13,7 @@ use super::text_failure::TextFailure;
 const NAMES_MAX: usize = 500;
 /// Longer names are not compared.
 const NAME_BYTES_MAX: usize = 100;
-/// Variables reported for one text.
+/// Maximum number of variables reported for one text.
 const ABSENT_MAX: usize = 50;
 /// Minimum similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;

@@ -12,9 +12,9 @@ use super::refusal::TemplateRefusal;
 use super::work::BatchWork;
 use crate::{App, Caller, Refusal};
 
-/// Renderings that took longer than this last time run on a blocking thread.
+/// A template that took longer than this last time, or was not rendered yet, is rendered on a blocking thread.
 const INLINE_US_MAX: u64 = 1_000;
-/// Renderings with larger models run on a blocking thread too.
+/// Templates are also rendered on a blocking thread if the model has more values than this.
 const INLINE_MODEL_VALUES_MAX: usize = 1_000;
 
 /// The template to render.

@@ -23,8 +23,8 @@ pub struct Validation {
     /// Paths of the variables, such as `user.name` and `items[].price`.
     pub variables: Vec<String>,
     pub suggested_model: Model,
-    /// In the default language, with the sample model, or else with the suggested one; `None` if there are problems, or if
-    /// rendering with the suggested model fails.
+    /// In the default language, with the sample model, or else with the suggested one; `None` if there are problems, or
+    /// if rendering with the suggested model fails.
     pub rendered: Option<RenderedTemplate>,
 }
 
@@ -98,8 +98,8 @@ impl Trial<'_> {
         self.compiled.render(self.layout, model, None)
     }
 
-    /// The mail in the default language, or the problems in any language. When the work limit of one batch is used up, the
-    /// remaining languages are not tried.
+    /// The mail in the default language, or the problems in any language. When the work limit of one batch is used up,
+    /// the remaining languages are not tried.
     fn with_sample(&self, model: &Model) -> (Option<RenderedTemplate>, Problems) {
         let work = BatchWork::default();
         let all = [Some(self.compiled), self.layout].into_iter().flatten();
@@ -145,8 +145,8 @@ impl Trial<'_> {
             let absent = missing::all_absent(text.lookups(), model).into_iter();
             problems.extend(absent.map(|found| problem(part.clone(), found)));
         }
-        // `content` is never in the model: a layout gets it from the template. Other variables may be found twice, because
-        // two texts may be generated from one field.
+        // `content` is never in the model: a layout gets it from the template. Other variables may be found twice,
+        // because two texts may be generated from one field.
         let mut seen = HashSet::new();
         problems.retain(|problem| {
             !problem.message.contains("no variable `content`")

@@ -1,7 +1,7 @@
 //! Limits of one rendering: instructions, work inside them, output.
 //!
-//! Work is counted in values and in pieces of 64 bytes. Each instruction that could do much work is charged here before
-//! it begins.
+//! Work is counted in values and in pieces of 64 bytes. Each instruction that could do much work is charged here: for
+//! its operands before it begins, for a new text of limited length when the text is complete.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Timeline items of a delivery record: the wait before the attempt, the DNS answer, the attempt, and the wait after it.
+//! Timeline items of a delivery record: the wait before the attempt, the DNS answer, the attempt, and the wait after
+//! it.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Finds messages of any server by id, token or Message-ID, for the operator.
 //!
-//! An id, or a Message-ID that was made here, names the server, so finding it costs the same however many servers there are. A
-//! token or another Message-ID is searched in every server, servers with the newest mail first, until the time is up.
+//! An id is looked up by index at each server. A Message-ID that was made here names the server, so finding it costs
+//! the same however many servers there are. A token or another Message-ID is searched in every server, servers with the
+//! newest mail first, until the time is up.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use crate::send::stored_message_filter;
 const FOUND_MAX: usize = 20;
 /// Time for one message of a known server.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
-/// Time for a search from a page.
+/// Time for a search from the operator's page.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(8);
-/// Servers whose newest messages are read in one statement. Outside the index each has a few thousand at most.
+/// Servers whose newest messages are read in one statement. Each has at most a few thousand messages outside the index.
 const SERVERS_AT_ONCE: usize = 32;
 
 /// Messages that a text names.

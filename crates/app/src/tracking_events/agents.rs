@@ -50,7 +50,7 @@ pub struct Agents {
 impl Agents {
     pub fn built_in() -> Self {
         let file: RulesFile =
-            toml::from_str(include_str!("../../rules/agents.toml")).expect("a test reads the file");
+            toml::from_str(include_str!("../../rules/agents.toml")).expect("a test parses the file");
         let mut owners = Vec::new();
         let mut parts = Vec::new();
         for (number, rule) in file.rule.iter().enumerate() {
@@ -61,7 +61,7 @@ impl Agents {
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
             .build(&parts)
-            .expect("a few hundred words");
+            .expect("there are few substrings");
         Self { parts, owners, rules: file.rule }
     }
 

@@ -45,8 +45,8 @@ impl RecentClicks {
         links.len() >= LINKS_OF_A_BURST
     }
 
-    /// Forgets clicks that are too old to matter for waiting ones; the oldest of these was made at `oldest_waiting`. It looks
-    /// at all clicks, so it does nothing within `CLICK_WINDOW` of the last time.
+    /// Forgets clicks that are too old to matter for waiting ones; the oldest of these was made at `oldest_waiting`. It
+    /// looks at all clicks, so it does nothing within `CLICK_WINDOW` of the last time.
     pub fn forget(&mut self, now: Timestamp, oldest_waiting: Option<Timestamp>) {
         let distance = |at: Timestamp| now.since(at).max(at.since(now));
         if self.forgotten_at.is_some_and(|at| distance(at) < CLICK_WINDOW) {

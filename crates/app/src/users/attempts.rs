@@ -1,6 +1,6 @@
-//! Limits on sign-in attempts, mailed password resets and mailed invitations. Sign-in attempts are counted by network (an
-//! IPv4 address or an IPv6 prefix), by person, and by both. Attempts from other networks do not lock a person out of a
-//! network where that person signed in before.
+//! Limits on sign-in attempts, mailed password resets and mailed invitations. Sign-in attempts are counted by network
+//! (an IPv4 address or an IPv6 prefix), by person, and by both. Attempts from other networks do not lock a person out
+//! of a network where that person signed in before.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -83,8 +83,8 @@ impl App {
         Ok(counts.iter().zip(limits).all(|((count, _), limit)| *count <= limit))
     }
 
-    /// Counts a mailed invitation; refused if there were too many. Each account has its own count: it neither reveals nor
-    /// blocks another account's invitations. Returns the limit with the fewest invitations remaining.
+    /// Counts a mailed invitation; refused if there were too many. Each account has its own count: it neither reveals
+    /// nor blocks another account's invitations. Returns the limit with the fewest invitations remaining.
     pub(super) async fn count_invitation(
         &self,
         account_id: AccountId,

@@ -40,8 +40,8 @@ pub struct InvitationRequest {
 #[derive(Clone)]
 pub struct Invited {
     pub invitation: Invitation,
-    /// Shown only to the operator, and only once: whoever opens it chooses the password of the address, and learns whether
-    /// somebody has that address already.
+    /// Shown only to the operator, and only once: whoever opens it chooses the password of the address, and learns
+    /// whether somebody has that address already.
     pub link: Option<String>,
     /// The limit that the mail counted against; `None` if nothing was counted.
     pub limit: Option<CallLimit>,
@@ -64,8 +64,8 @@ impl App {
     ) -> Result<Created<Invited>, AccountRefusal> {
         let operation = Operation::UsersInvite;
         let account_id = self.account_of(by, operation, request.account).await?;
-        // Counted before the key is looked up: if the invitation of a concurrent call with the same key is counted, it is
-        // found too.
+        // Counted before the key is looked up: if the invitation of a concurrent call with the same key is counted, it
+        // is found too.
         let people = self.inner.store.count_objects(account_id, LimitedObject::Users).await?;
         if let Some(made) = self.find_invitation_created_before(account_id, &request).await? {
             return Ok(made);
@@ -171,7 +171,8 @@ impl App {
         Err(AccountRefusal::problem("email", "has an open invitation to a higher role than the caller's"))
     }
 
-    /// Token of an invitation. Calls with the same idempotency key get the same token, so that any of them can mail the link.
+    /// Token of an invitation. Calls with the same idempotency key get the same token, so that any of them can mail the
+    /// link.
     fn invitation_token(&self, account_id: AccountId, key: Option<&CreationKey>) -> String {
         let Some(key) = key else { return new_key() };
         let input = [&account_id.0.to_be_bytes()[..], &key.fingerprint, key.key.as_bytes()].concat();
@@ -286,8 +287,8 @@ fn could_have_invited(by: &Requester, invitation: &Invitation) -> bool {
     (!invitation.operator || gives_operator(&by.actor)) && rank(&by.actor).covers(invitation.role)
 }
 
-/// The highest role that the actor can grant and revoke. Admins create keys, so a key ranks as an admin; a key without
-/// all scopes ranks as a member.
+/// The highest role that the actor can grant and revoke. Admins create account keys, so an account key ranks as an
+/// admin. A key without all scopes ranks as a member.
 pub(super) fn rank(actor: &Actor) -> UserRole {
     let is_full = |scopes: &[AccountScope]| scopes.contains(&AccountScope::Full);
     match actor {

@@ -173,8 +173,8 @@ impl App {
         found.ok_or(AccountRefusal::NotFound(ObjectKind::User))
     }
 
-    /// A person whom the actor may change: nobody can change people of a higher role, and only the operator can change
-    /// operators.
+    /// A person whom the actor may change. People may change themselves; otherwise nobody can change people of a higher
+    /// role, and only the operator can change operators.
     async fn user_below(
         &self,
         by: &Requester,

@@ -81,7 +81,7 @@ impl App {
     }
 }
 
-/// The person as requester; refuses if the person may not perform `operation` on the own account.
+/// The person as requester; refuses if the person may not perform `operation` on their own account.
 pub(super) fn own_requester(person: &SignedIn, operation: Operation) -> Result<Requester, UserRefusal> {
     let by = person.requester();
     permit(&by.actor, operation, Subject::Account(person.user.account_id))?;

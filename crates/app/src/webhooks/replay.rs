@@ -8,7 +8,7 @@ use super::WebhookRefusal;
 use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
-/// Maximum number of steps of some hundred events in one call; the caller continues after them.
+/// Maximum number of steps in one call, each of up to 500 events; the caller continues after them.
 const STEPS_MAX: usize = 100;
 
 /// Events to replay.

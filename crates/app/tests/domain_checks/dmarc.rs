@@ -1,4 +1,4 @@
-//! DMARC policies of the domain and of the domain it belongs to.
+//! DMARC policies of the domain and of its organisational domain.
 
 use postroad_app::domains::check::{Purpose, RecordStatus, zone_fragment};
 
@@ -142,7 +142,7 @@ async fn the_policy_of_the_organisational_domain_counts() {
         )
         .await;
     }
-    // The policy of another name is not suggested for this one.
+    // The organisational domain's policy is not suggested as this domain's own record.
     let world = subdomain_world();
     world.server.txt("_dmarc.shop.example", "v=DMARC1; p=reject; rua=mailto:x@shop.example");
     assert_eq!(world.check(Purpose::Dmarc).await.value, SUGGESTED);

@@ -91,7 +91,7 @@ async fn a_zone_shows_what_is_in_place_as_comments() {
     for line in [
         "; replaces the SPF record that is there: a name has only one",
         "news.shop.example. 3600 IN TXT \"v=spf1 include:spf.post.example ?all\"",
-        // A policy of its own would override the one of the domain above.
+        // A policy at this name would override that of the domain above.
         "; not needed, the policy of the domain above counts: _dmarc.news.shop.example. 3600 IN TXT \"v=DMARC1; p=none; \
          rua=mailto:dmarc-reports@rp.post.example\"",
         "; in place: rp.news.shop.example. 3600 IN CNAME rp.post.example.",

@@ -34,9 +34,9 @@ async fn the_addresses_are_those_that_receivers_see() {
         };
         Service::look_up(&world.dns(), &config).await.spf_address_terms()
     };
-    // The operating system chooses the address: those of the host name count.
+    // If the operating system chooses the source address, the addresses of the host name count.
     assert_eq!(addresses(Vec::new()).await, [format!("ip4:{V4}"), format!("ip6:{V6}")]);
-    // Behind address translation: those of the HELO name count.
+    // Behind address translation, the addresses of the HELO name count.
     world.server.a("nat.post.example", [203, 0, 113, 7]);
     let source =
         |address: &str, helo: &str| SendingAddress { address: address.parse().unwrap(), helo: name(helo) };
@@ -45,7 +45,7 @@ async fn the_addresses_are_those_that_receivers_see() {
         source("100.64.0.1", "unknown.post.example"),
         source("198.51.100.9", "nat.post.example"),
     ];
-    // A private address whose HELO name has no address is left out: receivers see another one, which is unknown.
+    // A private address whose HELO name has no address is left out: receivers see another address, which is unknown.
     assert_eq!(addresses(sources).await, ["ip4:198.51.100.9", "ip4:203.0.113.7"]);
     // A HELO name with a private address does not help either.
     world.server.a("inside.post.example", [10, 1, 2, 4]);

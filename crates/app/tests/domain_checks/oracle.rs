@@ -95,8 +95,8 @@ async fn spf_is_verified_exactly_if_it_passes_mail_auth() {
         publish(&world);
         let count = rng.random_range(1..6);
         let terms: Vec<&str> = TERMS.choose_multiple(&mut rng, count).copied().collect();
-        // mail-auth counts no void lookups, takes one of two records, and forgets the outer qualifier when a nested include
-        // passes. No combination of terms leads to one of these differences.
+        // mail-auth counts no void lookups, takes one of two records, and forgets the outer qualifier when a nested
+        // include passes. No combination of terms leads to one of these differences.
         let record = format!("v=spf1 {}", terms.join(" "));
         world.server.txt(DOMAIN, &record);
         let ours = world.check(Purpose::Spf).await;

@@ -194,7 +194,7 @@ async fn too_many_lookups_are_counted_and_the_most_expensive_terms_named() {
     world.server.mx(DOMAIN, 10, "mx.shop.example").a("mx.shop.example", [198, 51, 100, 1]);
     world.server.aaaa("mx.shop.example", [0x2001, 0xdb8, 0, 0, 0, 0, 0, 9]);
     let record = format!("v=spf1 mx include:big.example include:small.example {OURS} -all");
-    // Our addresses, because our include would cost another lookup; first, because receivers stop before the end.
+    // Our addresses replace our include, which would cost a lookup. They come first: receivers stop before the end.
     let value = format!("v=spf1 {ADDRESSES} mx include:big.example include:small.example -all");
     let hint = format!(
         "Your SPF needs 12 lookups; 10 are allowed. These terms cost most: include:big.example (6), \
@@ -271,7 +271,7 @@ async fn a_record_for_everybody_is_verified_with_a_warning() {
         "Your SPF record allows every server in the world to send as shop.example (+all). Change it to: {value}"
     );
     check(&World::new(), &["v=spf1 +all"], RecordStatus::Verified, &value, Some(&hint)).await;
-    // Also if an earlier term allows our addresses.
+    // The warning also appears if an earlier term allows our addresses.
     check(&World::new(), &[&format!("v=spf1 {OURS} +all")], RecordStatus::Verified, &value, Some(&hint))
         .await;
     let world = World::new();

@@ -72,7 +72,7 @@ fn judge_without_alias(
             );
             return Ok(record.judged(RecordStatus::Verified, found, Some(hint)));
         }
-        // They may be our addresses: the DNS did not say what all of ours are.
+        // The found addresses may be ours: a look-up of our own addresses failed.
         if let Some(reason) = view.address_failure(target)? {
             return Ok(dns_error(record, target, reason));
         }

@@ -11,7 +11,8 @@ use super::expected::{ExpectedRecord, ExpectedRecords, Rule};
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::shown_all;
 
-/// Length of a 2048-bit RSA public key in X.509 form: `RSA_2048_SPKI_START_BYTES` of header, then the bare PKCS #1 form.
+/// Length of a 2048-bit RSA public key in X.509 form: `RSA_2048_SPKI_START_BYTES` of header, then the bare PKCS #1
+/// form.
 const RSA_2048_SPKI_BYTES: usize = 294;
 const RSA_1024_SPKI_BYTES: usize = 162;
 const RSA_2048_SPKI_START_BYTES: usize = 24;
@@ -102,7 +103,7 @@ fn selector_with<'a>(expected: &'a ExpectedRecords, domain: &DomainName, bits: &
 /// The tags of a key record that determine whether receivers can verify signatures with it.
 #[derive(Debug)]
 struct KeyRecord {
-    /// Public key of `p=`; empty if it is revoked.
+    /// Public key of `p=`; empty if the key is revoked or is not base64.
     bits: Vec<u8>,
     is_base64: bool,
     has_quotes: bool,
@@ -120,8 +121,8 @@ enum Fault {
 }
 
 impl KeyRecord {
-    /// Parses a key record; `None` for a text without `p=`. Accepts more than receivers do, so that the hint can say what is
-    /// wrong.
+    /// Parses a key record; `None` for a text without `p=`. Accepts more than receivers do, so that the hint can say
+    /// what is wrong.
     fn parse(text: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
         let has_quotes = text.contains(['"', '\\']);

@@ -100,7 +100,7 @@ fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'st
 
 fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<String>) -> RecordCheck {
     let text = String::from_utf8_lossy(policy);
-    // Keep existing report addresses in the suggested value. The policy of another name is not a value for this one.
+    // Keep existing tags, such as report addresses, in the suggested value; but never suggest another name's record.
     let of_own_name = |value: String, check: RecordCheck| {
         if name == record.name { RecordCheck { value, ..check } } else { check }
     };

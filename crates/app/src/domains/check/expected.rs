@@ -48,7 +48,7 @@ pub(super) enum Rule {
     Dmarc { domain: DomainName },
     /// The name is an alias of ours.
     Alias { domain: DomainName, target: String },
-    /// The name has any address.
+    /// The name has at least one address.
     AnyAddress { domain: DomainName },
     /// The name has this address.
     Address { domain: DomainName, address: IpAddr },
@@ -143,8 +143,8 @@ pub(super) fn dkim_record(domain: &DomainName, key: &DkimRecord) -> ExpectedReco
     }
 }
 
-/// SPF record to suggest for a name without one. It ends in `~all`, so that the customer's other mail, which we do not know,
-/// is not refused.
+/// SPF record to suggest for a name without one. It ends in `~all`, so that the customer's other mail, which we do not
+/// know, is not refused.
 fn spf_value(terms: &[String]) -> String {
     new_spf_record(terms, "~all")
 }

@@ -112,7 +112,7 @@ pub(super) fn judge_mail_host(
         }
         trouble = trouble.or(view.address_failure(name)?);
     }
-    // Some addresses are unknown: both may be the same host.
+    // Some addresses are unknown, so the MX host may still be ours.
     if let Some(reason) = trouble {
         return Ok(dns_error(record, host.as_str(), reason));
     }

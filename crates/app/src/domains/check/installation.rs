@@ -91,8 +91,8 @@ fn pointer_record(address: IpAddr, helo: &DomainName) -> ExpectedRecord {
     }
 }
 
-/// Records of the name at which bounces arrive and for which receivers check SPF. It is in every return path, directly or
-/// through a customer's alias.
+/// Records of the name at which bounces arrive and for which receivers check SPF. It is in every return path, directly
+/// or through a customer's alias.
 fn return_path_records(service: &Service) -> [ExpectedRecord; 2] {
     let host = &service.host;
     let mail_host = ExpectedRecord {

@@ -102,7 +102,7 @@ impl Verdict {
         let required = || checks.iter().filter(|check| check.required).map(|check| check.status);
         let is_unknown = |status| matches!(status, RecordStatus::Pending | RecordStatus::DnsError);
         let keys = || checks.iter().filter(|check| check.purpose == Purpose::Dkim).map(|check| check.status);
-        // Whatever is required, mail cannot be signed without a verified key.
+        // Mail cannot be signed without a verified key, even if no key is required.
         let has_key = keys().any(|status| status == RecordStatus::Verified);
         if has_key && required().all(|status| status == RecordStatus::Verified) {
             return Self::Verified;

@@ -32,14 +32,14 @@ pub struct Service {
     pub unseen: Vec<SendingAddress>,
     /// Why the facts are currently unknown. While they are, no SPF record is suggested or judged.
     pub unknown: Option<String>,
-    /// Whether `spf.<host>` exists, and passes for all our addresses but not for everybody. If not, including it would
-    /// spoil the SPF record that includes it.
+    /// Whether `spf.<host>` exists, and passes for all our addresses but not for everybody. Only then may customers'
+    /// SPF records include it.
     pub is_spf_name_usable: bool,
     pub takes_reports: bool,
 }
 
 impl Service {
-    /// Facts from the configuration alone. They are complete only if it lists only public addresses.
+    /// Facts from the configuration alone. They are complete only if it names every source address and all are public.
     pub fn without_dns(config: &ServiceConfig) -> Self {
         let is_complete =
             !config.uses_system_address && config.sources.iter().all(|source| !is_private(source.address));

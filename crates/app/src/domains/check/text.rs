@@ -27,7 +27,7 @@ pub(super) fn shown(text: &[u8]) -> String {
     line
 }
 
-/// The items as in `a, b and 3 more`.
+/// Joins the items, as in `a, b and 3 more`.
 pub(super) fn listed(items: &[String]) -> String {
     match items {
         [head @ .., last] if items.len() <= SHOWN_MAX => {

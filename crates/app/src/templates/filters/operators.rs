@@ -1,4 +1,4 @@
-//! Operators: `~ + - * / // % ** == != < <= > >= in`. Each costs work in proportion to its operands.
+//! Operators: `~ + - * / // % ** == != < <= > >= in`. Those that can do much work are charged for it.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;

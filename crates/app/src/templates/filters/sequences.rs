@@ -24,7 +24,7 @@ fn join(state: &State<'_, '_>, list: &Value, between: Option<&Value>) -> Result<
     require(list)?;
     let context = Context::of(state)?;
     let mut text = BoundedText::default();
-    // In HTML, safe entries are kept and others escaped, as if the result were one text with markup.
+    // In HTML, one safe entry makes the result safe: safe entries are kept, and all others are escaped.
     let is_html = matches!(state.auto_escape(), AutoEscape::Html);
     let entries: Vec<Value> = list.try_iter()?.collect();
     let is_safe = is_html && entries.iter().any(Value::is_safe);

@@ -48,7 +48,7 @@ fn escape(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(Value::from_safe_string(out.finish(&context)?))
 }
 
-/// A value as part of a text that is safe: escaped in HTML, unless the value is safe itself.
+/// A value to insert into a safe text: escaped in HTML, unless the value is safe itself.
 pub(super) fn as_markup<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<Cow<'v, str>, Error> {
     let text = written(value)?;
     if value.is_safe() || !matches!(state.auto_escape(), AutoEscape::Html) {

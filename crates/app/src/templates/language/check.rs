@@ -14,7 +14,7 @@ const ELIF_MAX: usize = 100;
 const TAGS_MAX: usize = 10_000;
 
 /// Parses a source text. Returns errors with their positions, in the order of the text. A syntax error is returned
-/// alone, because the rest cannot be interpreted; otherwise, constructs that are not available, up to a limit.
+/// alone, because the rest cannot be interpreted. Otherwise all unavailable constructs are returned, up to a limit.
 pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(SourcePosition, String)>> {
     let lines = Lines::new(source);
     check_bounds(source, &lines).map_err(|found| vec![found])?;

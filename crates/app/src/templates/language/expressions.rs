@@ -20,7 +20,7 @@ pub(crate) const OPERATOR: &str = "postroad_operator";
 pub(crate) const REQUIRED: &str = "postroad_required";
 /// The filter that replaces slices.
 pub(crate) const SLICE: &str = "postroad_slice";
-/// Tests that inspect one value only.
+/// Tests that stay minijinja's own.
 const TESTS: [&str; 22] = [
     "defined",
     "undefined",
@@ -71,7 +71,7 @@ impl Lowering<'_> {
             Expr::Const(constant) => self.constant(&constant.value, constant.span()),
             Expr::Slice(slice) => {
                 self.operand(&slice.expr, InputKind::List, Allowed::Value)?;
-                write!(self.out, "|{SLICE}(").expect("strings take everything");
+                write!(self.out, "|{SLICE}(").expect("writing to a String cannot fail");
                 for (at, part) in [&slice.start, &slice.stop, &slice.step].into_iter().enumerate() {
                     self.out.push_str(if at == 0 { "" } else { ", " });
                     match part {
@@ -203,7 +203,7 @@ impl Lowering<'_> {
         let number = self.lookup(expr, hint, false)?;
         if allowed != Allowed::Missing {
             let takes_null = allowed == Allowed::Null;
-            write!(self.out, "|{REQUIRED}({number}, {takes_null})").expect("strings take everything");
+            write!(self.out, "|{REQUIRED}({number}, {takes_null})").expect("writing to a String cannot fail");
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ impl Lowering<'_> {
     fn logical(&mut self, left: &Expr<'_>, word: &str, right: &Expr<'_>) -> Checked<()> {
         self.out.push('(');
         self.expression(left, InputKind::Any, Allowed::Null)?;
-        write!(self.out, " {word} ").expect("strings take everything");
+        write!(self.out, " {word} ").expect("writing to a String cannot fail");
         self.expression(right, InputKind::Any, Allowed::Null)?;
         self.out.push(')');
         Ok(())
@@ -228,7 +228,7 @@ impl Lowering<'_> {
         let allowed =
             if matches!(sign, "==" | "!=" | "in" | "not in") { Allowed::Null } else { Allowed::Value };
         self.operand(left, hint, allowed)?;
-        write!(self.out, "|{OPERATOR}('{sign}', ").expect("strings take everything");
+        write!(self.out, "|{OPERATOR}('{sign}', ").expect("writing to a String cannot fail");
         let hint = if matches!(sign, "in" | "not in") { InputKind::List } else { hint };
         self.expression(right, hint, allowed)?;
         self.out.push(')');
@@ -311,7 +311,7 @@ impl Lowering<'_> {
                 self.out.push('"');
             }
             ValueKind::Number | ValueKind::Bool | ValueKind::None => {
-                write!(self.out, "{value}").expect("strings take everything");
+                write!(self.out, "{value}").expect("writing to a String cannot fail");
             }
             _ => return self.refuse(span, "this constant is not available"),
         }

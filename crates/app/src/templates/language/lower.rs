@@ -176,14 +176,14 @@ impl<'a> Lowering<'a> {
         }
         self.open("{% for ", for_loop.target.span());
         let names = self.targets(&for_loop.target)?;
-        write!(self.out, "{} in ", names.join(", ")).expect("strings take everything");
+        write!(self.out, "{} in ", names.join(", ")).expect("writing to a String cannot fail");
         let path = self.path_of(&for_loop.iter);
         let depth = self.depth(&for_loop.iter) + 1;
         if depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
         self.operand(&for_loop.iter, InputKind::List, Allowed::Value)?;
-        write!(self.out, "|{ENTRIES}").expect("strings take everything");
+        write!(self.out, "|{ENTRIES}").expect("writing to a String cannot fail");
         self.scopes.push();
         self.scopes.bind("loop", Binding::default());
         for name in &names {

@@ -2,7 +2,7 @@
 //!
 //! minijinja runs them, and fuel limits the number of instructions. But one instruction can do any amount of work:
 //! repeat a text a million times, or compare two lists. So a template is first parsed here and rewritten: operators
-//! whose work depends on their operands become calls of our filters, which count the work beforehand (`work.rs`).
+//! whose work depends on their operands become calls of our filters, which count and limit the work (`work.rs`).
 //! Constructs that collect output inside a template (macros, `set` blocks, includes) are not available.
 
 mod allowed;

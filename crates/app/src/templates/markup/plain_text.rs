@@ -259,8 +259,8 @@ fn attribute(element: &str, name: &str) -> Option<String> {
     Some(out)
 }
 
-/// Writes literal text. Decoding entities or removing elements can join two characters into the start of a template tag,
-/// so braces are escaped.
+/// Writes literal text. Decoding entities or removing elements can join two characters into the start of a template
+/// tag, so braces are escaped.
 fn push_text(out: &mut String, text: &str) {
     for character in text.chars() {
         if matches!(character, '{' | '%' | '#') {

@@ -87,7 +87,7 @@ pub(super) fn protect(source: &str) -> ProtectedText<'_> {
                     Position::Tag(_) => write!(text, " {WORD}{number}x "),
                     _ => write!(text, "{WORD}{number}x"),
                 };
-                written.expect("strings take everything");
+                written.expect("writing to a String cannot fail");
             }
         }
     }
@@ -120,7 +120,7 @@ impl ProtectedText<'_> {
             };
             let after = &after[digits + 1..];
             let before = &rest[..at];
-            // In the same form as inserted: a comment, an attribute without a value, or a word.
+            // `protect` wrote the tag as a comment, as an attribute without a value, or as a word.
             if let (Some(before), Some(after)) = (before.strip_suffix("<!--"), after.strip_prefix("-->")) {
                 out.push_str(before);
                 rest = after;

@@ -67,7 +67,7 @@ impl Evaluation<'_> {
     }
 
     fn of_include(&mut self, target: &str) -> Result<TermResult, NotAskedYet> {
-        // RFC 7208 5.2.
+        // RFC 7208 5.2: what the result of the included record means.
         Ok(match self.of_name(target)? {
             SpfResult::Pass { allows_everybody, .. } => TermResult::Match { allows_everybody },
             SpfResult::NotAllowed => TermResult::NoMatch,
@@ -155,7 +155,7 @@ impl Evaluation<'_> {
             self.differs_by_sender.set(true);
         }
         let validated = if spec.needs_validated_name() { self.validated_names()? } else { Vec::new() };
-        // RFC 7208 7.3: the domain itself, else a name below it, else any.
+        // RFC 7208 7.3: prefer the domain itself, then a name below it, then any name.
         let own = validated.iter().find(|name| name.eq_ignore_ascii_case(domain));
         let best = own.or_else(|| validated.iter().find(|name| is_below(name, domain))).or(validated.first());
         Ok(spec.expand(MacroValues {

@@ -16,7 +16,8 @@ pub(super) enum InsertPosition {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     pub(super) terms: Vec<String>,
-    /// Whether one of the terms may have allowed some sender. If so, the record ends in `?all`, so that nobody is refused.
+    /// Whether one of the terms may have allowed some sender. If so, the record ends in `?all`, so that nobody is
+    /// refused.
     pub(super) may_allow: bool,
 }
 
@@ -104,7 +105,7 @@ fn all_with(qualifier: Qualifier) -> &'static str {
     match qualifier {
         Qualifier::Fail => "-all",
         Qualifier::SoftFail => "~all",
-        // Not `~all`: that would refuse the domain's other servers, which no term names.
+        // Not `~all`: the domain's other servers, which no term names, would get a softfail.
         Qualifier::Neutral | Qualifier::Pass => "?all",
     }
 }

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::record::{SpfRecord, Term, TermKind};
 
-/// Misspellings of `v=spf1` as first word, in lower case and without spaces. Longer ones come first.
+/// `v=spf1` as first word, and misspellings of it, in lower case and without spaces. Longer ones come first.
 const VERSIONS: [&str; 12] = [
     "v=spf1", "v:spf1", "v-spf1", "v=sfp1", "vspf1", "v=spf", "v:spf", "v-spf", "v=sfp", "spf1", "vspf",
     "spf=",

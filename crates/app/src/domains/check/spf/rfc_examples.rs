@@ -1,4 +1,4 @@
-//! The examples of RFC 7208 Appendix A and its limits, evaluated over fixed answers.
+//! The examples of RFC 7208 Appendix A, and the limits of the RFC, evaluated over fixed answers.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::domains::check::answers::{Answer, DnsAnswers, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::reverse_name::reverse_name;
 
-/// Appendix A.1, A.2: hosts, mail servers and a name of an address.
+/// The zones of Appendix A: addresses, mail hosts and PTR names.
 const ZONE: &[(&str, RecordType, &str)] = &[
     ("example.com", RecordType::A, "192.0.2.10"),
     ("example.com", RecordType::A, "192.0.2.11"),
