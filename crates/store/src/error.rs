@@ -136,7 +136,7 @@ impl From<tokio_postgres::Error> for StoreError {
 
 impl From<deadpool_postgres::PoolError> for StoreError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
-        // Connection problems may be solved without a restart.
+        // All errors of the pool are temporary: they may end without a restart.
         match error {
             deadpool_postgres::PoolError::Backend(error) => Self::Unavailable(with_causes(&error)),
             other => Self::Unavailable(with_causes(&other)),
@@ -144,7 +144,7 @@ impl From<deadpool_postgres::PoolError> for StoreError {
     }
 }
 
-/// The driver's own texts ("error connecting to server") omit the reason, which is in their sources.
+/// Appends the causes to the text of an error: the driver's own texts ("error connecting to server") omit them.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

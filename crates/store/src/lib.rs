@@ -129,7 +129,7 @@ pub struct Settings {
     pub disk_reserve_bytes: u64,
     /// SQLite: number of threads that read.
     pub reader_threads: usize,
-    /// PostgreSQL: connections in the pool.
+    /// PostgreSQL: maximum number of connections in the pool; values below four count as four.
     pub postgres_connections: usize,
     /// PostgreSQL: certificate authorities to trust instead of the public ones.
     pub postgres_ca_file: Option<PathBuf>,
@@ -177,7 +177,7 @@ pub enum Role {
     Tool,
 }
 
-/// The body of an operation. Runs on a connection of either engine, inside one transaction.
+/// The body of an operation. Runs on a connection of either engine: in one transaction, except for reads on PostgreSQL.
 type Job<T> = Box<dyn for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send>;
 
 /// A `Job` that creates ids.
@@ -282,7 +282,8 @@ impl Store {
         }
     }
 
-    /// Changes whenever this process changes accounts, servers, pools, sources, gates or domains.
+    /// Changes whenever this process makes a change that delivery should see: of accounts, servers, pools, sources,
+    /// gates or domains.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

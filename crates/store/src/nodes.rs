@@ -1,7 +1,8 @@
 //! Nodes that share the database: their leases, and the description that each publishes (version, listeners,
 //! certificates).
 //!
-//! A description is a setting named by the node's identity, which stays when a lease is lost and taken again.
+//! A description is a row of `settings` whose key contains the node's identity. The identity stays the same when a
+//! lease is lost and taken again.
 
 use std::time::Duration;
 
@@ -36,11 +37,11 @@ pub struct NodeListener {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateNote {
-    /// `None` if the certificate does not say.
+    /// `None` if the certificate cannot be parsed.
     pub expires_at: Option<Timestamp>,
     /// Why its files cannot be loaded again.
     pub file_problem: Option<String>,
-    /// Whether the file has another certificate by now, which is not loaded.
+    /// Whether the file now has another certificate, which is not loaded.
     pub is_replaced: bool,
 }
 
@@ -126,7 +127,7 @@ async fn list(
     rows.iter().map(read).collect()
 }
 
-/// Reads a description; `None` if it is of a version that this one cannot parse.
+/// Reads a description; `None` if this version cannot parse it.
 fn description(row: &Row, at: usize) -> Result<Option<NodeDescription>, StoreError> {
     Ok(row.text_opt(at)?.and_then(|text| serde_json::from_str(&text).ok()))
 }

@@ -21,7 +21,8 @@ pub(crate) enum Sql<'a> {
     /// In a mutex only so that the operation's future is `Send`; it is never contended.
     Sqlite(&'a Mutex<rusqlite::Connection>),
     Postgres(&'a deadpool_postgres::Transaction<'a>),
-    /// Connection for single queries, without a transaction and so without round trips for its begin and end.
+    /// Connection for reads. Each query runs without an explicit transaction, which saves the round trips for its begin
+    /// and end.
     PostgresRead(&'a deadpool_postgres::ClientWrapper),
 }
 
@@ -153,7 +154,7 @@ pub(crate) fn as_params(params: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-/// A column value that both engines have.
+/// A column value of a type that both engines have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -198,8 +199,8 @@ impl From<String> for Value {
     }
 }
 
-/// PostgreSQL's text cannot contain NUL. The entry points refuse it, but a remote server's reply may contain one, and a
-/// reply that cannot be stored would stop delivery.
+/// Replaces NUL, which PostgreSQL cannot store in a text. The entry points refuse NUL, but a remote server's reply may
+/// contain it, and a reply that cannot be stored would stop delivery.
 pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }

@@ -53,7 +53,7 @@ impl Admission {
         self.counts.iter().map(used)
     }
 
-    /// Events for windows that the admitted messages fill up, or nearly so.
+    /// Events for windows that the admitted messages fill or nearly fill.
     pub(crate) fn events(&self) -> Vec<NewEvent> {
         let mut events = Vec::new();
         for WindowCount { window: Window { period, number, limit }, before } in &self.counts {

@@ -97,7 +97,7 @@ pub(crate) fn counted<'a>(
     send.recipients.iter().filter(counts)
 }
 
-/// Adds a hold cause for each of the `messages` beyond `limit`, to which `before` earlier messages count too.
+/// Adds a hold cause for each of `messages` beyond `limit`. `before` is the number of messages counted earlier.
 pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], causes: &mut HoldCauses) {
     let room = (i64::from(limit) - before).clamp(0, messages.len() as i64) as usize;
     for id in &messages[room..] {

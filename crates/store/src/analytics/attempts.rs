@@ -1,5 +1,5 @@
-//! Finds the attempt whose pool, source address, encryption and failure an event is counted under. For events after
-//! delivery, such as opens, it is the attempt that delivered.
+//! Finds the attempt whose pool, source address and TLS version an event is counted under. For events after delivery,
+//! such as opens, it is the attempt that delivered.
 
 use std::collections::HashMap;
 

@@ -91,7 +91,7 @@ impl Counts {
 
     pub(crate) fn add_encoded(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
         while !bytes.is_empty() {
-            // Most numbers are small, and a chart may read millions of them.
+            // Fast path: most numbers fit into one byte, and a chart may read millions of them.
             let (metric, count) = match bytes {
                 [metric @ 0..0x80, count @ 0..0x80, rest @ ..] => {
                     bytes = rest;

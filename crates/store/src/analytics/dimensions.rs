@@ -1,6 +1,6 @@
-//! Dimensions by which messages are counted, each one entry of one table.
+//! Dimensions by which messages are counted. The macro `dimensions!` declares all of them.
 //!
-//! A new dimension needs an entry here. ARCHITECTURE.md ("an analytics dimension") lists the other places to change.
+//! A new dimension needs an entry there. ARCHITECTURE.md ("an analytics dimension") lists the other places to change.
 
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ macro_rules! dimensions {
                 plural: $plural,
             },)?)+];
 
-            /// In the order of `COLUMNS`.
+            /// The values in the order of `COLUMNS`.
             pub(crate) fn values(&self) -> Vec<Value> {
                 vec![$(json!(self.$column),)+]
             }

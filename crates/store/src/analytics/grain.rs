@@ -1,5 +1,5 @@
-//! Time spans of counters. Quarters of an hour, because days and hours of every time zone begin on one; hours and days,
-//! so that long ranges need few rows.
+//! Time spans of counters. Quarters of an hour exist because days and hours of every time zone begin at one. Hours and
+//! days exist so that long ranges need few rows.
 
 use postroad_model::Timestamp;
 

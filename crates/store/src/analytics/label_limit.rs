@@ -47,7 +47,7 @@ struct Texts {
     count: String,
 }
 
-/// In the order of `Dimensions::LIMITED`.
+/// SQL statements for each limited dimension, in the order of `Dimensions::LIMITED`.
 static TEXTS: LazyLock<Vec<Texts>> = LazyLock::new(|| Dimensions::LIMITED.iter().map(Texts::of).collect());
 
 impl Texts {

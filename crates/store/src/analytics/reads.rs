@@ -29,7 +29,7 @@ pub struct CounterRow {
 #[boxed_futures]
 impl Store {
     /// The counters of one breakdown for spans that start in one of these ranges (start included, end excluded; seconds
-    /// since 1970). At most `limit` rows, in no order.
+    /// since 1970). At most `limit` rows, in no particular order.
     pub async fn list_counters(
         &self,
         server_id: ServerId,
@@ -98,7 +98,7 @@ fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
     Ok(CounterRow { dimensions: row.int(0)?, at: row.int(1)?, sums })
 }
 
-/// Counters of one breakdown in these ranges; at most `limit` rows, in no order.
+/// Counters of one breakdown in these ranges; at most `limit` rows, in no particular order.
 pub(crate) async fn list_counters(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -1,8 +1,8 @@
 //! Turns a batch of events into additions to the counters.
 //!
-//! `hard_fail` counts messages that ended as HardFail (permanently refused, or expired), `bounced` messages that were
-//! Sent and then bounced. `soft_fail` counts attempts that tried a host. All other metrics count a message once,
-//! except opens and clicks.
+//! `hard_fail` counts messages that ended as HardFail (permanently refused, given up, or expired), `bounced` messages
+//! that were Sent and then bounced. `soft_fail` counts attempts that tried a host. All other metrics count a message
+//! once, except opens and clicks.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -47,15 +47,15 @@ pub(crate) struct CountedEvent {
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) rcpt_to: String,
-    /// All dimensions except the provider. The pool is the one that was or will be used; source address, encryption and
-    /// bounce class belong to the event's attempt.
+    /// All dimensions except the provider. The pool is the one that was or will be used. Source address and TLS version
+    /// belong to an attempt (`attempts.rs`), the bounce class to the event.
     pub(crate) dimensions: Dimensions,
     /// When it was accepted, or the time it is scheduled for.
     pub(crate) wanted_at: Timestamp,
 }
 
 impl Facts {
-    /// In lower case, as DNS names compare.
+    /// The recipient's domain in lower case, because DNS names are compared without case.
     pub(crate) fn recipient_domain(&self) -> String {
         let domain = self.rcpt_to.rsplit_once('@').map_or("", |(_, domain)| domain);
         if domain.is_ascii() {
@@ -146,8 +146,8 @@ pub(crate) struct Hold {
 }
 
 impl CountedEvent {
-    /// Whether earlier holds of the message may affect how this event counts. There are none if `seq` is as low as
-    /// without holds.
+    /// Whether earlier holds of the message may affect how this event counts. If `seq` is as low as that of a message
+    /// that was never held, there are none.
     pub(crate) fn needs_holds(&self) -> bool {
         match self.kind {
             EventKind::Held => self.seq > 2,
@@ -174,7 +174,7 @@ pub(crate) struct Key {
 pub(crate) struct Tally {
     pub(crate) sets: Vec<(Breakdown, Dimensions)>,
     pub(crate) counters: HashMap<Key, Sums>,
-    /// By block of days (seconds of its start) and recipient domain.
+    /// Counts by block of days (seconds of its start) and recipient domain.
     pub(crate) recipient_domains: HashMap<(i64, String), DayCounts>,
     /// Start of the last day on which something was counted.
     pub(crate) last_day: i64,
@@ -185,9 +185,9 @@ pub(crate) struct Tally {
 /// Indexes of a batch's sets in `Tally::sets`.
 #[derive(Default)]
 struct SetIndexes {
-    /// By all dimensions of a message: one set for each breakdown.
+    /// Indexes by all dimensions of a message: one set for each breakdown.
     of_full: HashMap<Dimensions, [usize; Breakdown::NUMBERED.len()]>,
-    /// By breakdown and the dimensions that it distinguishes.
+    /// Index by breakdown and the dimensions that it distinguishes.
     of_part: HashMap<(Breakdown, Dimensions), usize>,
 }
 

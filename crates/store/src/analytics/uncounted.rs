@@ -19,7 +19,7 @@ pub(crate) struct Uncounted {
     pub(crate) is_full: bool,
     /// Events to count, without events that are never counted.
     pub(crate) events: Vec<CountedEvent>,
-    /// By recipient domain.
+    /// Mail providers by recipient domain.
     pub(crate) providers: HashMap<String, String>,
     pub(crate) holds: HashMap<MessageId, Vec<Hold>>,
 }
@@ -120,7 +120,7 @@ fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, St
     if row.flag(6)? || !is_outgoing {
         return Ok(None);
     }
-    // A kind of a later version.
+    // The event may have a kind that only a later version knows.
     let Some(kind) = EventKind::parse(&row.text(4)?) else { return Ok(None) };
     let options: CountedOptions = serde_json::from_str(&row.text(12)?).unwrap_or_default();
     let accepted_at = row.time(13)?;

@@ -22,7 +22,7 @@ pub(crate) async fn around<'a, T>(
     let before = audit.subject.snapshot(sql).await?;
     let done = change.await?;
     let after = audit.subject.snapshot(sql).await?;
-    // A new object may have the name of an older one.
+    // A new object may have the name of an older one, which is not its earlier state.
     let is_other = |old: &Snapshot| after.as_ref().is_some_and(|new| new.id != old.id);
     let before = before.filter(|before| !is_other(before));
     if before != after {

@@ -29,7 +29,7 @@ pub struct Audit {
     /// Kind of the actor, such as `account_key`, and its id.
     pub actor: (&'static str, Option<i64>),
     pub address: Option<IpAddr>,
-    /// `group/action`.
+    /// Name of the operation: `group/action`.
     pub operation: &'static str,
     pub subject: AuditSubject,
     /// Idempotency key of a call that creates the subject.
@@ -55,8 +55,8 @@ pub struct AuditEntry {
 }
 
 impl Store {
-    /// The store, for one change that is recorded in the audit log. A change that leaves the subject as it was leaves
-    /// no entry.
+    /// Returns the store for one change, which it records in the audit log. A change that leaves the subject as it was
+    /// adds no entry.
     #[must_use]
     pub fn audited(&self, audit: Audit) -> Self {
         Self { audit: Some(Arc::new(audit)), ..self.clone() }

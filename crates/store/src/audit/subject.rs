@@ -40,7 +40,7 @@ pub enum AuditSubject {
     /// By its secret; the secret is not shown.
     NewWebhook(ServerId, WebhookSecret),
     Template(ServerId, TemplateId),
-    /// By its name; the newest if several have the name.
+    /// By its name, which is unique for the server.
     NewTemplate(ServerId, String),
     /// The whole list of a server: entries contain the number of changed addresses, but no address.
     Suppressions(ServerId),
@@ -354,7 +354,7 @@ impl AuditSubject {
                 vec![(*key).into()],
                 SETTING_FIELDS,
             ),
-            // A gate on a server belongs to its account, all others to the installation.
+            // A gate on a server belongs to the server's account, every other gate to the installation.
             Self::Gate(scope) => (
                 "SELECT coalesce((SELECT account_id FROM servers WHERE id = $3), 0), CAST(NULL AS BIGINT), scope_kind,
                         scope_key, action, per_minute, reason, ends_at

@@ -6,7 +6,8 @@
 use postroad_model::ServerId;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
-/// Maximum number of concurrent changes on this node. Fewer than the connections, so that other work has some left.
+/// Maximum number of concurrent changes on this node. Few, so that other work has connections left, unless the pool has
+/// only four (the minimum).
 const CHANGES_MAX: usize = 4;
 /// Servers are spread over this many queues by id; each queue admits one change at a time.
 const QUEUES: usize = 256;

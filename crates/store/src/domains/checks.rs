@@ -91,7 +91,7 @@ pub(super) async fn claim(
     apart: Duration,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    // A time in the future is from before the clock was set back.
+    // A time in the future was stored before the clock was set back.
     let claimed = sql
         .execute(
             "UPDATE domains SET check_begun_at = $3
@@ -118,7 +118,7 @@ pub(super) async fn record(
     now: Timestamp,
 ) -> Result<Recorded, StoreError> {
     let domain = statements::lock(sql, check.id).await?;
-    // A start in the future is from before the clock was set back.
+    // A start in the future was stored before the clock was set back.
     if domain.result_begun_at.is_some_and(|begun_at| begun_at > check.begun_at && begun_at <= now) {
         return Ok(Recorded::default());
     }
@@ -131,7 +131,7 @@ pub(super) async fn record(
     let (after, news) = after_check(before, check.is_good, now);
     let return_path = name_after_check(domain.return_path, check.has_return_path, now);
     let track_host = name_after_check(domain.track_host, check.has_track_host, now);
-    // A change during the check, such as a new key, has set its own check time; the earlier one applies.
+    // A change during the check, such as a new key, has set its own check time. The earlier of the two times applies.
     let is_changed = domain.updated_at > check.begun_at;
     let next_check_at =
         if is_changed { check.next_check_at.min(domain.next_check_at) } else { check.next_check_at };
@@ -198,7 +198,7 @@ pub(super) async fn record(
     Ok(Recorded { affects_sending, has_event })
 }
 
-/// Writes some pending events of some domains; returns of how many domains.
+/// Writes pending events of some domains; returns the number of domains examined.
 pub(super) async fn write_pending_events(
     sql: &Sql<'_>,
     ids: &IdGenerator,

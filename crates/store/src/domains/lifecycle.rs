@@ -7,15 +7,15 @@ use postroad_model::{DomainKeyId, Timestamp};
 
 use super::records::{DomainKey, KeyState, NameUse, VerifiedBy};
 
-/// A domain whose records fail for this long may no longer send, and a key whose record is missing for
-/// this long no longer signs.
+/// A domain whose records fail for this long may no longer send, unless the operator verified it. A key whose record is
+/// missing for this long no longer signs.
 pub(super) const FAILING_MAX: Duration = Duration::from_hours(72);
 /// The record of a replaced key is still needed for this long: mail that it signed may be in transit.
 const RETIRING_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// A customer's own name (bounce domain, tracking host) is no longer used after this many failed checks in a row, over
 /// at least `NAME_FAILING_MIN`. One or two wrong DNS answers change nothing. But a name that is really gone must not be
-/// used for days, because receivers refuse senders that do not exist.
+/// used for days, because receivers refuse mail from domains that do not exist.
 const NAME_FAILS_MAX: u32 = 3;
 const NAME_FAILING_MIN: Duration = Duration::from_mins(30);
 

@@ -1,6 +1,6 @@
-//! Events of domains. A change of a domain writes its event in the same transaction. What is left is stored with the
-//! domain (column `untold`), and the next node writes it: an event by a process that cannot create event ids (a tool on
-//! PostgreSQL), or its copies for the rest of an account's servers.
+//! Events of domains, written for each server that may send from the domain. A change of a domain writes its events in
+//! the same transaction, at most `EVENTS_AT_ONCE`. A process that cannot create event ids (a tool on PostgreSQL) writes
+//! none. Events that are not written yet are stored with the domain (column `untold`), and a node writes them later.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,15 @@ use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::sql::Sql;
 
-/// Maximum number of events stored with one domain; beyond that the oldest are dropped, because no node has run for a
-/// long time.
+/// Maximum number of events stored with one domain. There are more only if no node has run for a long time; then the
+/// oldest are dropped.
 const WAITING_MAX: usize = 10;
 
 /// Maximum number of events that one transaction writes: accepts wait for it.
 pub(super) const EVENTS_AT_ONCE: usize = 200;
 
-/// Event of a domain for its servers with ids above `after`. Stored as an array, from earlier versions without `after`.
+/// Event of a domain for its servers with ids above `after`. Stored as an array; arrays of earlier versions lack
+/// `after`.
 struct Pending {
     kind: String,
     data: Value,
@@ -39,7 +40,7 @@ impl Pending {
 }
 
 /// Writes the events stored with the domain, then `news`, at most `room` events; returns the room left. Stores the rest
-/// with the domain: without ids all of them.
+/// with the domain; without `ids` that is all of them.
 pub(super) async fn write(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
@@ -90,7 +91,8 @@ pub(super) async fn claim_waiting(sql: &Sql<'_>) -> Result<Vec<DomainId>, StoreE
     sql.query(text, &[]).await?.iter().map(|row| Ok(DomainId(row.int(0)?))).collect()
 }
 
-/// Appends the event to the next servers that may send from the domain, at most `room`. Returns whether these were all.
+/// Appends the event for the next servers that may send from the domain, at most `room`. Returns whether no servers are
+/// left.
 async fn add_events(
     sql: &Sql<'_>,
     ids: &IdGenerator,

@@ -16,7 +16,7 @@ const HOSTS_READ_WITHIN: Duration = Duration::from_secs(5);
 
 /// Whether all nodes serve a host that has been usable since `since`, so that links can use it.
 pub(super) fn is_host_served(since: Timestamp, now: Timestamp) -> bool {
-    // A time in the future is from before the clock was set back.
+    // A time in the future was stored before the clock was set back.
     since.plus(HOSTS_READ_WITHIN) <= now || since > now
 }
 
@@ -58,7 +58,8 @@ pub(super) async fn list_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Stri
     rows.iter().map(|row| row.text(0)).collect()
 }
 
-/// Keeps the tracking hosts of some domains, a list or query of ids, until `$2`.
+/// Statement that keeps the tracking hosts of some domains until `$2`. `$domains` is a parameter or a query of domain
+/// ids.
 macro_rules! keep_hosts_of {
     ($domains:literal) => {
         concat!(

@@ -81,7 +81,7 @@ const MENTIONS: [Mentions; 4] = [
 #[boxed_futures]
 impl Store {
     /// Erases an address outside of messages; call it after erasing the messages to the address. Can be repeated.
-    /// Counts the server's remaining events first, as `count_events` does, so that their tags are erased too.
+    /// Counts the server's remaining events before it renames counted tags, so that their tags are erased too.
     pub async fn erase_address(
         &self,
         server_id: ServerId,
@@ -184,7 +184,7 @@ impl Store {
 async fn hash_suppression(sql: &Sql<'_>, server_id: ServerId, address: String) -> Result<(), StoreError> {
     let hash = erased_key(server_id, &address);
     let params = [server_id.0.into(), address.as_str().into(), hash.into()];
-    // The address was suppressed again after an earlier erasure: the newer suppression replaces the hash.
+    // If the address was suppressed again after an earlier erasure, the newer suppression replaces the hash.
     let text = "DELETE FROM suppressions WHERE server_id = $1 AND address = $3
                     AND EXISTS (SELECT 1 FROM suppressions WHERE server_id = $1 AND address = $2)";
     sql.execute(text, &params).await?;

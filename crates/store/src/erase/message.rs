@@ -59,8 +59,8 @@ struct Related {
 #[boxed_futures]
 impl Store {
     /// Erases a message that is neither queued nor held. The recipient is overwritten last, so that after a crash the
-    /// message still counts as not erased. If an event or returned mail was stored meanwhile, it starts again; a message
-    /// has a limited number of both.
+    /// message still counts as not erased. If an event or returned mail was stored meanwhile, the erasure starts again;
+    /// a message has a limited number of both.
     pub async fn erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Erased> {
         loop {
             if let Some(erased) = self.try_erase_message(server_id, id).await? {

@@ -10,8 +10,8 @@ use crate::sql::Row;
 /// Number of `columns`; further columns of a row begin here.
 pub(crate) const COLUMNS: usize = 19;
 
-/// An event and its message, if the message still exists. Until that is erased or removed, an event that is delivered
-/// twice has the same bytes.
+/// An event and its message, if the message still exists. Until the message is erased or removed, an event that is
+/// delivered twice has the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedEvent {
     pub server_id: ServerId,

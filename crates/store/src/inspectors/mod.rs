@@ -1,5 +1,5 @@
-//! Request inspectors: URLs of the service itself that accept any request, and the newest requests to each. In the store,
-//! so that a request that arrives at one node is shown by all.
+//! Request inspectors: URLs of the service itself that accept any request, and the newest requests to each. They are in
+//! the store so that every node shows a request, whichever node received it.
 
 mod open;
 mod record;

@@ -131,7 +131,7 @@ pub struct JobStep {
     /// Position at which the job continues.
     pub position: MessageId,
     pub state: JobState,
-    /// The job continues after this time.
+    /// How long the job waits before it continues.
     pub pause: Duration,
     /// Removes the request: it is no longer needed and may name a person.
     pub forgets_request: bool,

@@ -29,7 +29,7 @@ impl Store {
         Ok(settled)
     }
 
-    /// Records the final outcome of a queued message, also one that another node has claimed. `false` if the message is
+    /// Records the final outcome of a queued message, even one that another node has claimed. `false` if the message is
     /// being sent, waits for another attempt, or is no longer queued.
     pub async fn finish_waiting(&self, outcome: Arc<Outcome>) -> Result<bool> {
         let key = outcome.key();

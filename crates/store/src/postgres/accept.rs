@@ -264,7 +264,8 @@ async fn claim_keys<'a>(
         return Ok(HashMap::new());
     }
     let claimed: HashSet<(i64, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    // Read committed: this statement sees what the other transaction committed, for which the insert waited.
+    // The isolation level is read committed, so this statement sees what the transaction that the insert waited for has
+    // committed.
     let find = client.prepare_cached(FIND_KEYS).await?;
     let mut stored = HashMap::new();
     for row in client.query(&find, &[&servers, &keys, &erased]).await? {
@@ -278,7 +279,7 @@ async fn claim_keys<'a>(
     let mut repeated = HashMap::new();
     for (send, key) in keyed().filter(|(send, key)| !claimed.contains(&(send.info.server_id.0, &key.key))) {
         let found = stored.remove(&(send.info.server_id.0, key.key.clone()));
-        // The key existed a moment ago; the node that purged it has a different clock.
+        // The key existed a moment ago. Another node has purged it since, because it has expired by that node's clock.
         let found = found.ok_or(StoreError::KeyInUse)?;
         repeated.insert((send.info.server_id, key.key.as_str()), found);
     }

@@ -1,5 +1,5 @@
-//! Gathers accepts into batches: while one batch is being written, the next one gathers. Of each kind, one batch is
-//! written at a time.
+//! Gathers accepts into batches: accepts that arrive while a batch is being written form the next one. Of each kind,
+//! one batch is written at a time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -20,8 +20,8 @@ use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 
 /// Marks the entries. Returns for each whether an address of its server was suppressed since it was due, allowing ten
-/// seconds for the clocks of other nodes. Reads only the newest suppression: to find one after a time that the planner
-/// does not know, the planner would read the whole table.
+/// seconds for the clocks of other nodes. Reads only the newest suppression: in a search by a time that the planner
+/// does not know, PostgreSQL would read the whole table.
 ///
 /// Rows are found one by one and then updated by their position (ctid), so that the plan can be kept (`kept_plans`).
 /// `coalesce` and `+ 0` keep the planner from using the index of claims, which would be read as a whole: a comparison
@@ -41,7 +41,7 @@ const MARK: &str =
             ORDER BY x.created_at DESC LIMIT 1) > due_at - 10000000, false)";
 
 /// `lower` in the collation `C` lowers only ASCII, as in the keys of addresses; the index has the default collation.
-/// The hash is that of `suppressions::record::erased_key`: of an erased address only the hash is suppressed.
+/// The hash is that of `suppressions::record::erased_key`: the suppression of an erased address has only the hash.
 const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
            m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at,
            s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options, s.size,

@@ -55,7 +55,8 @@ pub(super) fn pool(
     };
     config.options(options);
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    // Debian's PostgreSQL offers TLS with a self-signed certificate; on the same machine it protects nothing.
+    // Debian's PostgreSQL offers TLS with a self-signed certificate, which would be refused. On the same machine TLS
+    // protects nothing.
     let (manager, canceller) = if config.get_ssl_mode() == SslMode::Disable || is_local(&config) {
         config.ssl_mode(SslMode::Disable);
         (Manager::from_config(config, NoTls, recycle), Canceller(None))

@@ -3,8 +3,8 @@
 //! then come before events that were already read, and no reader would see them. So a constant is added to the numbers,
 //! and raised when a store is opened in another cluster.
 //!
-//! It is a literal in two SQL functions, which the planner inlines: neither an insert nor an index bound needs a table
-//! lookup, and prepared statements are planned again when it changes.
+//! The constant is a literal in two SQL functions, which the planner inlines: neither an insert nor an index bound
+//! needs a table lookup, and prepared statements are planned again when the constant changes.
 
 use deadpool_postgres::Transaction;
 

@@ -64,7 +64,7 @@ struct Database {
     node: Option<RwLock<Node>>,
     claims: Claims,
     hand_over: Arc<HandOver>,
-    /// Held while a batch of `accept_batch` is written, so that they are written one at a time.
+    /// Held while a batch of `accept_batch` is written, so that only one is written at a time.
     batch_turn: tokio::sync::Mutex<()>,
 }
 

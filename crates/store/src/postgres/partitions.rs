@@ -118,7 +118,7 @@ fn table_of(which: OldRows) -> &'static str {
     }
 }
 
-/// Drops weeks that end before this id. Waits for users of the table only briefly; the next call tries again.
+/// Drops weeks whose ids are all below `before`. Waits for users of the table only briefly; the next call tries again.
 pub(super) async fn drop_before(
     pool: &Pool,
     which: OldRows,
@@ -159,7 +159,7 @@ async fn is_needed(client: &Object, which: OldRows, week: i64, cuts: &[Cut]) -> 
     let end = (week + 1) * WEEK_IDS;
     let servers: Vec<i64> =
         cuts.iter().filter(|cut| cut.before_id < end).map(|cut| cut.server_id.0).collect();
-    // A message that is not delivered yet may have no delivery records.
+    // Looks for messages instead of delivery records: a message that is not delivered yet may have none.
     let table = match which {
         OldRows::Transcripts | OldRows::Deliveries => "messages",
         other => table_of(other),

@@ -102,8 +102,8 @@ async fn prepare<'a>(
     Ok(prepared)
 }
 
-/// Joins all statements into one, because the answer to each separate statement costs a tenth of a small batch. The
-/// result has only some dozens of different texts, one per kind of batch.
+/// Joins all statements into one, because the answer to each separate statement takes a tenth of the time of a small
+/// batch. The result has only some dozens of different texts, one per kind of batch.
 fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) {
     let (mut text, mut all) = (String::new(), Vec::new());
     let last = statements.len() - 1;

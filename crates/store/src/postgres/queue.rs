@@ -115,7 +115,7 @@ const REAP: &str = "WITH over AS MATERIALIZED (
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
 /// Claims messages that dead nodes had begun. A dead node gets a quarter of an hour to return and read its journal,
-/// even if it had returned before. A time in the future is from before the database's clock went back. `begun_at`
+/// even if it had returned before. A time in the future was stored before the database's clock went back. `begun_at`
 /// becomes 0: if this node dies before it records the outcome, the next node does.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (

@@ -1,4 +1,5 @@
-//! Writes suppressions on PostgreSQL. They are the last rows that a transaction locks, except for its own node's row.
+//! Writes suppressions on PostgreSQL. A transaction locks them after its other rows; only the counts of source
+//! addresses and the row of its own node come later.
 
 use std::borrow::Cow;
 

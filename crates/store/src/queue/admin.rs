@@ -29,7 +29,7 @@ pub enum Cancelled {
     NotWaiting,
 }
 
-/// Reason of waiting that a message must have for a change to apply. Other messages are treated as not waiting.
+/// What a message must wait for so that a change applies to it. Other messages are treated as not waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingFor {
     Anything,
@@ -191,7 +191,7 @@ pub(crate) async fn retry(
     if is_held {
         return release(sql, ids, key, &message, &state, Rules { by_operator, is_exempt }, now).await;
     }
-    // A claim for its old time ends: `begin` answers `Gone`.
+    // A claim made for the old due time ends: `begin` answers `Gone`.
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3 WHERE server_id = $1 AND message_id = $2"
     } else {

@@ -12,7 +12,8 @@ use crate::{Engine, Result, Store};
 pub struct Begin {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// Due time under which it was claimed. If the entry has another by now, it was retried meanwhile.
+    /// Due time under which it was claimed. If the entry now has another due time, the message was retried or
+    /// rescheduled meanwhile.
     pub due_at: Timestamp,
     /// Whether to read the message; false for a fresh message, which the caller already has.
     pub needs_message: bool,

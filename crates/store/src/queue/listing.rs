@@ -37,7 +37,8 @@ pub struct QueueEntry {
 }
 
 impl QueueEntry {
-    /// Maximum number of entries of all servers that a page is made of.
+    /// Maximum number of entries that a page of all servers is made of; on PostgreSQL, of entries of each kind:
+    /// unclaimed, scheduled and claimed.
     pub const READ_MAX: u64 = 20_000;
 }
 
@@ -77,9 +78,9 @@ impl Store {
         self.read(move |sql| Box::pin(count_of(sql, server_id, now))).await
     }
 
-    /// Waiting messages by due time, beginning after the entry `after`. Of more than 10,000 entries of a server only
-    /// the oldest are looked at, and of more than 20,000 of all servers those that are due first: that limits the time
-    /// without an index that every accept would pay for.
+    /// Waiting messages by due time, beginning after the entry `after`. Reads at most the 10,000 oldest entries of a
+    /// server, or `QueueEntry::READ_MAX` entries of all servers. This limits the time without an index that would slow
+    /// down every accept.
     pub async fn list_queue_page(
         &self,
         filter: QueueFilter,
@@ -179,7 +180,8 @@ pub(crate) async fn list(
     rows.iter().map(read).collect()
 }
 
-/// The statement of a page, of the entries that `$read_from` reads. CROSS JOIN makes SQLite keep the order of the tables.
+/// Statement that reads a page of the entries that `$read_from` selects. CROSS JOIN makes SQLite keep the order of the
+/// tables.
 macro_rules! page_text {
     ($claimed:literal, $read_from:literal) => {
         concat!(

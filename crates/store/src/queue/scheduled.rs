@@ -111,7 +111,7 @@ pub(crate) async fn has_due(sql: &Sql<'_>, now: Timestamp) -> Result<bool, Store
     Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
 }
 
-/// Servers whose scheduled messages are due, in the order of their ids. Looks at one entry of each server that has any.
+/// Servers whose scheduled messages are due, in the order of their ids. Reads one entry of each server that has any.
 async fn list_due_servers(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<ServerId>, StoreError> {
     let text = if sql.is_sqlite() {
         "WITH RECURSIVE senders (server_id) AS (

@@ -27,7 +27,8 @@ pub(crate) struct MessageState {
     pub(crate) test: bool,
 }
 
-/// On PostgreSQL, locks the message as `finish` does. Returns whether it is being sent; SQLite knows that from memory.
+/// On PostgreSQL, locks the message as `finish` does, and returns whether it is being sent. On SQLite returns `false`:
+/// only the claims in memory show that, and the writer checks them before the change.
 pub(crate) async fn lock_and_check_sending(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
     if sql.is_sqlite() {
         return Ok(false);

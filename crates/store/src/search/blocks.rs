@@ -22,7 +22,7 @@ pub(super) const MERGED: i64 = 3;
 /// Replaced by a merged block; kept for searches that listed it before.
 pub(super) const REPLACED: i64 = 4;
 
-/// Blocks that are merged into one. A search reads a merged block about as fast as this many small ones.
+/// Number of blocks that are merged into one.
 pub const BLOCKS_PER_MERGE: usize = 16;
 
 /// A range of message ids that the index covers.

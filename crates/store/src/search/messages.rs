@@ -145,7 +145,7 @@ pub(super) async fn scan_up(
     sql.query(statements::SCAN_UP, &params).await?.iter().map(SearchRow::read).collect()
 }
 
-/// The messages with these ids that still exist, in no order.
+/// The messages with these ids that still exist, in no particular order.
 pub(super) async fn read_by_ids(sql: &Sql<'_>, server_id: ServerId, ids: &[i64]) -> Result<Vec<SearchRow>> {
     let text = if sql.is_sqlite() { statements::MESSAGES_SQLITE } else { statements::MESSAGES_POSTGRES };
     let params: [Value; 2] = [server_id.0.into(), to_json(&ids).into()];

@@ -22,7 +22,7 @@ pub(super) struct Plan {
     clauses: Vec<Vec<Vec<i64>>>,
     /// Statuses that the index of rare statuses or the queue can list; `None` if other statuses are wanted too.
     pub(super) listed: Option<ListedStatuses>,
-    /// Ids that may match: from `first_id`, up to but without `end_id`.
+    /// Ids that may match: from `first_id` up to `end_id`, excluding `end_id`.
     pub(super) first_id: i64,
     pub(super) end_id: i64,
 }
@@ -112,7 +112,7 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
         Matcher::Template(template) => value(TokenKind::Template, template),
         Matcher::Metadata { key, value } => vec![vec![tokens::of_metadata(key, value)]],
         Matcher::HasAttachment => vec![vec![tokens::of_attachment()]],
-        // `Plan::first_id` and `end_id` find it.
+        // `Plan::first_id` and `end_id` select this message.
         Matcher::Id(_) => Vec::new(),
         Matcher::MessageIdHeader(id) => value(TokenKind::MessageId, id),
         Matcher::Token(token) => value(TokenKind::Token, token),

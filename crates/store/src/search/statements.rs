@@ -56,7 +56,7 @@ pub(super) const BY_SCHEDULE_SQLITE: &str =
     "SELECT message_id FROM queue INDEXED BY queue_scheduled_by_server
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0
      ORDER BY message_id DESC LIMIT $4";
-/// PostgreSQL chooses that index too, because it is smaller.
+/// PostgreSQL chooses an index of scheduled messages by itself, because it is smaller than the primary key.
 pub(super) const BY_SCHEDULE_POSTGRES: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0
      ORDER BY message_id DESC LIMIT $4";

@@ -1,5 +1,5 @@
-//! Tokens of a message: hashes of all substrings of three characters of its texts, of whole names, and of six digits in
-//! a row.
+//! Tokens of a message: hashes of all substrings of three characters of its texts, of whole values such as tags, and of
+//! six digits in a row.
 //! Six digits are hashed because many messages share three digits of their order numbers, but few share six.
 
 use super::filter::lower;

@@ -35,7 +35,7 @@ pub struct AccountKey {
     pub last_used_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Why the account is suspended, if it is.
+    /// Why the account is suspended or deleted, if it is.
     pub suspended_reason: Option<String>,
 }
 
@@ -149,7 +149,7 @@ async fn list(
     after: Option<AccountKeyId>,
     limit: i64,
 ) -> Result<Vec<AccountKey>, StoreError> {
-    // One text for each owner, so that both use the index.
+    // One SQL text for each kind of owner, so that both use the index.
     let text = match owner {
         AccountKeyOwner::Operator => {
             "SELECT k.id, k.account_id, k.name, k.key_hash, k.scopes, k.allow, k.expires_at, k.revoked_at,

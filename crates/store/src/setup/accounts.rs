@@ -70,7 +70,7 @@ macro_rules! listed {
     };
 }
 
-/// Text and parameters of a page; one text for each index.
+/// SQL text and parameters of a page; there is one text for each index.
 pub(super) fn page_query(
     filter: AccountFilter,
     after: Option<AccountId>,

@@ -77,7 +77,8 @@ pub(super) async fn set_all(
     let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
     let change = ServerChange { mode: is_live.then_some(ServerMode::Live), ..change.clone() };
     let account_ceilings = server.account_ceilings.for_server();
-    // A server whose value is cleared has the account's, so only the server's own ceilings can forbid that.
+    // A cleared value means that the account's ceiling applies, so only the server's own ceilings can forbid clearing
+    // it.
     let exceeded_ceilings = |own: &Ceilings| {
         let mut exceeded = own.min_with(&account_ceilings).exceeded_by(&change.without_clears());
         exceeded.extend(own.exceeded_by(&change.clears()));

@@ -47,8 +47,8 @@ macro_rules! listed {
     };
 }
 
-/// Text and parameters of a page. There is one text for each index: of a server's credentials, an account's, or all;
-/// each by name, revoked, not revoked, or all.
+/// SQL text and parameters of a page. There is one text for each index: of a server's credentials, an account's, or
+/// all; each by name, revoked, not revoked, or all.
 pub(super) fn page_query(
     filter: CredentialFilter,
     after: Option<CredentialId>,

@@ -68,7 +68,7 @@ pub struct CredentialAccess {
     pub credential: Credential,
     pub account_id: AccountId,
     pub mode: ServerMode,
-    /// Why the server or its account is suspended, if it is.
+    /// Why the server or its account is suspended or deleted, if it is.
     pub suspended_reason: Option<String>,
     /// The server's own limit of messages an hour.
     pub hourly_limit: Option<u32>,
@@ -91,7 +91,8 @@ macro_rules! credentials {
 
 #[boxed_futures]
 impl Store {
-    /// Returns the credential as stored, so that nobody has to read it back: only this call has its key in clear text.
+    /// Returns the credential as stored, so that the caller need not read it. If a second read failed, the key in clear
+    /// text, which is not stored, would be lost.
     pub async fn create_credential(&self, new: NewCredential) -> Result<Credential> {
         let now = self.clock.now();
         self.write(move |sql| {
@@ -310,7 +311,7 @@ async fn read_created(sql: &Sql<'_>, id: CredentialId) -> Result<Credential, Sto
 
 /// All credentials, or those of one server.
 pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<Vec<Credential>, StoreError> {
-    // Two texts, so that the credentials of one server are found by index.
+    // Two SQL texts, so that the credentials of one server are found by index.
     let rows = match server_id {
         Some(id) => sql.query(credentials!("WHERE server_id = $1 ORDER BY id"), &[id.0.into()]).await?,
         None => sql.query(credentials!("ORDER BY id"), &[]).await?,

@@ -1,5 +1,6 @@
-//! Events about ceilings of an account, for all its servers. The transaction that crosses a threshold writes one row.
-//! The servers get the event from it in small steps, so that an account with many servers delays nobody's mail.
+//! Events about limits and ceilings of an account, for all its servers. The transaction that crosses a threshold writes
+//! one row, the notice. Its event is then appended for the servers in small steps, so that an account with many servers
+//! delays nobody's mail.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, EventKind, IdGenerator, ServerId, Timestamp};
@@ -15,7 +16,7 @@ const SERVERS_AT_ONCE: i64 = 50;
 
 #[boxed_futures]
 impl Store {
-    /// Appends the event of the oldest notice to some servers; `false` if there is none.
+    /// Appends the event of the oldest notice for some servers; `false` if there is none.
     pub async fn write_account_notices(&self) -> Result<bool> {
         // Called every second and usually without effect, so it should not cost a write.
         if !self.read(|sql| Box::pin(has_notice(sql))).await? {
@@ -45,7 +46,8 @@ async fn has_notice(sql: &Sql<'_>) -> Result<bool, StoreError> {
     Ok(sql.query_opt("SELECT id FROM account_notices ORDER BY id LIMIT 1", &[]).await?.is_some())
 }
 
-/// Appends the event to some servers and returns them. `None` if there is no notice, or other nodes work on them all.
+/// Appends the event of a notice for some servers and returns them. `None` if there is no notice, or other nodes work
+/// on them all.
 async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<ServerId>>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id, account_id, kind, data, at, after_server FROM account_notices ORDER BY id LIMIT 1"

@@ -46,7 +46,7 @@ const OF_SERVER: &[&str] = &[
     of_server!("idempotency_keys", "key"),
     of_server!("jobs", "id"),
     of_server!("saved_searches", "id"),
-    // With its requests, of which there are few.
+    // Its requests are removed with it (`ON DELETE CASCADE`); there are few.
     of_server!("inspectors", "server_id"),
     of_server!("search_postings", "block, token"),
     of_server!("search_blocks", "first_id"),

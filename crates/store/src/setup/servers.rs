@@ -39,8 +39,7 @@ pub struct Server {
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
-    /// Limits for the server's own key: the lowest of its ceilings, set by the operator or the account, and of the
-    /// account's.
+    /// Limits for the server's own key: the lower of the server's ceilings (`set_ceilings`) and the account's.
     pub ceilings: Ceilings,
     pub set_ceilings: SetCeilings,
     pub account_ceilings: AccountCeilings,
@@ -149,7 +148,7 @@ macro_rules! listed {
     };
 }
 
-/// Text and parameters of a page; one text for each index. The name of an account's server is unique.
+/// SQL text and parameters of a page; there is one text for each index. The name of an account's server is unique.
 pub(super) fn page_query(
     filter: ServerFilter,
     after: Option<ServerId>,

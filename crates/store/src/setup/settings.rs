@@ -17,7 +17,7 @@ impl Store {
         self.write(move |sql| Box::pin(set(sql, key, value))).await
     }
 
-    /// Sets a setting unless it is already set; returns its value. Of concurrent calls one wins.
+    /// Sets a setting unless it is already set; returns its value. Concurrent calls all return the same value.
     pub async fn setting_or_insert(&self, key: &'static str, value: String) -> Result<String> {
         self.write(move |sql| Box::pin(find_or_insert(sql, key, value))).await
     }

@@ -36,7 +36,8 @@ impl BodyFiles {
     /// Fails if no new file can be created. The database's own files have been open since the start, so writing to them
     /// says nothing about permissions.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
-        // The sweep at start finds it here if the process dies before it is removed.
+        // In a folder of bodies: if the process dies before the file is removed, the sweep at the next start removes
+        // it.
         let path = self.folder.join("00").join("check.part");
         blocking(move || {
             create_part(&path)?.write_all(b"x")?;

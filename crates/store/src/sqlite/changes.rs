@@ -136,7 +136,7 @@ impl Work for SettleWork {
             let key = outcome.key();
             {
                 let mut claims = self.claims.lock();
-                // The message is claimed for another attempt, perhaps since a commit that recorded this outcome.
+                // The claim may be for another attempt, perhaps since a commit that recorded this outcome.
                 let relation = claims.claimed_for(key).map(|due_at| outcome.match_attempt(due_at));
                 if let Some(relation @ (AttemptMatch::Recorded | AttemptMatch::Other)) = relation {
                     settled.push(relation == AttemptMatch::Recorded);

@@ -23,7 +23,7 @@ impl Engine {
         ids: Arc<IdGenerator>,
     ) -> Result<Accepted, StoreError> {
         let weight = sends.iter().map(NewSend::weight).sum();
-        // All are of one server.
+        // All sends are from one server.
         let server = sends.first().map(|send| send.info.server_id);
         let sink = self.hand_over.sink().filter(|sink| server.is_some_and(|server| sink.has_room(server)));
         self.writer.run(weight, AcceptWork::new(sends, ids, Arc::clone(&self.claims), sink)).await

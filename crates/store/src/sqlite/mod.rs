@@ -41,7 +41,7 @@ const BODIES_AT_ONCE: usize = 8;
 /// An open SQLite store. Dropping it lets the writer finish its work.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    // Dropped in this order: the writer closes last, which copies the log into the file; only then is the lock
+    // Dropped in this order. The writer's connection closes last, which copies the log into the file. Then the lock is
     // released.
     readers: readers::Readers,
     writer: writer::Writer,

@@ -1,5 +1,6 @@
 //! Group commit: one thread owns the write connection, runs all waiting operations in one transaction, flushes once,
-//! and then answers all callers. There is no timed window: while one group is flushed, the next one gathers.
+//! and then answers all callers. There is no timed window: operations that arrive while a group is flushed form the
+//! next one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

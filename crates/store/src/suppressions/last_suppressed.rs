@@ -8,7 +8,7 @@ use postroad_model::{ServerId, Timestamp};
 
 use crate::queue::Begin;
 
-/// One entry for each server that suppressed an address since this process started.
+/// One entry for each server that may have suppressed an address since this process started.
 #[derive(Debug, Default)]
 pub(crate) struct LastSuppressed(Mutex<HashMap<ServerId, Timestamp>>);
 

@@ -182,7 +182,7 @@ pub(super) async fn delete(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -
     sql.change(text, &[server_id.0.into(), id.0.into()]).await
 }
 
-/// Keeps the layout from being deleted until the transaction ends. `MissingReference` if it was.
+/// Keeps the layout from being deleted until the transaction ends. `MissingReference` if it does not exist.
 async fn lock_layout(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -114,7 +114,7 @@ impl Store {
         after: Option<UserId>,
         limit: usize,
     ) -> Result<Vec<User>> {
-        // One text for each index.
+        // One SQL text for each index.
         let text = match &filter {
             UserFilter { email: Some(_), .. } => listed!("u.email = $2 AND"),
             UserFilter { account_id: Some(_), .. } => listed!("u.account_id = $1 AND"),

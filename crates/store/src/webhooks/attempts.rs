@@ -35,8 +35,8 @@ pub enum WebhookNext {
     RetryAt(Timestamp),
     /// It is not posted again.
     GiveUp,
-    /// The webhook's format cannot express it, which can happen after a change: not posted, and not a failure of the
-    /// endpoint.
+    /// The webhook's format cannot express the event, which can happen after the format was changed. The event is not
+    /// posted, and this is not a failure of the endpoint.
     UnsupportedInFormat,
     /// A test, not from the outbox.
     Nothing,
@@ -133,8 +133,8 @@ impl Store {
         self.fetch_all(text, params.into(), read).await
     }
 
-    /// Attempts that a filter selects, newest first, beginning before `before`. Looks at `scanned_max` attempts at
-    /// most: there may be more even if fewer than `limit` are found.
+    /// Attempts that a filter selects, newest first, beginning before `before`. Examines at most `scanned_max`
+    /// attempts: there may be more even if fewer than `limit` are found.
     pub async fn search_webhook_attempts(
         &self,
         (server_id, webhook_id): (ServerId, WebhookId),
@@ -249,7 +249,8 @@ pub(crate) async fn settle(
     ids: &IdGenerator,
     outcomes: &[WebhookOutcome],
 ) -> Result<(), StoreError> {
-    // On PostgreSQL all statements are sent before the first is answered.
+    // Concurrently, so that on PostgreSQL the statements of one outcome do not wait for the answers to those of
+    // another.
     try_join_all(outcomes.iter().map(|outcome| settle_one(sql, ids, outcome))).await?;
     update_health_of_all(sql, outcomes).await
 }

@@ -5,8 +5,8 @@ use postroad_model::{ServerId, Timestamp, WebhookId};
 use crate::error::StoreError;
 use crate::sql::Sql;
 
-/// Times at which posts began. They count in this order, not in that of their ends: several run at once, and some take
-/// long.
+/// Times at which posts began. Posts count in the order in which they began, not in which they ended: several run at
+/// once, and some take long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Health {
     /// The first known failure after the last success.
@@ -17,7 +17,7 @@ struct Health {
 
 impl Health {
     /// The health after some more posts. If a success becomes known that is later than `failing_since` and earlier than
-    /// the last failure, `failing_since` is the last failure: those between them are not remembered.
+    /// the last failure, `failing_since` becomes the last failure: failures in between are not stored.
     fn after(
         self,
         successes: impl Iterator<Item = Timestamp>,

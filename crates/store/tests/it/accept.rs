@@ -175,7 +175,7 @@ async fn data_survives_a_restart(fixture: Fixture) {
     assert_eq!(fixture.store.list_servers().await.expect("the store works").len(), 2);
 }
 
-/// PostgreSQL keeps each week in a partition of its own. Here each send and its message are in different weeks.
+/// PostgreSQL keeps each week in its own partition. Here each send and its message are in different weeks.
 async fn messages_of_several_weeks_are_accepted(fixture: Fixture) {
     let mut ids = Vec::new();
     for _ in 0..5 {

@@ -35,7 +35,7 @@ async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
     for reason in [Some("one"), Some("two"), None, Some("four"), Some("four")] {
         set_suspension(&fixture, reason).await;
     }
-    // The fifth changed nothing.
+    // The fifth call changed nothing, so there are four entries.
     let whole = verdict(&fixture).await;
     assert_eq!((whole.account_id, whole.intact_count, whole.broken_at), (fixture.account, 4, None));
     let last = fixture.store.find_audit_hash(fixture.account, 4).await.expect("the store works");

@@ -136,7 +136,7 @@ async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixtur
     let begun = fixture.store.begin(batch).await.expect("the store works");
     assert!(matches!(&begun[0], Begun::Suppressed(_, found) if *found == added), "{begun:?}");
     assert!(matches!(begun[1..], [Begun::Go(Some(_)), Begun::Go(None)]), "{begun:?}");
-    // The recipient of a message accepted later was checked then.
+    // The recipient of a message that is accepted later is checked when it is accepted, so the message is not read.
     fixture.clock.advance(std::time::Duration::from_secs(30));
     let later = fixture.accept(fixture.send_to(&["dan@example.com"])).await[0];
     fixture.claim_due().await;
@@ -213,7 +213,7 @@ async fn message_of_a_begin_that_timed_out_can_be_released_and_begun_again(fixtu
         let entries = vec![begin(fixture.server, id, fixture.now())];
         let patience = std::time::Duration::from_micros(patience_us);
         let _ = tokio::time::timeout(patience, fixture.store.begin(entries)).await;
-        // Either way its claim is ours, and can be released and begun again.
+        // Whether it was begun or not, the claim is ours: the message can be released and begun again.
         fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
         loop {

@@ -25,7 +25,7 @@ async fn bodies_of_all_sizes_are_read_back_byte_for_byte(fixture: Fixture) {
     let around_inline = (64 << 10) - 32..=(64 << 10) + 1;
     let sizes = [0, 1, 100, 5_000, 63 << 10, 65 << 10, 200_000, (512 << 10) + 1, 1_500_000];
     let mut messages: Vec<Vec<u8>> = sizes.map(incompressible).into();
-    // zstd adds a few bytes: some of these are just below the border to a file of their own, some just above.
+    // zstd adds a few bytes: compressed, some of these are just small enough for the database, and some just too large.
     messages.extend(around_inline.map(incompressible));
     messages.push(vec![b'a'; 3 << 20]);
     messages.push("Zeile – 行\r\n\0".repeat(10_000).into_bytes());
@@ -71,7 +71,7 @@ async fn files_that_no_row_names_are_swept_at_start() {
     for orphan in ["4711.zst", "4712.part", "notes.txt"] {
         fs::write(named[0].with_file_name(orphan), "left by a crash").unwrap();
     }
-    // Somebody else's.
+    // Files that the store did not write.
     let others = [folder.join("README"), folder.join("lost+found").join("1.zst")];
     fs::create_dir(folder.join("lost+found")).unwrap();
     for file in &others {

@@ -163,7 +163,7 @@ async fn events_are_counted_where_they_belong(fixture: Fixture) {
             all.add(&row.sums.counts);
         }
         assert_eq!(non_zero(&all), expected, "{breakdown:?} {grain:?}");
-        // The same by key: one set, at times with and without counts.
+        // `find_counters` finds the same rows by key: for one set, in spans with and without counts.
         let number = sets(&fixture, breakdown).await[0].0;
         listed.retain(|row| row.dimensions == number);
         let (first, length) = (grain.start(started), grain.seconds());
@@ -396,7 +396,7 @@ async fn a_removed_set_is_created_again(fixture: Fixture) {
 }
 
 async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
-    // 200 messages, each in combinations of its own: more rows than one transaction writes.
+    // 200 messages, each with its own combinations of dimensions: more rows than one transaction writes.
     for number in 0..200 {
         let one = send(&fixture, &format!("a@d{number}.example"), |send| {
             send.info.tag = Some(format!("tag {number}"));

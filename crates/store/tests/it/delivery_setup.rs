@@ -96,7 +96,7 @@ async fn only_servers_that_changed_are_read_again(fixture: Fixture) {
     let mut read = async || {
         let setup = store.delivery_setup(mark).await.expect("the store works");
         mark = Some(setup.mark);
-        // Makes all changes old: on PostgreSQL a change is read again while an older transaction runs, also one of
+        // Makes all changes old: on PostgreSQL a change is read again while an older transaction runs, even one of
         // another test.
         fixture.execute("UPDATE servers SET changed_xact = 0; UPDATE accounts SET changed_xact = 0").await;
         setup.servers.into_iter().map(|server| (server.id, server.suspended_reason)).collect::<Vec<_>>()

@@ -136,7 +136,7 @@ async fn by_id(fixture: &Fixture, id: DomainId) -> Domain {
     fixture.store.find_domain_by_id(id).await.expect("the store works").expect("it is there")
 }
 
-/// A check of the domain. The records of all its keys have the same result as the others.
+/// A check of the domain. `is_good` is also the result for the records of all its keys.
 fn check(domain: &Domain, is_good: Option<bool>) -> DomainCheck {
     let keys = is_good.map(|is_good| domain.keys.iter().map(|key| (key.id, is_good)).collect());
     DomainCheck {

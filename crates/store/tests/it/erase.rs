@@ -43,7 +43,7 @@ async fn erase(fixture: &Fixture, id: MessageId) {
     assert_eq!(store.erase_message(fixture.server, id).await.expect("the store works"), Erased::Done);
 }
 
-/// More recipients than are read at once, and other messages beside them.
+/// A send with more recipients than are read at once, between messages of other sends.
 async fn the_text_of_a_send_to_many_is_kept_until_the_last_is_done(fixture: Fixture) {
     for _ in 0..3 {
         accept(&fixture, "before@example.com", b"x").await;
@@ -85,7 +85,7 @@ fn is_left(folder: &Path, text: &[u8]) -> bool {
 async fn no_file_has_a_part_of_an_erased_text() {
     let fixture = Fixture::sqlite().await;
     let mut messages = Vec::new();
-    // Stored in a row, in pages of its own, in a file.
+    // Sizes that are stored within a page, in overflow pages, and in a file.
     for (seed, bytes) in [(1, 700), (2, 3_000), (3, 40_000), (4, 90_000)] {
         let text = text(seed, bytes);
         messages.push((accept(&fixture, "ann@example.com", &text).await, text));

@@ -26,8 +26,8 @@ fn whole(fixture: &Fixture, after: EventCursor) -> FeedQuery {
     FeedQuery { server_id: fixture.server, after, kinds: EventSet::ALL, message_id: None, limit: 3 }
 }
 
-/// Reads pages until `wanted` events came and no more follow. On PostgreSQL events appear when every transaction of the
-/// cluster that began before theirs has ended, and there are other tests beside this one.
+/// Reads pages until `wanted` events came and no more follow. On PostgreSQL an event appears when every transaction of
+/// the cluster that began before its own has ended, including transactions of other tests.
 async fn read_all(fixture: &Fixture, mut query: FeedQuery, wanted: usize) -> Vec<FeedEvent> {
     let reading = async {
         let mut all = Vec::new();
@@ -127,7 +127,7 @@ async fn reader_beside_many_writers_misses_nothing(fixture: Fixture) {
         })
     });
     let writers: Vec<_> = writing.collect();
-    // Reads while they write.
+    // Reads while the tasks write.
     let query = FeedQuery { limit: 20, ..whole(&fixture, EventCursor::START) };
     let all = read_all(&fixture, query, WRITERS * SENDS * 2).await;
     for writer in writers {
@@ -160,7 +160,7 @@ async fn newest_events_come_page_by_page(fixture: Fixture) {
     let (first, before) = list(all).await;
     assert_eq!(first, wanted[..4]);
     assert_eq!(list(RecentEventsQuery { before, ..all }).await, (wanted[4..].to_vec(), None));
-    // Of one kind. A page also ends after `scanned_max` events.
+    // Lists events of one kind. A page also ends after `scanned_max` events.
     let accepted = RecentEventsQuery { kinds: [EventKind::Accepted].into_iter().collect(), ..all };
     let is_accepted = |one: &&(MessageId, EventKind)| one.1 == EventKind::Accepted;
     let only: Vec<_> = wanted.iter().filter(is_accepted).copied().collect();

@@ -90,7 +90,7 @@ pub(crate) async fn open(
         .await
 }
 
-/// A key whose halves are texts with its selector.
+/// A DKIM key; its private and public parts are texts that contain the selector.
 pub(crate) fn new_key(selector: &str, algorithm: KeyAlgorithm) -> NewDkimKey {
     NewDkimKey {
         selector: selector.to_owned(),
@@ -116,7 +116,7 @@ impl Fixture {
         Self::at(EngineFiles::Sqlite(TempDir::new().expect("the temporary folder is writable"))).await
     }
 
-    /// On a copy of a database with all tables: creating them takes longer than most tests.
+    /// Copies a database that has all tables already, because creating the tables takes longer than most tests.
     pub(crate) async fn postgres() -> Self {
         static WITH_TABLES: OnceCell<postroad_testkit::Database> = OnceCell::const_new();
         let with_tables = WITH_TABLES.get_or_init(create_tables).await;

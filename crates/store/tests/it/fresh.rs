@@ -184,7 +184,7 @@ async fn messages_without_room_stay_in_the_queue(fixture: Fixture) {
     let of_both = [fixture.server, fixture.other_server];
     let sends = of_both.map(|server| fixture.send(server, &["ann@example.com"], InitialState::Pending, b"x"));
     let ids = sends.each_ref().map(|send| send.recipients[0].id);
-    // At once: on PostgreSQL they are one batch.
+    // Concurrently, so that on PostgreSQL they are one batch.
     let accepted = futures_util::future::join_all(sends.map(|send| fixture.store.accept(send))).await;
     assert!(accepted.into_iter().all(|accepted| accepted.is_ok()));
     assert_eq!(sink.basket.message_ids(), [ids[1]]);

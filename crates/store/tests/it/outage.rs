@@ -31,7 +31,7 @@ fn limit_files(bytes: Option<u64>) {
     assert!(status.expect("util-linux is there").success());
 }
 
-/// A process of its own, because the limit holds for a whole process. Does nothing unless its parent asks.
+/// Runs in a separate process, because the limit applies to the whole process. Does nothing unless its parent asks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn full_disk_child() {
     if child::task().is_none() {
@@ -183,8 +183,8 @@ async fn silent_postgres_is_survived() {
     outage.expect_whole_or_nothing().await;
 }
 
-/// The connection dies in the middle of batches, again and again: what was acknowledged is there, what was not is
-/// there as a whole or not at all.
+/// The connection dies in the middle of batches, again and again. Every acknowledged send is stored; every other send
+/// is stored whole or not at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connection_that_dies_under_load_loses_nothing() {
     let outage = Outage::prepare().await;

@@ -312,7 +312,8 @@ async fn outcome_of_a_disconnected_caller_is_stored_whole_or_not_at_all(fixture:
         let id = MessageId(fixture.query_int("SELECT message_id FROM queue").await);
         let finish = fixture.store.finish(vec![fixture.outcome(id, Status::SoftFail)]);
         let _ = tokio::time::timeout(Duration::from_micros(patience_us), finish).await;
-        // Like a worker that ends; then somebody else claims the message, before or after the outcome is written.
+        // Releases the claim as a worker does when it ends. Then the message is claimed again, before or after the
+        // outcome is written.
         fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
         fixture.clock.advance(Duration::from_mins(1));
         let claimed = claim_soon(&fixture).await;

@@ -214,7 +214,7 @@ async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
 
 type Numbers = BTreeMap<&'static str, u64>;
 
-/// By value and hour (seconds of its start).
+/// Numbers by value and hour (seconds of its start).
 type Table = BTreeMap<(String, i64), Numbers>;
 
 const HOUR: i64 = 3_600;

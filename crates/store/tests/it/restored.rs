@@ -100,7 +100,7 @@ async fn restored_dump_continues_in_another_cluster() {
     let end = fixture.store.feed_end(fixture.server).await.expect("the store works");
     assert!(end > read_before);
     let later = send_message(&fixture).await;
-    // Old cursors continue without a gap or a repetition, also one at the end; new readers get the same order.
+    // Old cursors continue without a gap or a repetition, even a cursor at the end; new readers get the same order.
     let (rest, behind) = read(&fixture, read_before, 4).await;
     assert_eq!(rest, [waiting, waiting, later, later]);
     assert_eq!(read(&fixture, end, 2).await.0, [later; 2]);

@@ -122,7 +122,7 @@ async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
     fixture.clock.advance(Duration::from_hours(2));
     let held = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(held, Status::Held)).await);
-    // In the same week and in a later one.
+    // The other server sends in the same week and in a later one.
     send_messages_of(&fixture, fixture.other_server, 3).await;
     fixture.clock.advance(3 * WEEK);
     send_messages_of(&fixture, fixture.other_server, 3).await;
@@ -130,7 +130,8 @@ async fn queued_messages_keep_only_data_of_their_server(fixture: Fixture) {
     count_all_events(&fixture).await;
     remove_all(&fixture, idgen::first_id_at(fixture.now())).await;
     assert_eq!(rows_of(&fixture, fixture.other_server).await, [0; 5]);
-    // The held message and its delivery, not those before it. Its events are removed by their own age.
+    // The held message stays with its send and delivery; older messages are removed. Its events are removed by their
+    // own age.
     assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 1, 0, 0]);
     assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 1);
     fixture.store.cancel(fixture.server, held).await.expect("its delivery can be stored");
@@ -194,7 +195,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
     fixture.execute(&text).await;
     count_all_events(&fixture).await;
     remove_all(&fixture, idgen::first_id_at(fixture.now().minus(WEEK))).await;
-    // Of the young message, and the late one.
+    // Two events of the young message, and the late event.
     assert_eq!(fixture.query_int("SELECT count(*) FROM events").await, 3);
     let works = webhooks::claim_some(&fixture, &webhook, 1).await;
     assert_eq!(works[0].event.id.0, late);
@@ -277,7 +278,7 @@ async fn a_body_that_is_kept_keeps_its_message_until_the_next_round(fixture: Fix
 
 async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
     send_messages(&fixture, 2).await;
-    // Older than the next message by more than the ids of one send may be apart.
+    // These messages are older than the next one by more than ids of one send can differ (`bounds::SPREAD`).
     fixture.clock.advance(Duration::from_hours(2));
     send_messages(&fixture, 1).await;
     send_messages_of(&fixture, fixture.other_server, 3).await;
@@ -326,7 +327,7 @@ async fn sends_without_a_body_are_not_examined_again(fixture: Fixture) {
 
 async fn counters_are_removed_by_age(fixture: Fixture) {
     send_messages(&fixture, 2).await;
-    // So that the older ones are in another block of days.
+    // The older counters are then in another block of days.
     fixture.clock.advance(5 * WEEK);
     send_messages(&fixture, 1).await;
     count_all_events(&fixture).await;

@@ -18,7 +18,7 @@ async fn sqlite_schema_is_the_golden_one() {
     compare("schema_sqlite.sql", &text);
 }
 
-// With several threads: copying a database blocks one, while its first connections still have to be closed.
+// Needs several threads: copying a database blocks one, while another closes the connections to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_schema_is_the_golden_one() {
     let fixture = Fixture::postgres().await;

@@ -94,7 +94,7 @@ fn job(
             sql.execute(text, &[]).await?;
             if let Some((written, commit)) = pause {
                 written.send(()).expect("somebody waits");
-                // An error: the sender was dropped.
+                // `recv` fails when the sender is dropped, which is the signal to commit.
                 let _ = commit.lock().recv();
             }
             Ok((true, effect?))

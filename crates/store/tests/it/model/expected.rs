@@ -16,7 +16,7 @@ pub(super) struct Expected {
     keys: Vec<Key>,
     /// Since when an address is suppressed, by server and address.
     suppressed: HashMap<(usize, String), Timestamp>,
-    /// For each message of `messages`.
+    /// Facts of each message, in the order of `messages`.
     facts: Vec<MessageFacts>,
 }
 
