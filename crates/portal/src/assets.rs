@@ -1,4 +1,5 @@
-//! Style sheet, script and icon, compiled in. Their names contain a hash of their content, so browsers keep them for good.
+//! Style sheet, script and icon, compiled in. Their names contain a hash of their content, so browsers may cache them
+//! for a year.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -89,8 +90,8 @@ pub(crate) fn icon_path() -> String {
     format!("/assets/{}", PREPARED[2].name)
 }
 
-/// Serves an asset, compressed if the browser accepts that. Pages are never compressed: they have form tokens and secrets
-/// beside text of others, and the length of a compressed page could reveal them (BREACH).
+/// Serves an asset, compressed if the browser accepts gzip. Pages are never compressed: they contain secrets, such as
+/// form tokens, beside text from outside, and the compressed length could reveal the secrets (BREACH).
 pub(crate) async fn serve(Path(file): Path<String>, headers: HeaderMap) -> Response {
     let Some(Prepared { asset, gzip, .. }) = PREPARED.iter().find(|prepared| prepared.name == file) else {
         let mut response = Response::new(Body::from("There is no such file\n"));

@@ -102,7 +102,7 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     svg
 }
 
-/// Distance between grid lines: 1, 2 or 5 times a power of ten, for about four of them.
+/// Distance between grid lines: 1, 2 or 5 times a power of ten, so that at most four lines lie above zero.
 fn step(largest: u64) -> u64 {
     let mut power = 1;
     loop {

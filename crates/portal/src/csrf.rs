@@ -1,4 +1,5 @@
-//! CSRF token in every form of a signed-in person, derived from the session: a page of another site does not know it.
+//! CSRF token in every form of a signed-in person. It is derived from the session, which a page of another site does
+//! not know.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;

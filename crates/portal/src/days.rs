@@ -10,13 +10,13 @@ use crate::problem::Problem;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The moment when a day begins; `None` if the text is no day.
+/// The moment when a day begins; `None` if the text is not a day.
 pub(crate) fn begin(day: &str) -> Option<Timestamp> {
     // A longer text could already contain a time.
     (day.len() == "2027-01-31".len()).then(|| Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z")))?
 }
 
-/// The moment when a day ends; `None` if the text is no day.
+/// The moment when a day ends; `None` if the text is not a day.
 pub(crate) fn end(day: &str) -> Option<Timestamp> {
     begin(day).map(|begin| begin.plus(DAY))
 }

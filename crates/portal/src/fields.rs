@@ -12,7 +12,7 @@ use crate::work_permits::FormMemory;
 
 /// Maximum size of a form, URL-encoded. The forms of the template editor may be larger: `visit::LargeForms`.
 pub(crate) const FORM_BYTES_MAX: usize = 2 << 20;
-/// Memory that a form takes first.
+/// Least memory that is reserved for a form.
 const FORM_STEP_BYTES_MIN: usize = 4 << 10;
 /// Time for a whole form to arrive.
 const FORM_TIME_MAX: Duration = Duration::from_mins(2);
@@ -40,7 +40,7 @@ impl Fields {
         Self::parse(query.unwrap_or_default().as_bytes())
     }
 
-    /// Reads a form of somebody who need not be signed in: small, and soon.
+    /// Reads a form of somebody who need not be signed in, within `OPEN_FORM_BYTES_MAX` and `OPEN_FORM_TIME_MAX`.
     pub(crate) async fn of_open_body(body: Body) -> Result<Self, Problem> {
         Ok(Self::parse(&Self::read(body, OPEN_FORM_BYTES_MAX, OPEN_FORM_TIME_MAX).await?))
     }
@@ -65,7 +65,7 @@ impl Fields {
                     return Err(too_large(FORM_BYTES_MAX));
                 }
                 if needed > reserved {
-                    // Rounded, so that a form waits only a few times.
+                    // Rounded up to a power of two, so that a form waits for memory only a few times.
                     reserved = needed.next_power_of_two().max(FORM_STEP_BYTES_MIN);
                     memory.grow(reserved).await?;
                 }

@@ -16,7 +16,7 @@ use crate::visit::Visit;
 
 /// A stream ends after this long; the browser opens the next, which checks the session again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
-/// Longest wait for a change. Short, because when the service stops, streams end within this time.
+/// Longest wait for a change. Short, because streams stay open for up to this long after the service begins to stop.
 const WAIT: Duration = Duration::from_secs(5);
 
 struct Stream {

@@ -51,12 +51,12 @@ pub(crate) enum Problem {
     Internal(String),
 }
 
-/// A problem in the answer, for `refused`, which shows it to signed-in people within the page it is about.
+/// Problem attached to an answer. `refused` shows it to signed-in people within the page that it is about.
 #[derive(Debug, Clone)]
 pub(crate) struct ProblemText {
     pub(crate) title: &'static str,
     pub(crate) text: String,
-    /// Whether the values of a form were refused, so that other values help.
+    /// Whether the values of a form were refused, so that other values may be accepted.
     pub(crate) is_invalid: bool,
 }
 

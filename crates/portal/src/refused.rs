@@ -25,7 +25,7 @@ use crate::state::PortalState;
 use crate::visit::{SentForm, Visit};
 
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
-/// Longest path that is followed back.
+/// Longest path of a page to return to; a longer one is ignored.
 const BACK_BYTES_MAX: usize = 4_000;
 /// Maximum number of paths that are tried as the page of a form, after the page that the form came from: the path of
 /// the form and its parent paths.

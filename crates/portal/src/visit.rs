@@ -32,8 +32,8 @@ const MENU_SERVERS_MAX: usize = 50;
 /// Name of the cookie with the reader's time zone.
 const ZONE_COOKIE: &str = "zone";
 const ZONE_BYTES_MAX: usize = 64;
-/// Maximum size of a large form. URL-encoding makes three bytes of one; the rest is for the other fields and for line
-/// ends, which browsers send as CRLF.
+/// Maximum size of a large form. URL-encoding makes up to three bytes of one; the rest is for the other fields and for
+/// line ends, which browsers send as CRLF.
 const LARGE_FORM_BYTES_MAX: usize = 3 * CONTENT_BYTES_MAX + (1 << 20);
 /// Time for a large form to arrive; shorter than for others, because few may arrive at the same time.
 const LARGE_FORM_TIME_MAX: Duration = Duration::from_mins(1);

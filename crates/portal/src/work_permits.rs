@@ -109,7 +109,7 @@ pub(crate) struct FormMemory<'a> {
 }
 
 impl FormMemory<'_> {
-    /// Makes it cover this many bytes.
+    /// Grows the share to this many bytes.
     pub(crate) async fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
         let is_free = self.forms.grow(self.account, &mut self.share, bytes).await;
         if is_free { Ok(()) } else { Err(busy("too many bytes of forms are in memory")) }

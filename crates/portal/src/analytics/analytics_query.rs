@@ -14,7 +14,7 @@ use crate::query::query;
 const TOP_ROWS: usize = 25;
 /// Value of a filter that selects messages without a tag, template and so on.
 pub(super) const NONE: &str = "(none)";
-/// Name of the table by recipient domain, which is no dimension.
+/// Name of the table by recipient domain, which is not a dimension.
 pub(super) const RECIPIENT_DOMAIN: &str = "recipient_domain";
 
 const GRANULARITIES: [(&str, Granularity); 4] = [

@@ -107,7 +107,7 @@ impl Filters {
         query(&[("actor", actor), ("actor_id", id), ("since", &self.days.since), ("until", &self.days.until)])
     }
 
-    /// Query of the list with the same filters, but of anybody.
+    /// Query of the list with the same filters, but for any actor.
     pub(super) fn query_of_anybody(&self) -> String {
         query(&[
             ("operation", &self.operation),
@@ -118,7 +118,7 @@ impl Filters {
         ])
     }
 
-    /// Query of the list with the same filters, before an entry if `before` is filled.
+    /// Query of the list with the same filters; only entries before the entry `before`, unless that is empty.
     pub(super) fn query(&self, before: &str) -> String {
         query(&[
             ("operation", &self.operation),

@@ -1,4 +1,4 @@
-//! Forms of a domain that only the operator sends: verified without DNS, tracking.
+//! Domain forms that only the operator may send: verification without DNS, and tracking.
 
 use postroad_app::domains::NamedOwner;
 use postroad_model::{DomainName, ServerId};
@@ -45,7 +45,7 @@ pub(super) async fn set_tracking_of_account(Path(path): Path<DomainPath>, form: 
     save_tracking((domain.owner, domain.list), &domain.name, &form).await
 }
 
-/// Sets the verification by the field `verified`: filled to count the domain as verified, empty to end that.
+/// Reads the field `verified`: filled marks the domain as verified, empty removes the mark.
 async fn save_verified((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
     let (visit, verified) = (&form.visit, form.fields.is_ticked("verified"));
     let view = visit.app().set_domain_verified_as(&visit.by, owner, name, verified).await?;

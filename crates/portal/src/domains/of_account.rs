@@ -19,7 +19,7 @@ use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::{Form, Visit};
 
-/// Parameters in the path of the list; without `account`, it is the person's own account.
+/// Parameters in the path of the list; `account` is `None` for the person's own account.
 #[derive(Deserialize)]
 pub(super) struct ListPath {
     account: Option<i64>,

@@ -58,7 +58,8 @@ pub(super) struct DomainPage {
 }
 
 impl DomainPage {
-    /// Whether the page reloads regularly: checks of single records cause no events.
+    /// Whether the page reloads regularly. Checks of single records cause no events, so the event stream does not
+    /// announce them.
     fn has_unverified_records(&self) -> bool {
         self.records.iter().any(|record| record.tone != "good")
     }

@@ -24,7 +24,7 @@ use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
-/// Maximum bytes of an event's details in the list; the details of an event by itself are shown in full.
+/// Maximum bytes of an event's details in the list; the page of a single event shows them in full.
 const DATA_BYTES_MAX: usize = 2_000;
 /// Maximum bytes of a recipient or subject.
 const TEXT_BYTES_MAX: usize = 500;

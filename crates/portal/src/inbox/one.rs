@@ -31,7 +31,7 @@ const TABS: [(&str, &str); 4] =
 pub(super) struct Envelope {
     pub(super) subject: String,
     pub(super) to: String,
-    /// Address of the sender, for a message whose headers were removed.
+    /// Address of the sender, shown if none of the headers From, Cc and Reply-To is known.
     pub(super) from: String,
     /// Envelope sender; `None` if `from` is the envelope sender.
     pub(super) return_path: Option<String>,

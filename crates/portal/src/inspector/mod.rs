@@ -1,7 +1,8 @@
 //! Request inspector: a URL of the service itself that accepts any request, and a page that shows requests as they
 //! arrive. For trying webhooks without a receiver.
 //!
-//! The store keeps the newest 50 requests (1 MiB) of an inspector for a day, and a page on any node shows them.
+//! The store keeps the newest 50 requests (1 MiB) of an inspector, and a page on any node shows them. An inspector is
+//! valid for a day.
 
 mod live;
 mod receive;

@@ -139,7 +139,8 @@ async fn read_pieces(body: Body) -> Result<ReadBody, BodyRefusal> {
             return Err(BodyRefusal::TooLarge);
         }
     }
-    // What is not UTF-8, and NUL, which PostgreSQL does not store, becomes a longer character: so the text is cut again.
+    // Invalid UTF-8, and NUL, which PostgreSQL cannot store, become U+FFFD. It has three bytes, so the text is cut
+    // again.
     let text = String::from_utf8_lossy(&kept).replace('\0', "\u{fffd}");
     let shown = beginning(&text, BODY_BYTES_MAX);
     Ok(ReadBody { is_cut: total > kept.len() || shown.len() < text.len(), text: shown.to_owned() })

@@ -32,7 +32,7 @@ pub(crate) enum Section {
     Inbox,
 }
 
-/// Pages about one server: section, folder, name, and the key that opens it after `g`.
+/// Pages about one server: section, folder, name, and shortcut, which is `g` followed by this key of the keyboard.
 const OF_SERVER: &[(Section, &str, &str, &str)] = &[
     (Section::Overview, "", "Overview", "o"),
     (Section::Messages, "/messages", "Messages", "m"),
@@ -48,7 +48,7 @@ const OF_SERVER: &[(Section, &str, &str, &str)] = &[
     (Section::Settings, "/settings", "Settings", "e"),
 ];
 
-/// Pages about the account: section, path, name, key. Their keys differ from those of a server's pages.
+/// Pages about the account: section, path, name, and shortcut. The shortcuts differ from those of a server's pages.
 const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
     (Section::Servers, "/servers", "Servers", "v"),
     (Section::Account, "/account", "Account", "c"),

@@ -41,7 +41,7 @@ struct AskPage {
 }
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
-    // Scheduled messages have a separate button for the whole search, because only cancelling works on a search.
+    // Scheduled messages have a separate button for the whole search: of their actions, only cancelling can be a job.
     let is_cancel_all = form.fields.text("act") == "cancel_all";
     let act = Act::parse(if is_cancel_all { "cancel" } else { form.fields.text("act") })?;
     let caller = act.caller(&form.visit, server).await?;

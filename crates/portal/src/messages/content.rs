@@ -1,5 +1,5 @@
-//! Reads and parses the stored bytes of a message. Permits limit how many are in memory at the same time: each is held
-//! as long as what it is for, even if the reader has gone.
+//! Reads and parses the stored bytes of a message. Permits limit how many messages are in memory at the same time. A
+//! permit is held until its message is dropped, even if the reader has disconnected.
 
 use axum::body::Bytes;
 use postroad_app::access::Operation;
@@ -51,13 +51,14 @@ pub(crate) async fn parse(
     run(work).await
 }
 
-/// Runs long work off the async threads. Permits are moved into it and back: it continues if the reader goes.
+/// Runs long work off the async threads. The work owns its permits and returns them, because it continues even if the
+/// reader disconnects.
 pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Problem::Internal(error.to_string()))
 }
 
-/// Content of a download or preview, with its memory until it is sent: hyper drops an answer when it takes the last piece,
-/// which a slow reader may get much later.
+/// Content of a download or preview, with its share of the memory. The share is tied to the bytes, not to the answer:
+/// hyper drops the answer when it takes the last piece, which a slow reader may receive much later.
 pub(super) async fn held(
     visit: &Visit,
     content: impl AsRef<[u8]> + Send + 'static,

@@ -65,7 +65,7 @@ struct JobPage {
     failed: u64,
     done_count: u64,
     total_count: u64,
-    /// What went wrong with a message, by its id; without an id, with the job as a whole.
+    /// Problems, each with the id of its message; `None` for a problem of the whole job.
     problems: Vec<(Option<i64>, Sentence)>,
     note: Option<String>,
 }

@@ -168,7 +168,8 @@ fn why(class: &str, reply: Option<&str>) -> Why {
     Why { class: class.to_owned(), rule, remedy }
 }
 
-/// Advice for senders about a class of refusals. If the remedy has a page, the name of the page follows.
+/// Advice for senders about a class of refusals. If the remedy has a page, the template appends the page's name to the
+/// text.
 fn remedy(class: &str) -> Option<&'static str> {
     Some(match class {
         "bad_mailbox" => {

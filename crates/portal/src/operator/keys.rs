@@ -20,7 +20,7 @@ const LIST: &str = "/operator/keys";
 #[template(path = "operator/keys.html")]
 struct KeysPage {
     layout: Layout,
-    /// Path of the page, above the paths of the forms that revoke keys.
+    /// Path of the page; the paths of the forms that revoke keys begin with it.
     list: &'static str,
     rows: Vec<KeyRow>,
     next: Option<String>,

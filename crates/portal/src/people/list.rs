@@ -106,7 +106,7 @@ pub(super) async fn list(visit: &Visit, account: ViewedAccount, link: Option<Str
     let next = people.last().filter(|_| has_more);
     let next =
         next.map(|last| query(&[("q", &address), ("role", role_name), ("after", &last.id.to_string())]));
-    // Only those who may invite see whom others invited.
+    // Only people who may invite see the open invitations.
     let after = visit.query.number("invited_after").map(InvitationId);
     let filter = InvitationFilter { email, role };
     let found =

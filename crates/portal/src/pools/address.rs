@@ -82,8 +82,8 @@ fn find(pools: &[PoolView], address: IpAddr) -> Option<(&PoolView, &AddressView)
         .find_map(|pool| Some((pool, pool.addresses.iter().find(|one| one.source.address == address)?)))
 }
 
-/// Messages of today by receiver group. The group `others` is always listed: a new address
-/// starts with it.
+/// Messages of today by receiver group. The group `others` is always listed, so that the table of a new address is not
+/// empty.
 fn today(view: &AddressView) -> Vec<(String, String)> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::from([("", 0)]);
     for (provider, counts) in &view.source.today_by_provider {

@@ -86,7 +86,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     })
 }
 
-/// The domain of a filter, or why the text is none.
+/// The domain of a filter, or an error text if the filter is not a domain.
 pub(crate) fn parse_domain(text: &str) -> (Option<DomainName>, Option<String>) {
     if text.is_empty() {
         return (None, None);

@@ -71,7 +71,7 @@ pub(super) struct Glance {
     pub(super) problems: usize,
 }
 
-/// A shorter `read`: without addresses, certificates and link hosts, because a list shows many servers.
+/// Like `read`, but without warm-ups, certificates and link hosts, because a list shows many servers.
 pub(super) async fn glance(visit: &Visit, id: i64) -> Result<Glance, Problem> {
     let mut health = Health { figures: Vec::new(), troubles: Vec::new(), warm_ups: Vec::new() };
     health.add_rates(visit, id).await?;

@@ -22,7 +22,7 @@ struct Row {
     is_development: bool,
     suspended: Option<String>,
     created_at: When,
-    /// The last day's figures, and what waits.
+    /// Figures of the last day, and the number of waiting messages.
     figures: Vec<Figure>,
     problems: usize,
 }

@@ -38,7 +38,7 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
     }
 }
 
-/// Reads the field `expires_at` as the end of that day. A text that is no day is passed on, for `app` to refuse it.
+/// Reads the field `expires_at` as the end of that day. A text that is not a day is passed on, and `app` refuses it.
 pub(super) fn end_of_last_day(fields: &Fields) -> Option<String> {
     let day = fields.filled("expires_at")?;
     Some(days::end(day).map_or_else(|| day.to_owned(), Timestamp::to_rfc3339))

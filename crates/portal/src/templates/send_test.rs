@@ -1,5 +1,5 @@
-//! Sends one message rendered from a version and its sample model: the published one as programs send it, or the texts of
-//! another.
+//! Sends one test message with the sample model of a version. The published version is sent as programs send it, by
+//! naming the template. Of any other version, the rendered texts are sent.
 
 use postroad_app::access::Operation;
 use postroad_app::send::{ListEntry, MessageDraft, SendContext, TemplateDraft};
@@ -20,7 +20,7 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     let wanted = form.fields.number("version");
     let found = form.visit.app().find_template(&reader, template, wanted).await?;
     let caller = form.visit.caller(server, Operation::SendMessage).await?;
-    // Without a choice it is the published one.
+    // Without a choice, the published version is sent.
     let other = wanted.filter(|version| Some(*version) != found.template.published);
     let published = found.template.published.map(|version| version.to_string()).unwrap_or_default();
     let rendered = match other {

@@ -20,7 +20,8 @@ use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 25;
-/// Maximum bytes of an answer, or of the text about an error, in the list; an attempt by itself is shown in full.
+/// Maximum bytes of an answer, or of the text about an error, in the list; the page of a single attempt shows them in
+/// full.
 const TEXT_BYTES_MAX: usize = 1_500;
 /// Bytes of the hash that identifies a secret: enough to tell secrets apart, too few to reveal one.
 const MARK_BYTES: usize = 9;
@@ -188,7 +189,7 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
 
 fn attempt_row(attempt: WebhookAttempt, budget: &mut TextBudget, bytes_max: usize) -> AttemptRow {
     let WebhookAttempt { id, attempt, next_attempt_at, .. } = attempt;
-    // A stored answer has at most 4 KiB, so an attempt by itself fits on a page.
+    // A stored answer has at most 4 KiB, so it fits in full on the page of a single attempt.
     let error = attempt.error.map(|error| budget.take(&error, bytes_max));
     let (answer, is_whole) = budget.take(&attempt.answer, bytes_max);
     AttemptRow {
