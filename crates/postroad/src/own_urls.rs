@@ -1,5 +1,5 @@
-//! URLs under which this service is reached, as far as it knows: webhooks may post to its request inspectors there, also
-//! where the address is private.
+//! URLs under which this service is reached, as far as it knows: webhooks may post to its request inspectors there,
+//! even if the address is private.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,8 +8,8 @@ use postroad_net::guarded_http::TokenUrls;
 
 use crate::config::Config;
 
-/// Base URLs, the best one first. `plain` is the listener without TLS, if it serves the portal; `dev` is its URL and the host
-/// names in `postroad dev`.
+/// Base URLs, the best one first. `plain` is the listener without TLS, if it serves the portal. `dev` is the URL and
+/// the host names of `postroad dev`; `None` for `serve`.
 pub(crate) fn own_urls(
     config: &Config,
     plain: Option<SocketAddr>,

@@ -112,8 +112,9 @@ enum MessageChange {
     Cancel,
 }
 
-/// Changes messages one after the other. Returns one result for each; `done` says whether it was changed. A failure of
-/// the store ends the work: the results so far are kept, and the other messages are not tried.
+/// Changes messages one after the other. Returns one result for each; `done` says whether it was changed. If the store
+/// fails, the other messages are not tried and the results so far are kept; a failure for the first message is returned
+/// as an error.
 async fn change_each(
     app: &App,
     queue_admin: &QueueAdmin,

@@ -21,7 +21,8 @@ pub(crate) fn load(config: &Config, is_service: bool) -> anyhow::Result<SealingK
         return read(file).with_context(|| format!("`secrets.key_file` {}", file.display()));
     }
     let file = config.data_dir.join(FILE);
-    // Only a missing name means that there is no key: a link to a volume that is not mounted has one.
+    // Only a missing directory entry means that there is no key yet. A symbolic link to a volume that is not mounted is
+    // an entry: its key must not be replaced by a new one.
     let is_missing = std::fs::symlink_metadata(&file).is_err_and(|error| error.kind() == ErrorKind::NotFound);
     if !is_missing {
         return read(&file).with_context(|| format!("cannot use {}", file.display()));
@@ -46,8 +47,8 @@ fn read(path: &Path) -> anyhow::Result<SealingKey> {
         .context("it should hold 32 bytes in base64, as `openssl rand -base64 32` prints")
 }
 
-/// Writes the file atomically, and durably: half a key would look like a damaged one, and what a lost key sealed is lost.
-/// Fails if the file exists.
+/// Writes the file atomically and durably: half a key would be useless, and secrets sealed with a lost key cannot be
+/// read. Fails if the file exists.
 fn write(path: &Path, key: &SealingKey) -> anyhow::Result<()> {
     let new = path.with_extension("key.new");
     let mut options = std::fs::File::options();

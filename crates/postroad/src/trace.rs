@@ -14,7 +14,7 @@ const LOCATE_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// One object for each message with this id, token or Message-ID: its id, token, status, recipient and items.
 pub(crate) async fn execute(app: &App, queue: &QueueAdmin, message: &str) -> anyhow::Result<Value> {
-    // With this key, the server of a Message-ID that this installation made is known.
+    // With this key, `app` finds the server of a Message-ID that this installation created.
     app.set_message_id_key(&app.installation().await?.return_path_secret);
     let Located { found, is_cut } = app.locate_messages(message, LOCATE_TIME_MAX).await?;
     if found.is_empty() && is_cut {

@@ -88,7 +88,7 @@ impl PostgresUrl {
 
 impl fmt::Debug for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Cut at the question mark first: the settings behind it may hold a password as well, and an `@` in it.
+        // Cut at the question mark first: the parameters after it may contain a password, and the password an `@`.
         let address = self.0.split('?').next().and_then(|base| base.rsplit_once('@'));
         write!(f, "postgres://…@{}", address.map_or("…", |(_, address)| address))
     }

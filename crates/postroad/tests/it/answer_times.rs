@@ -20,7 +20,8 @@ both_engines!(
     the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists
 );
 
-/// Measurements of a pair of calls. A leak shows in each; a machine that is busy for a while shows in one.
+/// Maximum number of measurements of a pair of calls. A leak shows in all of them, a machine that is busy for a while
+/// only in some.
 const MEASUREMENTS: usize = 4;
 
 /// Whether the medians of two calls, made in turns, differ by at most 30 % plus 0.3 ms.

@@ -1,4 +1,5 @@
-//! Periodic background work of which one step fails, and keys of a thousand starts of `postroad dev`.
+//! Background work: a step that fails does not keep the others from running. Keys of earlier starts of `postroad dev`
+//! are revoked even after a thousand starts.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -132,7 +132,7 @@ async fn equal_values_leave_version_and_audit_log_as_they_are(world: World) {
         assert_eq!(versions(&again), versions(&first), "{name} {body}: {first} {again}");
         assert_eq!(count_entries(&world, operator, &one.id).await, after, "{name} {body}");
     }
-    // An old version is refused, also with equal values.
+    // An old version is refused, even with equal values.
     for (key, name, body) in [
         (account, "servers/update", with_id(id, json!({"name": "shop", "if_version": 1}))),
         (server, "server/update", json!({"name": "shop", "if_version": 1})),

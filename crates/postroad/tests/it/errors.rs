@@ -130,7 +130,7 @@ async fn each_code_of_authentication_has_its_shape(world: World) {
             json!({"code": "InvalidServerAPIKey", "message": message, "token": "wrong-key"})
         );
     }
-    // The key is checked before the body is looked at.
+    // The key is checked before the body is parsed.
     let reply = world
         .client
         .request("POST".parse().unwrap(), SEND, &[("X-Server-API-Key", "wrong-key")], "{not json".into())

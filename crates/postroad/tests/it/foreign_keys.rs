@@ -77,7 +77,7 @@ pub(crate) async fn fill(world: &World, zebra: &Customer) -> Things {
     ];
     let mut things: Things =
         ids.into_iter().map(|(group, id)| ((group, "id"), (id.clone(), json!(ABSENT)))).collect();
-    // Fields that mean the same wherever they are.
+    // Fields with the same meaning in every group of endpoints.
     let everywhere = [
         ("account", zebra.id.clone(), json!(ABSENT)),
         ("server", zebra.servers[0].clone(), json!(ABSENT)),

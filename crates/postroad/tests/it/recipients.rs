@@ -33,7 +33,7 @@ async fn fifty_in_each_list_give_150_messages(world: World) {
         messages.values().map(|m| m["token"].as_str().unwrap()).collect();
     assert_eq!(tokens.len(), 150);
     assert!(tokens.iter().all(|t| t.len() == 16 && t.chars().all(|c| c.is_ascii_alphanumeric())));
-    // All share one body and one Message-ID; a blind copy is the same bytes and nobody sees who got it.
+    // All share one body and one Message-ID. A blind copy has the same bytes, and does not show who got one.
     let first = world.expanded(messages["to0@example.com"]["id"].as_i64().unwrap()).await;
     let blind = world.expanded(messages["bcc49@example.com"]["id"].as_i64().unwrap()).await;
     // Compared without the `Received` header, which is different for each copy.

@@ -99,7 +99,8 @@ async fn the_idempotency_key_can_be_a_header_or_a_field(world: World) {
     }
 }
 
-/// Takes a table away as soon as a change of another one is stored: what then reads it fails.
+/// Renames the table `lost` when a change of another table commits (`change`, as in `CREATE TRIGGER … AFTER`). Whatever
+/// reads `lost` then fails.
 fn lose_after(world: &World, change: &str, lost: &str) {
     let statements = format!(
         "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
@@ -110,7 +111,7 @@ fn lose_after(world: &World, change: &str, lost: &str) {
     postgres::run(world.database().url(), &statements);
 }
 
-/// Nobody could get the secret later, and a repetition would create another key or be refused.
+/// If the call failed, nobody could get the secret later: a repetition would create another key or be refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_secret_is_shown_although_the_store_fails_right_after_the_change() {
     for name in ["credentials/create", "credentials/rotate"] {
@@ -123,7 +124,7 @@ async fn a_new_secret_is_shown_although_the_store_fails_right_after_the_change()
     }
 }
 
-/// Repeated, it would publish the version before.
+/// If the call failed, a repetition would roll back one version further.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rollback_succeeds_although_the_store_fails_right_after_the_change() {
     let world = World::start(Engine::Postgres);
@@ -148,7 +149,7 @@ async fn a_replay_that_the_store_interrupts_goes_on_where_it_stopped() {
     let catcher = WebhookCatcher::start();
     let by = (SERVER, world.key.as_str());
     let hook = done(&world, by, "webhooks/create", &json!({"url": catcher.url("/hook")})).await["id"].clone();
-    // Events are replayed in steps of 500, of which the second one fails.
+    // Events are replayed in steps of 500; the second step fails.
     world.database().refuse_events_after(600);
     let mut range = json!({"id": hook, "since": "2020-01-01T00:00:00Z"});
     let first = call(&world, by, "webhooks/replay", &range).await;

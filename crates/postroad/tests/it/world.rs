@@ -324,7 +324,7 @@ impl World {
         .await;
     }
 
-    /// Events of a message, or with the id 0 of the server itself, read from the store. Stops the service.
+    /// Events of a message, read from the store; the id 0 means those of the server itself. Stops the service.
     pub(crate) async fn events_at_the_end(&mut self, id: i64) -> Vec<Event> {
         let store = self.stopped_store().await;
         let servers = store.list_servers().await.expect("the store can be read");

@@ -43,7 +43,7 @@ async fn the_button_is_refused_for_other_sites_and_hosts() {
         assert_eq!(reply.status, 403, "{headers:?}");
         assert!(!reply.headers.contains_key("set-cookie"), "{headers:?}");
     }
-    // It is no link: an image or a frame of another site cannot open it.
+    // The path takes no GET: an image or a frame of another site cannot open it.
     assert_eq!(site.get(path, "").await.status, 404);
     let reply = site.post(path, &[OWN], "next=//evil.example/").await;
     assert_eq!((reply.status, reply.headers["location"].to_str().unwrap()), (303, "/"));

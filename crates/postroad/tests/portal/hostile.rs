@@ -58,7 +58,7 @@ pub(crate) const PAYLOADS: [&str; 40] = [
 /// Fields of messages, replies of other mail servers, and answers of webhooks.
 #[tokio::test]
 async fn texts_of_messages_replies_and_answers_run_nothing() {
-    // The other mail server answers with a different payload for each recipient, and announces all of them.
+    // The other mail server refuses each recipient with another payload, and announces all payloads as extensions.
     let reply = |context: &RuleContext<'_>| {
         let number: usize = context.line.split_once("<u")?.1.split('@').next()?.parse().ok()?;
         Some(Answer::reply(&format!("550 5.1.1 {}", ascii(PAYLOADS[number]))))
@@ -425,7 +425,7 @@ pub(crate) async fn open_details(browser: &Browser) {
         .await;
 }
 
-/// As a name in an address header (RFC 2047): in quotes, the From check would refuse some.
+/// An encoded word (RFC 2047) for a name in an address header. In quotes, the From check would refuse some payloads.
 fn encoded_word(text: &str) -> String {
     format!("=?utf-8?q?{}?=", in_query(text).replace('%', "="))
 }

@@ -35,7 +35,7 @@ async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
     browser.click("[data-shortcuts]").await;
     browser.until("dialog[open]").await;
     assert!(!browser.has("details.person[open]").await);
-    // What somebody types is no shortcut.
+    // Keys that are typed into a field are no shortcuts.
     browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
     browser.press("/?").await;
     assert!(!browser.has("dialog").await);

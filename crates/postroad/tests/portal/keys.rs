@@ -128,7 +128,7 @@ async fn the_page_of_a_later_key_waits_for_a_message_of_that_key(site: Site) {
     site.send_with(&key, &json!({ "to": ["bob@example.net"], "from": "shop@example.test", "subject": "Later", "plain_body": "Hi." })).await;
     let page = site.get(&panel, &cookie).await.text();
     assert!(page.contains("Of the new key") && !page.contains(">Later<"), "{page}");
-    // The panel without a key waits for any new message, also when it is loaded again.
+    // The panel without a key waits for any new message, even after it is loaded again.
     let waits = site.get(&format!("/servers/{server}/first_message"), &cookie).await;
     assert_eq!(waits.status, 303);
     let waits = waits.headers["location"].to_str().unwrap().to_owned();

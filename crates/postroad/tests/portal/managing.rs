@@ -210,7 +210,7 @@ async fn the_start_page_opens_the_server_that_was_looked_at_last() {
     assert_eq!(start(&second.to_string()).await, format!("/servers/{second}"));
     let again = site.get(&format!("/servers/{second}"), &format!("{cookie}; server={second}")).await;
     assert!(again.headers.get("set-cookie").is_none());
-    // The first server is opened for an id that no server has, and for a text that is no id.
+    // The first server is opened for an id that no server has, and for a text that is not an id.
     for wrong in ["987654321", "x", "-1", "../evil", ""] {
         assert_eq!(start(wrong).await, first, "{wrong}");
     }

@@ -39,7 +39,7 @@ async fn search_results_are_downloaded_as_csv() {
 #[tokio::test]
 async fn a_file_that_a_stop_cuts_off_does_not_look_complete() {
     let site = Site::start();
-    // More than sockets keep.
+    // More rows than the buffers of a connection hold, so that the file is still being sent when the service stops.
     let list = |who: &str| (0..50).map(|at| format!("{who}{at}@example.net")).collect::<Vec<_>>();
     let message = json!({ "to": list("to"), "cc": list("cc"), "bcc": list("bcc") });
     let batch = json!({
@@ -203,7 +203,7 @@ async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
         assert_eq!(rows(&format!("{name}+status%3Aheld")).await, (200, 0), "{name}");
         assert_eq!(rows(&format!("-{name}")).await, (200, 2), "{name}");
     }
-    // A number that is no message's id is searched as text; a Message-ID of two messages lists both.
+    // A number that is not a message's id is searched as text; a Message-ID of two messages lists both.
     assert_eq!(rows(&format!("{id}0")).await, (200, 2));
     let search = json!({ "q": format!("id:{other}") });
     let answer = site.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
@@ -580,7 +580,7 @@ async fn a_box_ticks_all_messages_of_the_page() {
     browser.click(all).await;
     assert_eq!(browser.count("input[name=id]:checked").await, 3);
     browser.screenshot(&pictures().join("messages-ticked.png")).await;
-    // With one less ticked, the box is neither ticked nor empty.
+    // With one message unticked, the box is neither ticked nor empty.
     browser.click("tbody tr:first-child input[name=id]").await;
     assert_eq!(browser.count("input[name=id]:checked").await, 2);
     assert!(browser.has(&format!("{all}:indeterminate")).await);

@@ -11,7 +11,7 @@ use crate::routes::{For, Kind, ROUTES};
 use crate::site::{Site, form_token, hidden};
 use crate::unscripted::{attribute, forms};
 
-/// Forms that do more when they are sent again, and why that is meant.
+/// Forms that do more when they are sent again, and why that is intended.
 const REPEATED: &[(&str, &str)] = &[(
     "/servers/{server}/domains/{name}/share",
     "each click asks for a link of its own; they are listed and revoked",

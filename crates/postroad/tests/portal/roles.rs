@@ -118,7 +118,8 @@ fn least_for(action: &str, act: Option<&str>) -> Option<Person> {
     let rows = ROUTES.iter().filter(|(kind, route, _, _)| *kind == Kind::Form && fits(route));
     let has_act =
         |fields: &str| act.is_some_and(|act| fields.split('&').any(|one| one == format!("act={act}")));
-    // Literal routes before those with names, and among those the act of the button.
+    // Literal routes come before routes with parameters, and among those with the same path the row with the act of the
+    // button.
     let row = rows.min_by_key(|(_, route, fields, _)| (route.matches('{').count(), !has_act(fields)));
     let (_, _, _, whose) = row.unwrap_or_else(|| panic!("no route for {action}"));
     match whose {

@@ -1,5 +1,5 @@
-//! Attacks from other sites on the portal of `postroad serve`, which has no guard of `dev` before it: forms without a
-//! token or with another session's, forms of foreign pages, and pages in a foreign frame.
+//! Attacks from other sites on the portal of `postroad serve`, which lacks the access check of `postroad dev`: forms
+//! without a token or with another session's, forms of foreign pages, and pages in a foreign frame.
 
 use postroad_testkit::http::{Bytes, Method};
 use postroad_testkit::{Browser, CatcherAnswer, Client, Reply, WebhookCatcher};

@@ -200,7 +200,7 @@ impl DevelopmentServer {
         Self::create_in_mode(site, "development").await
     }
 
-    /// Creates one that sends.
+    /// Creates a live server with that domain instead, which sends its mail.
     pub(crate) async fn create_live(site: &Site) -> Self {
         Self::create_in_mode(site, "live").await
     }

@@ -1,5 +1,5 @@
-//! Receivers with unpublished limits, over real sockets: the limits are the same data as in the simulated table of
-//! `cargo xtask bench pacing`, with minutes scaled to seconds.
+//! Receivers with unpublished limits, over real sockets. The limits have the same form as in the simulated table of
+//! `cargo xtask bench pacing`, with seconds instead of minutes.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -64,7 +64,7 @@ fn receivers() -> Vec<Receiver> {
         },
         Receiver {
             share_min: 25.0,
-            // A machine that is slow enough stays within the limit.
+            // A slow machine may stay within the limit, so that nothing is refused.
             refusals: 0..=100,
             delays: 0..=3,
             ..receiver(

@@ -31,7 +31,7 @@ async fn without_a_server_the_queue_is_read_from_the_store() {
     assert_eq!(world.expanded(id).await["status"]["status"], "Cancelled");
 }
 
-/// The address of a stored message that cannot be read any more stays out of the log.
+/// A stored recipient that is no longer a valid address stays out of the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recipients_address_cannot_reach_a_log_line() {
     let mut world = World::start(Engine::Sqlite);

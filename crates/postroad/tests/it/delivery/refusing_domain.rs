@@ -31,7 +31,7 @@ async fn send(world: &World, key: &str, from: &str, domain: &str, count: usize) 
     messages.values().map(|message| message["id"].as_i64().expect("an id")).collect()
 }
 
-/// Waits until a message of the refusing domain waits for a probe of its own domain.
+/// Waits until `queue show` says of a message that the refusing domain has refused everything.
 async fn until_stopped(world: &World, ids: &[i64]) {
     eventually(async || {
         let shown: Vec<Value> = ids.iter().map(|id| world.queue(&["show", &id.to_string()])).collect();

@@ -224,6 +224,6 @@ async fn a_smart_host_has_limits_of_its_own() {
         [("POSTROAD_DELIVERY_SMARTHOST_CONNECTIONS", "3"), ("POSTROAD_DELIVERY_SMARTHOST_RATE", "20/s")];
     let (peak, time) = most_connections(61, &envs).await;
     assert!((2..=3).contains(&peak), "{peak}");
-    // Three connections of a message each 50 ms would need a second.
+    // Without the rate, three connections with 50 ms for each message would need one second.
     assert!(time >= Duration::from_millis(1_900), "20 a second: {time:?}");
 }

@@ -154,7 +154,7 @@ async fn an_outcome_after_a_lost_lease_is_stored_when_the_store_is_back() {
     assert_eq!(peer.messages().len(), 1);
 }
 
-/// An outcome that the store refuses for good stays in the flight journal, also after a lost lease.
+/// An outcome that the store refuses for good stays in the flight journal, even after a lost lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_outcome_after_a_lost_lease_is_settled_by_the_next_start() {
     let outside = Outside::new();

@@ -94,7 +94,7 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
         if let Some(id) = listed["data"]["items"][0]["id"].as_i64() {
             break id;
         }
-        // A page that took too long ends early on a busy machine.
+        // On a busy machine, the time limit of a search may end a page before the message is found.
         query["cursor"] = listed["flags"]["pagination"]["next_cursor"].clone();
         assert!(query["cursor"].is_string(), "{listed}");
     };
@@ -102,7 +102,7 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
     assert_eq!(dkim, json!([format!("{}._domainkey.shop.example", selectors[0])]));
 }
 
-// Receivers that cannot read Ed25519 read the other signature.
+// Receivers that do not know Ed25519 verify the RSA signature.
 async fn rotation_adds_a_second_signature(engine: Engine) {
     let (world, dns) = start(engine);
     let name = json!({"name": "shop.example"});

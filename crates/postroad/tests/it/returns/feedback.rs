@@ -159,7 +159,7 @@ async fn forged_complaints_suppress_nobody(world: World) {
     let (head, body) = unsigned.split_once("\r\n\r\n").unwrap();
     let wrong_path = format!("{wrong_id}@rp.{}", host(&victim));
     for original in [
-        // Others know the recipient and the content of the message.
+        // People other than the recipient may know the address and the content of the message.
         unsigned.clone(),
         format!("X-Postroad-Id: {wrong_id}\r\n{unsigned}"),
         format!("Return-Path: <{wrong_path}>\r\n{unsigned}"),

@@ -1,6 +1,6 @@
 //! Reports of feedback loops as large receivers write them, around a message that was sent.
 
-/// Yahoo: all of RFC 5965, the message as it is.
+/// Yahoo: every part of RFC 5965, with the message unchanged.
 pub(super) fn yahoo(original: &str, mail_from: &str, recipient: &str) -> String {
     format!(
         "Received: from 127.0.0.1 by omp.mail.yahoo.example with SMTP; Mon, 16 Nov 2026 10:00:00 +0000\r\n\
@@ -31,7 +31,7 @@ pub(super) fn microsoft(original: &str, recipient: &str) -> String {
     )
 }
 
-/// Comcast, as Validity sends for it: the recipient is redacted everywhere.
+/// Comcast, whose reports Validity sends: the recipient is redacted everywhere.
 pub(super) fn comcast(original: &str, recipient: &str) -> String {
     let redacted = original.replace(recipient, "redacted@comcast.example");
     format!(

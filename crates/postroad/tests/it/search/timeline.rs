@@ -73,7 +73,7 @@ async fn a_timeline_shows_dns_conversations_and_waits(engine: Engine) {
     let id = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(id, "Sent").await;
     let mut items = items(&world, id).await;
-    // A slow machine may add a second wait before an attempt, for DNS or a connection.
+    // On a slow machine, an attempt may also wait for the DNS or for a connection.
     items.retain(|item| !item["data"]["seconds"].is_number());
     assert_eq!(kinds(&items), ["accepted", "dns", "attempt", "wait", "dns", "attempt"], "{items:#?}");
     let dns = items[1]["data"]["answer"].as_str().unwrap();
@@ -181,7 +181,7 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
         "{out}"
     );
     assert!(out.contains("    C: MAIL FROM:<") && !out.contains('\u{1b}'), "{out}");
-    // A Message-ID that a sender chose does not name the server. A message of another account is found by it too.
+    // A Message-ID that a sender chose does not name the server, and yet finds a message of another account.
     world.admin(&["account", "create", "second"]);
     world.admin(&["server", "create", "second", "--account", "second"]);
     world.admin(&["domain", "create", "second.example", "--server", "second"]);

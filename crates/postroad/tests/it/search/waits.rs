@@ -45,7 +45,7 @@ async fn a_timeline_shows_the_connections_in_use(engine: Engine) {
 
 const REFUSAL: &str = "Client host rejected: cannot find your reverse hostname, [192.0.2.1]";
 
-/// Refuses Ben, and also Jane in replies that quote her address.
+/// Refuses Ben and Jane; the replies to Jane quote her address.
 fn refuse_ben_and_jane(context: &RuleContext<'_>) -> Option<Answer> {
     let address = context.line.split(['<', '>']).nth(1).unwrap_or_default();
     match context.stage {
