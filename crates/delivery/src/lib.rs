@@ -244,7 +244,7 @@ impl Delivery {
         }
     }
 
-    /// Queries and commands on the queue.
+    /// Queries about the queue.
     pub fn queue_admin(&self) -> QueueAdmin {
         QueueAdmin::live(Arc::clone(&self.shared))
     }

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-/// More than the 25 MiB that a message may have when accepted, for headers that delivery adds.
+/// More than the default message limit of 25 MiB, for headers that delivery adds.
 const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 const CONNECTIONS_MAX: usize = 1_000;
 const READ_BYTES: usize = 16 << 10;

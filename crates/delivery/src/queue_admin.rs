@@ -1,5 +1,5 @@
-//! Queue administration: an operator's queries and changes. Also works on the store alone, when no engine runs; then it
-//! cannot report what the engine is doing.
+//! Queries about the queue, for operators and senders. They also work on the store alone, when no engine runs; then
+//! they cannot report what the engine is doing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub use crate::providers::Provider;
 use crate::schedule::PauseCause;
 pub use crate::schedule::{PathTotals, Totals};
 
-/// Handle for queries and commands on the queue. Cheap to clone.
+/// Handle for queries about the queue. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct QueueAdmin {
     store: Store,
@@ -32,7 +32,7 @@ pub struct Overview {
     pub in_flight: usize,
 }
 
-/// One queued message, with its position in the schedule.
+/// One queued message, and why it waits.
 #[derive(Debug, Clone)]
 pub struct Waiting {
     pub entry: QueueEntry,

@@ -43,8 +43,8 @@ pub(crate) struct RouteHost {
 pub(crate) enum Dane {
     #[default]
     Nothing,
-    /// TLS with a certificate that matches the records. Replaces the requirements of `Route::security`, the MTA-STS policy
-    /// included.
+    /// TLS with a certificate that matches the records. Replaces the requirements of `Route::security`, the MTA-STS
+    /// policy included.
     Certificate(Arc<DaneTls>),
     /// At least TLS with any certificate, because records exist but none is usable. `Route::security` may require more.
     Encryption,

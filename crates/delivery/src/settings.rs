@@ -13,7 +13,8 @@ use crate::schedule::warm_up::WarmUpPlan;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The public name of this host: HELO, `Received`, return paths.
+    /// The public name of this host: the HELO name of the default source, and the name by which MX records that lead
+    /// back here are recognised.
     pub hostname: DomainName,
     /// Where the flight journal is kept.
     pub journal_dir: PathBuf,

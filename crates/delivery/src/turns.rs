@@ -1,5 +1,5 @@
 //! A queue in which keys take turns: first come, first served within a key, and one item of each key in turn. However
-//! many items one key has, an item of another key waits for at most one turn of each of the others.
+//! many items one key has, the first item of another key waits for at most one turn of each of the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;

@@ -91,7 +91,7 @@ fn check(folder: &Path, printed: &[String]) {
             other => panic!("{line}: {other:?}"),
         }
     }
-    // No other flights, except at most one that the process was killed before printing.
+    // No other flights, except at most one that the process did not print before it was killed.
     let flights_printed = printed.iter().filter(|line| line.starts_with("finishing")).count();
     assert!(
         (flights_printed..=flights_printed + 1).contains(&left.len()),

@@ -145,8 +145,8 @@ impl Connector {
     }
 
     /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does.
-    /// Fails if a host could not be reached or was not tried, because that one may support them. The next of the
-    /// message's `attempts` continues with the others.
+    /// Fails if a host could not be reached or was not tried: it may support them. `attempts` is the number of the
+    /// message's earlier attempts. It decides at which host to begin, so that later attempts try the hosts left out.
     pub(crate) async fn connect_with_smtputf8(
         &self,
         route: &Route,
@@ -189,7 +189,7 @@ impl Connector {
                     Ok(connection) if connection.offers_smtputf8() => return Ok(Some(connection)),
                     Ok(connection) => {
                         connection.quit().await;
-                        // All addresses of a host are the same server.
+                        // The host's other addresses are assumed to offer the same.
                         break;
                     }
                     Err(stopped) if stopped.was_stopped => return Err(stopped),
@@ -318,8 +318,8 @@ impl Connector {
         }
     }
 
-    /// The TLS requirements of this host: of its usable TLSA records, else of the route. If the host has only unusable
-    /// records and the route requires nothing, TLS with any certificate is required.
+    /// TLS requirements of this host: those of its usable TLSA records, otherwise those of the route. If the host has
+    /// only unusable records and the route requires nothing, TLS with any certificate is required.
     fn terms(&self, route: &Route, host: &RouteHost) -> TlsTerms {
         let terms = |mode, tls, policy| TlsTerms { mode, tls, policy };
         match (&host.dane, &route.security) {

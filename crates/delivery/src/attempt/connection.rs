@@ -58,7 +58,7 @@ impl Patience {
 
 pub(crate) struct Connection {
     pub(crate) peer: Peer,
-    /// Name of the host, which its certificate must match.
+    /// Name of the host. Its certificate must match the name where certificates are verified.
     host: String,
     session: ClientSession,
     stream: Option<Box<dyn Stream>>,
@@ -240,8 +240,8 @@ impl Connection {
             return false;
         }
         if self.session.phase() == Phase::Ready {
-            // The session has also queued `Event::Ready`. It is dropped here, because it would end the wait for the next
-            // message's outcome.
+            // The session has also queued `Event::Ready`. It is dropped here, because it would end the wait for the
+            // next message's outcome.
             self.take_closed();
             return self.closed.is_none();
         }
@@ -486,7 +486,8 @@ impl Connection {
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
             () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
                 self.given_up_early = Some((self.patience.busy_greeting, deadline));
-                // No failure of TLS, which would be followed by plain text: with its usual time it may succeed.
+                // Not `TlsFailed`, which leads to a retry in plain text: with its usual time, the handshake may
+                // succeed.
                 return Err(EndCause::TimedOut);
             }
         };

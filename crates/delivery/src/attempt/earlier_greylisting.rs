@@ -1,4 +1,4 @@
-//! Greylisting in earlier attempts of a message that this process did not make, read from its delivery records.
+//! Greylisting of a message in attempts that this process did not make, read from the message's delivery records.
 
 use postroad_mail::Signal;
 use postroad_model::{Status, Timestamp};
@@ -9,7 +9,8 @@ use crate::schedule::Greylisted;
 
 /// Maximum number of deliveries that are read. Greylisting is over after fewer attempts.
 pub(crate) const DELIVERIES_MAX: usize = 16;
-/// If a retry is late by more than this share of its planned wait, its wait says nothing about the receiver.
+/// If a retry is late by more than this share of its planned wait since the first refusal, its wait says nothing about
+/// the receiver.
 const LATE_SHARE: f64 = 0.2;
 
 /// Greylisting after these deliveries, in time order.

@@ -86,7 +86,7 @@ pub(crate) fn report_failed_connection(
     if is_unanswered && schedule.limit_to_open_connections(path, failed.was_connected, now) {
         return true;
     }
-    // Only a host that lets the connection time out is silent; one that refuses it frees it at once.
+    // Only a host that lets the connection time out is silent; a host that refuses frees the connection at once.
     if failed.was_tried && failed.class == BounceClass::Timeout {
         schedule.note_silence(path, now);
     }

@@ -39,7 +39,8 @@ pub(crate) struct Router {
 pub(crate) struct RouteFailure {
     pub(crate) problem: String,
     pub(crate) class: BounceClass,
-    /// No mail can be sent to the domain, usually by the DNS's answer. Otherwise a later look-up may find a host.
+    /// No mail can be sent to the domain, for example because its DNS records say so. If false, a later look-up may
+    /// find a host.
     pub(crate) is_final: bool,
     /// No look-up was made, because too many are waiting.
     pub(crate) is_busy: bool,

@@ -400,7 +400,7 @@ pub(crate) fn settle(
             provider: source
                 .as_ref()
                 .map_or_else(|| OTHER_PROVIDER.into(), |source| Arc::clone(&source.provider)),
-            // Our source addresses are judged by accepted and refused mail. Simulated mail and our own failures do not
+            // Source addresses are judged by delivered and bounced mail. Simulated mail and our own failures do not
             // count.
             source_id: source_id
                 .filter(|_| !is_simulated)
@@ -413,7 +413,7 @@ pub(crate) fn settle(
     }
 }
 
-/// Data of an event, in documented order. Serialised directly to text: there is one for every message.
+/// Data of an event, in documented order. Serialised directly to text, because every outcome has one.
 #[derive(Serialize)]
 struct EventData<'a> {
     status: Status,
@@ -633,7 +633,7 @@ mod tests {
         let known = greylisting_after(&[first.clone(), silent], next);
         assert_eq!(known, Some(Greylisted { first: NOW, retry_at: None }));
 
-        // The same words in reply to another command, and another reason.
+        // The same words in reply to another command, and a refusal for another reason, are no greylisting.
         for (text, phase) in [("4.2.0 try again later", Phase::Final), ("4.7.1 slow down", Phase::RcptTo)] {
             let other = stored(&attempt, NOW, refused(text, phase));
             assert_eq!(greylisting_after(&[first.clone(), other], retry_at), None, "{text} at {phase}");

@@ -23,9 +23,9 @@ impl EngineShared {
         self.correct_queue(to_release);
     }
 
-    /// Gives the entries `to_release` back to the store, with all others that are due later than `HORIZON` allows: their
-    /// due times come from the old clock. Then corrects the stored due times. Three rounds: now, after 10 s, and a minute
-    /// after that.
+    /// Gives the entries `to_release` back to the store, with all others that are due later than `HORIZON` allows:
+    /// their due times come from the old clock. Then corrects the stored due times. Three rounds: now, after 10 s, and
+    /// a minute after that.
     pub(crate) fn correct_queue(self: &Arc<Self>, mut to_release: Vec<Entry>) {
         self.preparer.forget_domains();
         let shared = Arc::clone(self);

@@ -11,7 +11,7 @@ use super::EngineShared;
 use crate::attempt::{ConnectFailure, ConnectProgress, Connection};
 use crate::schedule::Job;
 
-/// One attempt to connect. Dropping it reports to the schedule that the attempt is over.
+/// One attempt to connect. If it is dropped before `succeeded`, the schedule learns that the attempt is over.
 pub(super) struct Connecting {
     shared: Arc<EngineShared>,
     path: usize,

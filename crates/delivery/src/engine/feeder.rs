@@ -16,8 +16,8 @@ use crate::schedule::Schedule;
 use crate::schedule::warm_up::pause_reason;
 
 const CLAIM_EVERY: Duration = Duration::from_secs(1);
-/// Scheduled messages are claimed at most this much too late, so that those that become due shortly after each other are
-/// claimed together.
+/// Scheduled messages are claimed at most this much too late, so that those that become due shortly after each other
+/// are claimed together.
 const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
 const CLAIM_AT_ONCE: usize = 1_000;
 /// One claim takes at most a quarter of the room that is left in the schedule.
@@ -53,7 +53,7 @@ pub(crate) struct Feeder {
     pub(crate) queue_changes: watch::Receiver<u64>,
     /// Attempts begun by dead nodes; recorded as soon as they can be read.
     pub(crate) abandoned: Vec<Claimed>,
-    /// Pacing notes have been read up to this time.
+    /// Start of the next read of pacing notes; `None` before the first read.
     pub(crate) notes_read_until: Option<Timestamp>,
 }
 

@@ -1,5 +1,5 @@
-//! After a crash: settles the flights in the journal before anything is sent. Records messages that a dead node had begun
-//! to send, as possible duplicates.
+//! After a crash: settles the flights in the journal before anything is sent. Records messages that a dead node had
+//! begun to send, as possible duplicates.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::schedule::CountedSource;
 const AT_ONCE: usize = 500;
 
 /// Settles the flights that a killed process left, then releases the other messages that it had begun to send. Messages
-/// that it had only claimed return gradually. Fails only if the store is unavailable: a flight that it refuses stays in the
-/// journal.
+/// that it had only claimed return gradually. Fails if claims cannot be taken over or released, or if the store is
+/// unavailable. A flight whose outcome the store refuses stays in the journal.
 pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
     if !recovered.is_empty() {
         tracing::info!(

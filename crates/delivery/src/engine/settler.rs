@@ -1,5 +1,5 @@
-//! Stores outcomes, many in one transaction. While they cannot be stored, nothing more is sent. Outcomes of messages whose
-//! rows another transaction has locked are set aside, so that they delay no others.
+//! Stores outcomes, many in one transaction. While they cannot be stored, nothing more is sent. Outcomes of messages
+//! whose rows another transaction has locked are set aside, so that they delay no others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Settler {
         }
     }
 
-    /// Stores outcomes whose rows are locked in a task of their own.
+    /// Spawns a task that stores the outcomes whose rows are locked.
     async fn set_aside(&self, shared: &Arc<EngineShared>, locked: Vec<Settlement>) {
         tracing::warn!(
             outcomes = locked.len(),
@@ -70,7 +70,7 @@ impl Settler {
         });
     }
 
-    /// Pauses all delivery while too many batches are set aside. `None` if the service stops before that is over.
+    /// Pauses all delivery while too many batches are set aside. `None` if the service stops first.
     async fn permit_aside(&self, shared: &Arc<EngineShared>) -> Option<OwnedSemaphorePermit> {
         let mut is_paused = false;
         let permit = loop {
@@ -91,7 +91,7 @@ impl Settler {
     }
 }
 
-/// Stores outcomes one by one, and those whose rows are locked again and again, until the service stops.
+/// Stores outcomes one by one. Retries those whose rows are locked until they are stored or the service stops.
 async fn store_one_by_one(shared: &Arc<EngineShared>, mut waiting: Vec<Settlement>) {
     loop {
         let mut locked = Vec::new();
@@ -105,8 +105,8 @@ async fn store_one_by_one(shared: &Arc<EngineShared>, mut waiting: Vec<Settlemen
     }
 }
 
-/// Outcomes after an attempt to store them, without those that the store refuses for good, and without all if the service
-/// is stopping: the journal has the sent messages, and the next start settles them.
+/// Result of storing outcomes. Outcomes that the store refuses for good are in neither list, nor are those that the
+/// service stopped before storing: the journal has the sent messages, and the next start settles them.
 #[derive(Default)]
 struct Stored {
     /// Each with whether the message was still this node's.
@@ -188,7 +188,7 @@ async fn finish_when_possible(
 }
 
 fn pause(shared: &Arc<EngineShared>) {
-    // Every tenant reads the reason: the cause is for the log alone.
+    // Every tenant can read the reason, so the cause is only in the log.
     let reason = "outcomes cannot be stored".to_owned();
     shared.with(|schedule, _| schedule.pause(PauseCause::Outcomes, reason));
 }
@@ -230,8 +230,8 @@ fn give_up(shared: &Arc<EngineShared>, settlement: &Settlement, error: &StoreErr
     }
 }
 
-/// Claims messages again, after the node lost its lease and so its claims. Otherwise messages that it sent would be sent
-/// again. Returns those that still exist and are at the same attempt.
+/// Claims messages again, after the node lost its lease and so its claims. Otherwise messages that it sent would be
+/// sent again. Returns those that still exist and are at the same attempt.
 async fn claim_again(shared: &Arc<EngineShared>, lost: Vec<Settlement>) -> Vec<Settlement> {
     let keys: Vec<_> = lost.iter().map(|settlement| settlement.outcome.key()).collect();
     let adopted = loop {

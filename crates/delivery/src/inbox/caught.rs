@@ -46,7 +46,7 @@ pub(super) fn entries(
     })
 }
 
-/// The headers by which entries are found.
+/// The headers that an entry keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) from: String,

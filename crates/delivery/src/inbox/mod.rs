@@ -113,7 +113,7 @@ impl Inbox {
     }
 
     fn messages(&self) -> MutexGuard<'_, Messages> {
-        // Code under the lock cannot leave it in an invalid state.
+        // A panic under the lock cannot leave the messages in an invalid state.
         self.shared.messages.lock()
     }
 }

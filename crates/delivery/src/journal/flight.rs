@@ -53,7 +53,7 @@ pub struct FinalReply {
 
 impl FinalReply {
     pub const TEXT_BYTES_MAX: usize = 512;
-    /// Limit in bytes of the short texts: the length of the longest host name.
+    /// Limit in bytes of the short texts: the longest domain of RFC 5321 4.5.3.1.2.
     const NAME_BYTES_MAX: usize = 255;
     /// Placeholder for the recipient's address.
     const RECIPIENT: &str = "{recipient}";

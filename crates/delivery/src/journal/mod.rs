@@ -29,7 +29,7 @@ pub use flight::{FinalReply, FlightKey, Recovered, RecoveredOutcome};
 use self::record::{Mark, encode};
 use self::segment::{Segment, segment_path};
 
-/// Length after which a new segment begins: about 25,000 flights of a third of a kilobyte each.
+/// Length after which a new segment begins: about 20,000 flights of some 400 bytes each.
 const SEGMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Bytes that `check` writes: more than most marks have.
@@ -169,7 +169,7 @@ impl State {
             *open -= 1;
         }
         self.remove_settled_segments();
-        // An idle server has an empty journal, and nothing to read when it starts again.
+        // An idle node has an empty journal, and nothing to read when it starts again.
         if self.open.is_empty()
             && let Some(segment) = &mut self.current
             && segment.empty().is_err()

@@ -10,7 +10,7 @@ use super::flight::{FinalReply, FlightKey};
 const HEAD_BYTES: usize = 8;
 /// Kind and key.
 const KEY_BYTES: usize = 21;
-/// More than a reply can have: control characters grow sixfold in JSON.
+/// More than a reply needs: control characters grow sixfold in JSON.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
 const FINISHING: u8 = 1;

@@ -76,7 +76,7 @@ pub(super) fn try_create(folder: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// File name of a segment. The number is padded, so that names sort in its order.
+/// File name of a segment. The number is padded, so that names sort by number.
 pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{NAME_START}{number:020}{NAME_END}"))
 }

@@ -54,8 +54,8 @@ impl ConnectionEstimate {
         &self.reply
     }
 
-    /// The receiver replied "too many connections" while `open` were open. `reply` is empty if it did not reply, and the
-    /// connection failed.
+    /// The receiver replied "too many connections" while `open` were open. `reply` is empty if the connection failed
+    /// without a reply.
     pub fn refused(&mut self, open: u32, reply: &Reason, now: Timestamp) {
         self.reply = reply.clone();
         if open == 0 {

@@ -14,7 +14,8 @@ const PER_MINUTE_MIN: f64 = 4.0;
 const MESSAGES_PER_RISE: f64 = 320.0;
 const RISE_SECS: (f64, f64) = (45.0, 150.0);
 const RISE_SECS_ROUGH: (f64, f64) = (10.0, 25.0);
-/// Beyond the reached rate, this share is added within `BEYOND_SECS`; after that the rate doubles every `DOUBLING_SECS`.
+/// Beyond the reached rate, this share is added within `BEYOND_SECS`; after that the rate doubles every
+/// `DOUBLING_SECS`.
 const BEYOND_SHARE: f64 = 0.05;
 const BEYOND_SECS: f64 = 50.0;
 const BEYOND_SECS_ROUGH: f64 = 15.0;

@@ -34,7 +34,7 @@ impl GreylistTime {
     /// A message was refused again after this wait.
     pub fn refused_after(&mut self, waited: Duration) {
         self.too_short = self.too_short.max(Some(waited));
-        // The greylisting time has become longer.
+        // If a wait that was enough before is too short now, the greylisting time has become longer.
         self.enough = self.enough.filter(|enough| *enough > waited);
     }
 

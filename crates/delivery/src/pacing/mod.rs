@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | too many connections | source address at the site | no more than are open; one more is tried later |
 //! | too fast | source address at the site | a short pause, then below the rate that was reached, and back to it |
-//! | too fast, in reply to a recipient | the recipient's domain; after two domains the site | domain: after three in a row a standstill; site: as in the row above |
+//! | too fast, in reply to a recipient or naming its domain | the recipient's domain; after two domains the site | domain: after three in a row a standstill; site: as in the row above |
 //! | reputation, where another address of the pool is accepted | source address at the site | after two in a row a standstill of this address at the site |
 //! | reputation, policy, content | the recipient's domain | after three in a row a standstill: only probes are sent, one message at a time |
 //! | reputation, policy, content at several domains, for several servers | source address at the site | a standstill of this address at the site |

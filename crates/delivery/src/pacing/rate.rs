@@ -152,7 +152,7 @@ impl RateEstimate {
         let accepted = f64::from(self.accepted_since_refusal);
         let measured = accepted * 60.0 / since_refusal.as_secs_f64().max(0.5);
         if curve.knowledge == Knowledge::Search {
-            // The last increase was one too many.
+            // The last increase went beyond the limit.
             return (rate.min(measured.max(rate * 0.6)), Knowledge::Rough);
         }
         if since_refusal >= CLOSE_TOGETHER {

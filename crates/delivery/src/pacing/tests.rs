@@ -186,7 +186,7 @@ fn evidence_counts_parts_and_servers_and_expires() {
 }
 
 proptest! {
-    /// Whatever a receiver says, something is tried again within half a minute.
+    /// Whatever a receiver says, something is tried again within about half a minute.
     #[test]
     fn a_rate_never_blocks_for_long(steps in prop::collection::vec((0_u8..3, 0.0_f64..40.0), 0..200)) {
         let mut rate = RateEstimate::default();

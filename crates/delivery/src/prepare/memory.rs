@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory of a message in addition to its body.
+/// Memory of a send, and of each of its recipients, in addition to the body.
 const OVERHEAD_BYTES: usize = 1_024;
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
-//! Prepares a stored message for sending: return path, `Received`, `X-Postroad-Id`, feedback headers and DKIM signature.
-//! All are derived from the stored message, so every attempt of every node sends identical bytes while the DKIM key
-//! stays the same.
+//! Prepares a stored message for sending: return path, `Received`, `X-Postroad-Id`, feedback headers and DKIM
+//! signature. All are derived from the stored message and the setup of its From domain, so every attempt on every node
+//! sends identical bytes until that setup changes.
 
 mod accounts;
 mod memory;
@@ -86,7 +86,7 @@ pub(crate) enum PrepareError {
 }
 
 impl PrepareError {
-    /// The reason for delivery records, which the store's own words are not for: the log has them.
+    /// The reason for delivery records. The store's own error text is only in the log.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Store(_) => "the stored message cannot be read".to_owned(),

@@ -72,8 +72,8 @@ impl HeadSigner {
             Some(own) if is_by_installation => own.iter().chain(installation.iter()).cloned().collect(),
             Some(own) => own,
         };
-        // RFC 9477 3.1: the address for complaints is at a subdomain of the signing From domain, or at the domain of the
-        // installation's signature. Without either, receivers would ignore the header.
+        // RFC 9477 3.1: the address for complaints is at a subdomain of the signing From domain, or at the domain of
+        // the installation's signature. Without either, receivers would ignore the header.
         let aligned = own.as_ref().filter(|own| !own.signers.is_empty());
         let aligned = aligned.and_then(|own| own.return_domain.as_ref());
         let complaints_at = aligned.or(is_by_installation.then_some(host));
@@ -83,8 +83,8 @@ impl HeadSigner {
         Ok(SignedHead { bytes: head.into(), keys: Some(key_names(&signers)) })
     }
 
-    /// Headers for feedback loops that the sender has not set. Google allows only one `Feedback-ID`, so the sender's own is
-    /// kept; the same applies to `CFBL-Address`.
+    /// Headers for feedback loops that the sender has not set. Google allows only one `Feedback-ID`, so the sender's
+    /// own is kept; the same applies to `CFBL-Address`.
     async fn feedback_headers(
         &self,
         info: &SendInfo,

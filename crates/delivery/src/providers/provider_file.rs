@@ -11,7 +11,7 @@ use super::Provider;
 
 pub(super) const DEFAULT_NAME: &str = "default";
 
-/// Mistake in a provider file. Every message names the key, except for invalid TOML.
+/// Mistake in a provider file. Every message names the entry or the key, except for invalid TOML.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderProblem {
     #[error("not valid TOML: {0}")]

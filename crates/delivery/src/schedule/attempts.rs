@@ -128,8 +128,8 @@ impl Schedule {
         self.end_attempts(path_id, |attempt| attempt.is_connected);
     }
 
-    /// If the path has more attempts than connections, ends the oldest: they are taken to belong to connections that have
-    /// already been closed.
+    /// If the path has more attempts than connections, ends the oldest: they are taken to belong to connections that
+    /// have already been closed.
     pub(super) fn end_surplus_attempts(&mut self, path_id: usize) {
         let path = &self.paths[path_id];
         let surplus = path.attempts.len().saturating_sub(path.connections as usize);
@@ -157,8 +157,8 @@ impl Schedule {
         }
     }
 
-    /// A timeout passed while connecting or during a message, or an attempt is overdue. The site counts as silent, unless it
-    /// replied to a message within `REPLIED_LATELY`.
+    /// A timeout passed while connecting or during a message, or an attempt is overdue. The site counts as silent,
+    /// unless it replied to a message within `REPLIED_LATELY`.
     pub(crate) fn note_silence(&mut self, path_id: usize, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         if source_site.replied_at.is_none_or(|at| now.since(at) >= REPLIED_LATELY) {
@@ -166,8 +166,8 @@ impl Schedule {
         }
     }
 
-    /// A message begun at `since` was aborted early, because its host did not answer while connections are scarce. The site
-    /// counts as silent, unless it has replied to a message since then.
+    /// A message begun at `since` was aborted early, because its host did not answer while connections are scarce. The
+    /// site counts as silent, unless it has replied to a message since then.
     pub(crate) fn note_hang(&mut self, path_id: usize, since: Timestamp, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         if source_site.replied_at.is_none_or(|at| at < since) {

@@ -168,7 +168,7 @@ impl Why {
     }
 }
 
-/// The mail that a gate is about, in words. The reader knows its server.
+/// The mail that a gate applies to, in words. The server is not named, because the reader knows it.
 fn mail_of(scope: &GateScope) -> String {
     match scope {
         GateScope::Everything => "all mail of this installation".to_owned(),

@@ -1,5 +1,5 @@
-//! An even pace: messages at equal intervals, without bursts, so that no second and no minute ever has more messages than
-//! the rate allows.
+//! An even pace: messages at equal intervals, without bursts, so that no second and no minute ever has more messages
+//! than the rate allows.
 
 use std::time::Duration;
 

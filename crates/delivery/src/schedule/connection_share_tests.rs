@@ -13,7 +13,8 @@ use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 
 const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
-/// A schedule with simulated connection tasks. Sites whose name begins with `silent` never greet.
+/// A schedule with simulated connection tasks. Sites whose name begins with `silent` do not greet unless a test calls
+/// `answer`.
 struct World {
     schedule: Schedule,
     now: Timestamp,
@@ -151,7 +152,7 @@ impl World {
     }
 }
 
-/// Every domain has a site and a provider of its own.
+/// Every domain has its own site and provider.
 fn route(key: &LaneKey) -> Route {
     let site: Arc<str> = key.domain.as_str().into();
     let secured_site: Arc<str> =

@@ -27,7 +27,7 @@ const EXAMINED_MAX: usize = 8;
 /// Whether a site answers, seen from one source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Health {
-    /// The site has replied to no message yet.
+    /// The site has not replied to a message yet, or was not used lately.
     #[default]
     New,
     Answering,

@@ -231,8 +231,9 @@ impl Schedule {
         Some(Block { until: Some(until), why: Why::ProviderRate { provider: provider() } })
     }
 
-    /// Whether there are more connections than a limit that has shrunk. The limit estimated from the receiver's replies
-    /// does not count: the receiver has accepted the open connections.
+    /// Whether the path has to close a connection: its source left the pool, or a limit has shrunk below the
+    /// connections in use. The limit estimated from the receiver's replies does not count: the receiver has accepted
+    /// the open connections.
     pub(super) fn is_superfluous(&self, path_id: usize) -> bool {
         let limit = self.provider_connections_max(path_id).max(1);
         let path = &self.paths[path_id];

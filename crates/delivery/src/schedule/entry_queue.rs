@@ -1,5 +1,5 @@
-//! Messages of one lane and server that wait in order. Messages whose long wait was recorded come first, by age; the others
-//! follow in the order of their arrival.
+//! Messages of one lane that wait in order: all of them while the lane has no route, later those of one server.
+//! Messages whose long wait was recorded come first, by age; the others follow in the order of their arrival.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -62,8 +62,8 @@ impl EntryQueue {
         self.entries.drain(..count.min(self.entries.len()))
     }
 
-    /// Removes entries that have waited for long, at most `limit`. Examines all recorded waits only when one of them may
-    /// be reported again.
+    /// Removes entries that have waited for long, at most `limit`. Examines all recorded waits only when one of them
+    /// may be reported again.
     pub(super) fn take_late(&mut self, limit: usize, bound: LateBound) -> Vec<Entry> {
         self.take_late_of(|_| true, limit, bound)
     }

@@ -74,7 +74,7 @@ impl Schedule {
         }
     }
 
-    /// Due time of the longest waiting message. Examines only the head of each line.
+    /// Due time of the longest waiting message. Examines only the head of each queue.
     pub(crate) fn oldest_due(&self) -> Option<Timestamp> {
         let unrouted =
             self.lanes.iter().filter_map(|(_, lane)| lane.unrouted.front()).map(|entry| entry.due_at);

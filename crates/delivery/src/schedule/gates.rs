@@ -73,7 +73,7 @@ impl GateTable {
         closed.any(|closed| is_in_effect(&closed.gate))
     }
 
-    /// Whether one of these scopes allows only one message at a time.
+    /// Whether one of these scopes has a gate, so that messages leave one at a time.
     pub(super) fn is_paced(&self, scopes: &[GateScope]) -> bool {
         !self.gates.is_empty() && scopes.iter().any(|scope| self.gates.contains_key(scope))
     }

@@ -56,7 +56,7 @@ pub(super) enum LaneRoute {
     },
 }
 
-/// Rank of a look-up; the look-ups of each rank have a share of their own.
+/// Rank of a look-up; each rank has its own share of concurrent look-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LookupRank {
     First,

@@ -1,6 +1,6 @@
 //! Messages that have waited for long without being offered to a host. They get a delivery record with the cause
-//! (`message.delayed`); messages that are too old fail, unless they wait for a limit of our own. Suspended messages only
-//! wait, whatever else is in their way.
+//! (`message.delayed`); messages that are too old fail, unless they wait for a limit of our own. Suspended messages
+//! only wait, whatever else is in their way.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::lane::{Lane, LaneRoute};
 use super::server_gate::ServerGate;
 use super::{Entry, LaneKey, Line, Schedule};
 
-/// One lane of a server gets at most one in this many of the records that are written at a time.
+/// Each lane of a server gets at most one in this many of the records written at a time.
 const LANES_AT_ONCE: usize = 8;
 
 /// A message that has waited for long.
@@ -27,9 +27,9 @@ pub(crate) struct Late {
 /// Mail that only waits, because it is suspended.
 #[derive(Debug, Default)]
 struct Suspended {
-    /// Servers that are suspended, or whose accounts or gates are.
+    /// Servers that are suspended, by themselves, with their account or by a gate.
     servers: HashSet<ServerId>,
-    /// Lanes whose pool, domain or all mail a gate suspends.
+    /// Lanes that a gate suspends: on their domain, on their pool or on all mail.
     lanes: HashSet<usize>,
 }
 

@@ -173,14 +173,15 @@ struct SourceSite {
     greylist: GreylistTime,
     /// Time of the last reply that changed the estimates.
     evidence_at: Option<Timestamp>,
-    /// The conclusions stored last, and when they were learned.
+    /// The estimates stored last, and when they were learned.
     noted: Option<(pacing_notes::PacingEstimates, Timestamp)>,
 }
 
 /// One source at one provider, over all of its sites.
 #[derive(Debug)]
 struct SourceProvider {
-    /// Whether the provider has several sites. Then evidence from several of them applies to all.
+    /// Whether the provider may have several sites, because it has its own rules. Then evidence from several of them
+    /// applies to all.
     has_several_sites: bool,
     /// Rate of messages by the provider's rules.
     limit: Option<Bucket>,

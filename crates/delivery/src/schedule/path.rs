@@ -21,7 +21,7 @@ pub(super) struct BackOff {
     pub(super) reason: String,
 }
 
-/// Upper limit, whatever the retry schedule: a host that returns is found within this time.
+/// Upper limit of a pause, whatever the retry schedule: a host that returns is found within this time.
 const PAUSE_MAX: Duration = Duration::from_mins(10);
 
 /// If the host was reached within this time before the failures, it is tried every `PROBE_PAUSE`, for `PROBED_FOR`.
@@ -101,7 +101,7 @@ pub(super) struct Path {
     pub(super) attempts: Vec<Attempt>,
     /// The server whose message the path's connections carried last.
     pub(super) carried_server: Option<ServerId>,
-    /// Slow start: how many connections success has earned so far.
+    /// Slow start: the number of connections allowed so far; it grows with each accepted message.
     pub(super) ramp: u32,
     pub(super) back_off: BackOff,
     /// When a connection last opened.

@@ -15,8 +15,8 @@ use crate::route::Route;
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
 /// Evidence that stops a whole site: `SITE_DOMAINS` domains refused mail of `SITE_SERVERS` servers. Or
-/// `SITE_DOMAINS_OF_ONE_SERVER` domains refused one server's mail, and no other server has mail for the site
-/// (`one_server.rs`).
+/// `SITE_DOMAINS_OF_ONE_SERVER` domains refused one server's mail for its reputation, and no other server has mail for
+/// the site (`one_server.rs`).
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
@@ -24,8 +24,8 @@ const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
 /// for its reputation; in both cases for mail of at least `SITE_SERVERS` servers.
 const PROVIDER_SITES: usize = 3;
 const PROVIDER_DOMAINS: usize = 6;
-/// Evidence that applies to a whole provider although it is from one server: refusals by this many domains, while no other
-/// server has mail for the provider.
+/// Evidence that applies to a whole provider although it is from one server: refusals by this many domains, while no
+/// other server has mail for the provider.
 const PROVIDER_DOMAINS_OF_ONE_SERVER: usize = 12;
 /// "Too fast" in reply to recipients of this many domains, with nothing accepted in between, applies to the site.
 const TOO_FAST_DOMAINS: usize = 2;
@@ -476,7 +476,7 @@ impl SeenDomains {
     }
 }
 
-/// Whether so many sites refused mail of several servers that it applies to the provider.
+/// Whether enough sites refused mail of several servers to conclude that the whole provider does.
 fn applies_to_provider(sites: &Evidence) -> bool {
     sites.parts() >= PROVIDER_SITES && sites.servers() >= SITE_SERVERS
 }

@@ -13,10 +13,10 @@ use super::Schedule;
 
 /// Maximum number of messages that an address can be owed, so that it does not take all messages for a long time.
 const OWED_MAX: f64 = 32.0;
-/// If an address is owed this many messages more than another, the other waits for it at sites where it took fewer
-/// messages.
+/// At a site, an address waits for another that is owed this many messages more and has taken fewer there.
 const OWED_SLACK: f64 = 4.0;
-/// Lead that an address may have over another at one site, in messages divided by weight, if the other is owed nothing.
+/// Lead that an address may have over another at one site, in messages divided by weight, unless the other is owed
+/// more.
 const SITE_SLACK: f64 = 4.0;
 
 #[derive(Debug, Default)]

@@ -181,7 +181,7 @@ impl SiteQueue {
         self.add_to_ring(server);
     }
 
-    /// Removes all entries of a lane, in the order of its servers' queues.
+    /// Removes all entries of a lane; those of one server keep their order.
     pub(super) fn remove_lane(&mut self, lane: usize) -> Vec<Entry> {
         let mut removed = Vec::new();
         for server_queue in self.servers.values_mut() {

@@ -50,7 +50,8 @@ impl Schedule {
         self.is_healthy(keeper, now).then_some(keeper)
     }
 
-    /// Whether the path can send now, after a short wait, or after a wait that all paths have.
+    /// Whether the path can send now, after a short wait, or after waiting for a rate or the end of a pause of all
+    /// sending.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) || path.back_off.is_alone {
@@ -79,7 +80,8 @@ impl Schedule {
         None
     }
 
-    /// Moves entries that wait for their address back to their queues, because their server or domain may be blocked now.
+    /// Moves entries that wait for their address back to their queues, because their server or domain may be blocked
+    /// now.
     pub(super) fn return_kept_to_queues(&mut self) {
         for (_, path) in &mut self.paths {
             for (lane, entry) in path.kept.drain().into_iter().rev() {

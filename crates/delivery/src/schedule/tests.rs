@@ -276,7 +276,7 @@ impl World {
         self.schedule.closed(connection.path, ended_while, connection.was_connected, self.now);
     }
 
-    /// Every domain has a site of its own.
+    /// Every domain has its own site.
     fn route(&self, key: &LaneKey) -> Route {
         let site: Arc<str> = format!("mx.{}", key.domain).into();
         let is_google = key.domain.as_str().ends_with(".google.example");
@@ -1346,7 +1346,7 @@ fn a_warm_up_counts_each_group_of_receivers_by_itself() {
     (0..50).for_each(|id| world.add(1, id, &format!("d{}.google.example", id % 2)));
     world.run(Duration::from_mins(1));
     assert_eq!(by_source(&world, 2), [6, 44], "ten a day, and four were sent before");
-    // Deliveries to Google say nothing about the others, whether their domains were seen before or not.
+    // Mail to Google does not use up the quota for other receivers, whether their domains were seen before or not.
     (50..70).for_each(|id| world.add(1, id, &format!("d{}.example", id % 4)));
     world.run(Duration::from_mins(1));
     assert_eq!(by_source(&world, 2), [16, 54]);

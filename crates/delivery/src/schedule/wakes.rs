@@ -1,6 +1,6 @@
-//! Wake-ups: when the schedule examines waiting servers, lanes, queues and gates again. Each stores the time of its next
-//! wake-up. A wake-up for another time was replaced by an earlier one, and is ignored: if both took effect, both would
-//! schedule new ones, and their number would grow without end.
+//! Wake-ups: when the schedule examines waiting servers, lanes, queues and gates again. Each stores the time of its
+//! next wake-up. A wake-up for another time was replaced by an earlier one, and is ignored: if both took effect, both
+//! would schedule new ones, and their number would grow without end.
 
 use std::cmp::Reverse;
 

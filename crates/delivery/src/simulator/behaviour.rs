@@ -97,8 +97,8 @@ impl From<&Effect> for Behaviour {
     }
 }
 
-/// Reply of a name such as `smtp-550-5.1.1`. Positive codes must be possible after RCPT (RFC 5321 4.3.2). The enhanced
-/// code need not match: hosts that reply `550 4.7.1` exist.
+/// Reply of a name such as `smtp-550-5.1.1`. Of the positive codes, only 250 to 252 are accepted (RFC 5321 4.3.2 lists
+/// 250 and 251 for RCPT). The enhanced code need not match: hosts that reply `550 4.7.1` exist.
 fn parse_chosen(name: &str) -> Option<Reply> {
     let (code, enhanced) = name.strip_prefix("smtp-")?.split_once('-')?;
     let is_number = code.len() == 3 && code.bytes().all(|b| b.is_ascii_digit());

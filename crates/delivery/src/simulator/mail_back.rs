@@ -42,7 +42,7 @@ impl MailBack {
 
     pub(super) fn submit(&self, return_path: EmailAddress, text: String) {
         let message = match Body::parse(vec![text.into()]) {
-            // A bounce has the empty sender (RFC 5321 4.5.5).
+            // A bounce has the null reverse-path (RFC 5321 4.5.5).
             Ok(body) => {
                 OutgoingMessage { mail_from: None, rcpt_to: return_path, body, has_utf8_header: false }
             }

@@ -1,5 +1,5 @@
-//! Messages that the simulator sends back: a bounce (RFC 3464) and a feedback report (RFC 5965), as real receivers write
-//! them.
+//! Messages that the simulator sends back: a bounce (RFC 3464) and a feedback report (RFC 5965), as real receivers
+//! write them.
 
 use postroad_model::{EmailAddress, Timestamp, token::random_text};
 

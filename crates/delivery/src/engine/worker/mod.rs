@@ -196,7 +196,8 @@ impl Worker {
         self.shared.settle(settlement).await;
     }
 
-    /// Marks the message in the store as about to be sent, and reads it if necessary. `None` if it is not to be sent now.
+    /// Marks the message in the store as about to be sent, and reads it if necessary. `None` if it is not to be sent
+    /// now.
     async fn load(&mut self, mut job: Job) -> Option<(Job, Arc<Work>)> {
         let shared = Arc::clone(&self.shared);
         if !job.entry.begun {
@@ -285,8 +286,8 @@ impl Worker {
         }
     }
 
-    /// Marks a message in the store as waiting again, so that it can be cancelled or expire meanwhile. `None` if the store
-    /// cannot be reached: then the claim is released as soon as possible.
+    /// Marks a message in the store as waiting again, so that it can be cancelled or expire meanwhile. `None` if the
+    /// store cannot be reached: then the claim is released as soon as possible.
     async fn unbegin(&self, mut entry: Entry) -> Option<Entry> {
         let (server_id, message_id) = entry.key();
         let result = self.shared.store.unbegin(server_id, message_id).await;
@@ -322,7 +323,7 @@ impl Worker {
     }
 
     /// Whether the connection is closed, too old, or has carried enough messages. Then this task ends, so that others
-    /// who wait for the same site can connect.
+    /// that wait for the same site can connect.
     fn is_used_up(&self) -> bool {
         let now = self.shared.clock.now();
         self.open.as_ref().is_some_and(|open| {
@@ -366,7 +367,8 @@ impl Worker {
         self.unreachable(&job, &work, failure, started_at).await
     }
 
-    /// Releases a message that was not tried because the service is stopping.
+    /// Releases a message whose attempt ended without an outcome: the service is stopping, or the journal cannot be
+    /// written.
     async fn release(&self, job: &Job) {
         self.shared.no_longer_being_sent(job.entry.key());
         self.return_quota(job);

@@ -185,7 +185,7 @@ impl Worker {
     }
 
     /// The current host does not support non-ASCII addresses: tries the other hosts of the domain. Returns `None` if
-    /// one of them does, and otherwise the old host, whose refusal is the outcome.
+    /// one of them does; otherwise the old host, for the delivery record.
     async fn change_host_for_smtputf8(&mut self, job: &Job) -> Result<Option<Peer>, ConnectFailure> {
         // One connection at a time: the site's limits count this task once.
         let Some(old) = self.open.take() else { return Ok(Some(Peer::default())) };

@@ -1,6 +1,6 @@
-//! Hundreds of small random worlds. Whatever the receivers do, every message is sent exactly once, or never if its domain
-//! refuses everything. Mail to a healthy receiver does not wait for the others, and at a limited receiver a small server
-//! does not wait for another's backlog.
+//! Hundreds of small random worlds. Whatever the receivers do, every message is sent exactly once, or never if its
+//! domain refuses everything. Mail to a healthy receiver does not wait for the others, and at a limited receiver a
+//! small server does not wait for another's backlog.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const LENGTH: Duration = Duration::from_hours(12);
 /// Simulated time between two checks whether everything is sent.
 const STEP: Duration = Duration::from_mins(10);
 
-/// Replies of domains that never accept anything: to each message, and to each recipient.
+/// Replies to RCPT of domains that never accept anything.
 const REFUSALS: [&str; 3] = [
     "550 5.7.1 Message rejected due to policy",
     "550 5.7.1 Service unavailable, client host blocked using a reputation list",
@@ -180,7 +180,7 @@ fn faults(seed: u64) -> Vec<String> {
             faults.push(described(&format!("{overtaken} of a backlog came first")));
         }
     }
-    // A probe may be on its way.
+    // `held` includes a probe that a connection may be sending.
     let held = world.held();
     if held != refused {
         faults.push(format!("seed {seed}: {held} messages wait instead of {refused}"));

@@ -115,7 +115,7 @@ fn faults(world: &World) -> f64 {
     twice_or_lost(world) + failed as f64
 }
 
-/// The same for receivers that reply with 5xx, where messages may fail.
+/// Like `faults`, for receivers that reply with 5xx, where messages may fail.
 fn twice_or_lost(world: &World) -> f64 {
     let twice = world.messages.iter().filter(|message| message.taken > 1).count();
     let waiting = world.messages.iter().filter(|message| message.taken == 0 && !message.failed).count();
@@ -195,7 +195,7 @@ pub(super) fn greylisting(wait_for: Duration, seed: u64) -> Measured {
     }
 }
 
-/// Addresses with these weights send `count` messages to each of `domains` domains, which have hosts of their own.
+/// Addresses with these weights send `count` messages to each of `domains` domains, each with its own host.
 pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64) -> Measured {
     let mut world = world(limits(seed), UNKNOWN, seed).with_addresses(weights);
     let mut rng = StdRng::seed_from_u64(seed);
@@ -218,8 +218,8 @@ pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64
     Measured { uneven: uneven.reduce(f64::max), faults: faults(&world), ..Measured::default() }
 }
 
-/// A pool of four at a receiver that greylists by address. `share` is the percentage of messages accepted at their second
-/// attempt.
+/// A pool of four at a receiver that greylists by address. `share` is the percentage of messages accepted at their
+/// second attempt.
 pub(super) fn greylisting_by_address(seed: u64) -> Measured {
     let greylist = Some(Greylist { wait: minutes(1), by_source: true });
     let limits = HiddenLimits { greylist, ..limits(seed) };
@@ -237,7 +237,7 @@ pub(super) fn greylisting_by_address(seed: u64) -> Measured {
     }
 }
 
-/// One customer's domain at a large receiver refuses by its own policy; others send to other domains there.
+/// One recipient domain at a large receiver refuses by its own policy; other servers send to other domains there.
 pub(super) fn refusing_domain(seed: u64) -> Measured {
     let reply = "550 5.7.1 Message rejected due to policy".to_owned();
     let limits = HiddenLimits { refused_domains: vec![("picky.example".to_owned(), reply)], ..limits(seed) };
@@ -279,7 +279,7 @@ pub(super) fn refused_server(seed: u64) -> Measured {
     }
 }
 
-/// One domain at a large receiver accepts no more for now; others send to other domains there.
+/// One domain at a large receiver accepts no more for now; other servers send to other domains there.
 pub(super) fn rate_limited_domain(seed: u64) -> Measured {
     let replies = [
         "451 4.7.1 Sorry, hourly limit exceeded",
@@ -316,8 +316,8 @@ pub(super) fn listed_address(seed: u64) -> Measured {
     }
 }
 
-/// The host is down for ten minutes, or refuses connections without a reason. `p90` is how long after its end the first
-/// message is taken, in seconds.
+/// For ten minutes, the host is down (`reply` is empty) or refuses connections with `reply`. `p90` is the time from the
+/// end of the outage until the first message is taken, in seconds.
 pub(super) fn outage(reply: &str, seed: u64) -> Measured {
     let (from, to) = (minutes(2), minutes(12));
     let blocks = vec![BlockedTime { from, to, at: RefusedAt::Banner, reply: reply.to_owned() }];
@@ -336,7 +336,8 @@ pub(super) fn outage(reply: &str, seed: u64) -> Measured {
     }
 }
 
-/// The receiver blocks us for ten minutes. `p90` is how long after its end the first message is taken, in seconds.
+/// The receiver blocks us for ten minutes. `p90` is the time from the end of the block until the first message is
+/// taken, in seconds.
 pub(super) fn block(seed: u64) -> Measured {
     let (from, to) = (minutes(2), minutes(12));
     let replies = [
@@ -368,7 +369,7 @@ pub(super) fn block(seed: u64) -> Measured {
     }
 }
 
-/// Thirty domains at one provider, each with a host of its own; four servers.
+/// Thirty domains at one provider, each with its own host, and mail of four servers.
 fn provider_of_domains(limits: HiddenLimits, seed: u64) -> World {
     let mut world = world(limits, UNKNOWN, seed);
     for number in 0..30 {
@@ -416,8 +417,8 @@ pub(super) fn refusing_domain_of_provider(seed: u64) -> Measured {
     }
 }
 
-/// A receiver that takes twenty seconds for each message. `share` is of what ten connections can carry after the first three
-/// minutes, `p95` is the wait of mail to others.
+/// A receiver that takes twenty seconds for each message. `share` is the used share of what ten connections can carry
+/// after the first three minutes; `p95` is the wait of mail to others.
 pub(super) fn tarpit(seed: u64) -> Measured {
     let slow = HiddenLimits {
         connections_max: Some(10),

@@ -1,5 +1,5 @@
-//! A simulated engine around a schedule: connection tasks are records, receivers are testkit's, time jumps from event to
-//! event. The consequences of a reply are decided by the same functions as in the real engine: `attempt::report` and
+//! A simulated engine around a schedule: connection tasks are records, receivers are testkit's, time jumps from event
+//! to event. The consequences of a reply are decided by the same functions as in the real engine: `attempt::report` and
 //! `attempt::settle`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -195,8 +195,7 @@ impl World {
         self.plan(self.now.plus(after), event);
     }
 
-    /// Runs until this time after the start.
-    /// Fails if the schedule wants to be woken at once again and again.
+    /// Runs until this time after the start. Panics if the schedule wants to be woken at once again and again.
     pub(super) fn run_until(&mut self, after_start: Duration) {
         let end = START.plus(after_start);
         let mut iterations_now = 0;
