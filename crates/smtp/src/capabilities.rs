@@ -57,7 +57,7 @@ impl Capabilities {
             "ENHANCEDSTATUSCODES" => self.enhanced_status_codes = true,
             "DSN" => self.dsn = true,
             "LIMITS" => words.for_each(|limit| self.take_limit(limit)),
-            // `AUTH=PLAIN LOGIN`, a form from before the RFC that old smart hosts still send.
+            // `AUTH=PLAIN LOGIN`, a form older than the RFC; old smart hosts still send it.
             other => {
                 if let Some(mechanism) = other.strip_prefix("AUTH=") {
                     self.take_mechanism(mechanism);

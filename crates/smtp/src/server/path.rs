@@ -41,7 +41,7 @@ pub(super) fn parse_recipient(path: &str) -> Result<EmailAddress, StandardReply>
     EmailAddress::parse(path).map_err(|_| StandardReply::BadRecipient)
 }
 
-/// Refuses source routes such as `@one,@two:user@three`, which RFC 5321 F.2 allows; today only spammers use them.
+/// Refuses source routes such as `@one,@two:user@three`, as RFC 5321 F.2 permits: today only spammers use them.
 fn refuse_route(path: &str) -> Result<(), StandardReply> {
     if path.starts_with('@') { Err(StandardReply::SourceRoute) } else { Ok(()) }
 }

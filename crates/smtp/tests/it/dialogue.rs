@@ -1,8 +1,8 @@
 //! Plays a dialogue against a client session and compares every line of it.
 //!
 //! `S:` is a line of the server. Up to the next `S:` or `>`, `C:` lines list everything that the client sends then, and
-//! `E:` lines all events of its session. `>` is an action of the driver. `--` only ends a turn; a comment may follow it.
-//! In an outcome, `after the end` means that the last byte of the message had been handed out.
+//! `E:` lines all events of its session. `>` is an action of the driver. `--` only ends a turn; a comment may follow
+//! it. In an outcome, `after the end` means that the last byte of the message had been handed out.
 
 use bytes::Bytes;
 use postroad_model::{DomainName, EmailAddress};

@@ -1,4 +1,5 @@
-//! The server session behaves the same however the client's bytes are cut, and reports only whole messages on any bytes.
+//! The server session behaves the same however the client's bytes are cut, and reports only whole messages on any
+//! bytes.
 
 use std::sync::Arc;
 
@@ -38,8 +39,8 @@ fn play(input: &[u8], cuts: &[usize], bare_lf: BareLf) -> (String, Vec<Event>) {
         while let Some(event) = session.next_event() {
             match &event {
                 Event::StartTls => {
-                    // The session discards what was pipelined before TLS; drop the unfed rest too, so that every cut
-                    // loses the same bytes.
+                    // The session discards what was pipelined after STARTTLS; drop the unfed rest too, so that every
+                    // cut loses the same bytes.
                     rest = &[];
                     session.tls_established();
                 }

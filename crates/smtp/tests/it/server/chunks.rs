@@ -118,7 +118,8 @@ fn bare_newlines_are_refused_in_chunks_too() {
     ));
 }
 
-/// Events of a refused chunk. A CR at its very end is passed on first: only the end of the message shows that it is bare.
+/// Events of a refused chunk. A CR at its very end is passed on first: only the end of the message shows that it is
+/// bare.
 fn dropped(text: &str) -> String {
     let before = if text == "ab\\r" { "E: data \"ab\\r\"\n" } else { "" };
     format!("{before}E: dropped BareNewline")

@@ -99,7 +99,7 @@ fn a_message_that_is_too_large_is_discarded_to_its_end() {
          S: 552 5.3.4 The message is too large
          S: 250 2.0.0 OK",
     );
-    // The final dot and stuffed dots do not count (RFC 1870 3).
+    // The final dot and stuffed dots do not count (RFC 1870 5).
     play_data(with_limits(limits), "C: ..23\nC: .\nE: data \".23\\r\\n\"\nE: end of data");
 }
 
