@@ -174,8 +174,8 @@ fn major_version(bin: &Path) -> Option<u32> {
     bin.parent()?.file_name()?.to_str()?.parse().ok()
 }
 
-/// Account that the server runs as: the current one, unless that is root, which PostgreSQL refuses. Then it is `postgres`,
-/// or else `nobody`.
+/// Account that the server runs as: the current one, unless that is root, which PostgreSQL refuses. Then it is
+/// `postgres`, or else `nobody`.
 #[derive(Debug)]
 struct Account(Option<Ids>);
 

@@ -59,7 +59,7 @@ fn list_missing() -> Vec<&'static str> {
         missing.push("postgresql");
     }
     missing.extend(["python3", "curl", "jq", "swaks"].into_iter().filter(|program| !is_in_path(program)));
-    // swaks needs it for TLS.
+    // swaks needs Net::SSLeay for TLS.
     if !runs("perl", &["-MNet::SSLeay", "-e", "1"]) {
         missing.push("libnet-ssleay-perl");
     }

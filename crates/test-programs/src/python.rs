@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// Pinned, so that a test fails only because of our changes.
+/// Pinned, Django to a range of versions, so that a test fails only because of our changes.
 const LIBRARIES: &[&str] = &[
     "standardwebhooks==1.1.0",
     "django-anymail[postal]==15.2",
@@ -18,7 +18,8 @@ const LIBRARIES: &[&str] = &[
 /// File that lists the installed versions.
 const MARK: &str = "postroad-libraries";
 
-/// Installs the libraries and returns the interpreter that has them; `typos` and `schemathesis` are programs in the same folder.
+/// Installs the libraries and returns the interpreter that has them; `typos` and `schemathesis` are programs in the
+/// same folder.
 pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("python-for-tests");
     let interpreter = folder.join("bin/python");
