@@ -80,7 +80,7 @@ pub struct SmartHost {
     pub tls: SmartHostTls,
     /// User name and password.
     pub credentials: Option<(String, String)>,
-    /// Concurrent connections from one source address.
+    /// Maximum number of concurrent connections from one source address.
     pub connections_max: u32,
     /// `None` for unlimited.
     pub rate: Option<SendRate>,

@@ -1,7 +1,8 @@
 //! DKIM signing on separate threads: RSA limits how much a machine can send, and must not delay anything else.
 //!
-//! Servers take turns: many messages of one server delay another's by one signature. The queue has one job for each
-//! waiting caller, and there are no more callers than connections. Jobs without a waiting caller are dropped unsigned.
+//! Servers take turns: a server's next message waits for at most one signature of each other server. The queue has one
+//! job for each waiting caller, and there are no more callers than connections. Jobs without a waiting caller are
+//! dropped unsigned.
 
 use std::fmt;
 use std::io;

@@ -37,11 +37,11 @@ pub(crate) struct Connector {
     pub(crate) allow_private_destinations: bool,
     pub(crate) host_order: HostOrder,
     pub(crate) stop: watch::Receiver<bool>,
-    /// How scarce connections are: while they are, hosts get less time.
+    /// While connections are scarce, hosts get less time.
     pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
-/// No host could be reached.
+/// A failed attempt to connect: no host of the route accepts messages.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectFailure {
     pub(crate) peer: Peer,
@@ -51,8 +51,8 @@ pub(crate) struct ConnectFailure {
     pub(crate) reply: Option<Reply>,
     /// Whether any remote host was tried.
     pub(crate) was_tried: bool,
-    /// The addresses of the hosts were not looked up, because too many look-ups are waiting. This does not count as a
-    /// failure of the site.
+    /// The host's addresses were not looked up, because too many look-ups are waiting. This does not count as a failure
+    /// of the site.
     pub(crate) was_dns_busy: bool,
     pub(crate) transcript: String,
     /// The service is stopping. This does not count as a failure of the site.

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use crate::route::RouteHost;
 
-/// Maximum number of sites whose turn is remembered. A forgotten site begins at a random host again.
+/// Maximum number of sites whose turn is remembered. A forgotten site begins again at a random one of its most
+/// preferred hosts.
 const SITES_MAX: usize = 10_000;
 /// After this long without a new dead host, the preferred hosts are tried first again. Longer than the first pauses of
 /// the retry schedule with their jitter.
@@ -88,10 +89,10 @@ impl HostOrder {
         self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
-    /// The attempt was aborted while this address did not answer: the next attempt begins with the host's next
-    /// address, or after the last one with the next host. After the last address, an attempt that was not resumed
-    /// leaves no position if this was the last host, or if another host has the same preference, because hosts of
-    /// equal preference take turns anyway.
+    /// The attempt was aborted while this address did not answer. The next attempt begins with the host's next address,
+    /// or after the last one with the next host. An attempt that was not resumed leaves no position after the last
+    /// address if this was the last host, or if another host has the same preference: hosts of equal preference take
+    /// turns anyway.
     pub(crate) fn aborted(
         &self,
         attempt: &AttemptOrder<'_>,
@@ -251,7 +252,7 @@ mod tests {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 20]);
         order.aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
-        // Begins with address 1, which refuses, and hangs at address 0.
+        // The attempt begins with address 1, which refuses, and hangs at address 0.
         order.aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx1", "mx0"]);
     }

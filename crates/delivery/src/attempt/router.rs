@@ -230,7 +230,7 @@ fn dane_of(host: &str, tlsa: HostTlsa) -> Dane {
     }
 }
 
-/// Name by which limits of the provider are counted. A site without a known provider counts as its own provider.
+/// Name under which the provider's limits are counted. A site without a known provider counts as its own provider.
 fn provider_name(rules: &Provider, site: &str) -> Arc<str> {
     if rules.is_default() { site.into() } else { rules.name.as_str().into() }
 }
@@ -241,7 +241,7 @@ fn secured_site_name(site: &str, security: &Security, has_dane: bool) -> Arc<str
     let dane = if has_dane { " with DANE" } else { "" };
     match security {
         Security::Opportunistic | Security::Plain | Security::Implicit => format!("{site}{dane}").into(),
-        // Two policies for the same hosts may each allow different ones.
+        // Two policies may allow different hosts of the same site.
         Security::Verified { policy: Some(policy), .. } => {
             format!("{site}{dane} with TLS for {}", policy.mx.join(" ")).into()
         }

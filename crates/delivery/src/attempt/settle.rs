@@ -137,7 +137,7 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
     postroad_mail::Reply::new(reply.code, &reply.lines.join("\n")).ok()
 }
 
-/// Phase by which a reply in this phase of the session is classified.
+/// Phase for the classification of a reply in this phase of the session.
 pub(super) fn reply_phase(phase: Phase) -> ReplyPhase {
     match phase {
         Phase::MailFrom => ReplyPhase::MailFrom,
@@ -280,7 +280,7 @@ fn is_unanswered(ending: &Ending) -> bool {
     }
 }
 
-/// Turns an ending into its settlement. Retries before `horizon_end` stay in this node's schedule.
+/// Turns an ending into its settlement. Retries due up to `horizon_end` stay in this node's schedule.
 pub(crate) fn settle(
     attempt: &Attempt<'_>,
     ending: Ending,

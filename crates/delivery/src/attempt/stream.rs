@@ -42,7 +42,7 @@ fn shown_version(name: &str) -> &str {
 
 fn explain(error: &std::io::Error) -> String {
     let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    // The texts of our own verifiers, which rustls would show in debug form.
+    // Errors of our own verifiers: rustls would show them in debug form.
     if let Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(own))) = of_tls {
         return own.to_string();
     }

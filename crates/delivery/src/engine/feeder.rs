@@ -16,8 +16,8 @@ use crate::schedule::Schedule;
 use crate::schedule::warm_up::pause_reason;
 
 const CLAIM_EVERY: Duration = Duration::from_secs(1);
-/// Scheduled messages are claimed at most this much too late, so that those that become due shortly after each other
-/// are claimed together.
+/// A scheduled message may be claimed up to this much late, so that messages due shortly after each other are claimed
+/// together.
 const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
 const CLAIM_AT_ONCE: usize = 1_000;
 /// One claim takes at most a quarter of the room that is left in the schedule.

@@ -21,7 +21,7 @@ pub(crate) const HORIZON: Duration = Duration::from_mins(15);
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 /// Pause after a look-up that was refused because too many others are waiting.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
-/// Messages of a nonexistent domain that are recorded at a time.
+/// Maximum number of messages of an unroutable domain that are recorded at a time.
 const UNROUTED_AT_ONCE: usize = 500;
 
 impl EngineShared {

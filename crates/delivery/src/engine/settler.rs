@@ -109,7 +109,7 @@ async fn store_one_by_one(shared: &Arc<EngineShared>, mut waiting: Vec<Settlemen
 /// service stopped before storing: the journal has the sent messages, and the next start settles them.
 #[derive(Default)]
 struct Stored {
-    /// Each with whether the message was still this node's.
+    /// Each settlement, and whether the message was still this node's.
     settled: Vec<(Settlement, bool)>,
     /// Those whose rows are locked by another transaction.
     locked: Vec<Settlement>,

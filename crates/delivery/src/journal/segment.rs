@@ -69,7 +69,7 @@ impl Segment {
     }
 }
 
-/// Fails if no new segment can be created. The file has a name that recovery ignores.
+/// Fails if no new segment can be created. Creates and removes a file whose name recovery ignores.
 pub(super) fn try_create(folder: &Path) -> io::Result<()> {
     let path = folder.join(CHECK_NAME);
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;

@@ -8,11 +8,11 @@ use postroad_model::Timestamp;
 use super::probe::Probe;
 use super::reason::Reason;
 
-/// Pause before one more is tried. Receivers count a connection for a moment after it was closed, so the first "too
-/// many" may be about a closed one.
+/// Pause before one more connection is tried. Receivers count a connection for a moment after it was closed, so the
+/// first "too many" may be about a closed one.
 const TRY_AFTER: Duration = Duration::from_secs(10);
 const TRY_AFTER_MAX: Duration = Duration::from_mins(10);
-/// Pause when none is open and none is accepted.
+/// Pause when no connection is open and none is accepted.
 const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(45);
 

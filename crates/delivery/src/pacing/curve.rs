@@ -50,7 +50,7 @@ pub(super) struct Curve {
     /// The rate that was tried then, if it was much higher than `reached`.
     tried: Option<f64>,
     pub(super) since: Timestamp,
-    /// Time since then during which the rate was fully used: an unused rate proves nothing.
+    /// Time after `since` during which the rate was fully used: an unused rate proves nothing.
     used: Duration,
     pub(super) knowledge: Knowledge,
 }

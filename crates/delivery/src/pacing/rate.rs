@@ -30,7 +30,7 @@ const TRIED_RATE_COUNTS_AFTER: Duration = Duration::from_secs(45);
 const FREE_PER_MINUTE: f64 = 60_000.0;
 /// A limit expires after this time without a refusal.
 const AGE_MAX: Duration = Duration::from_hours(6);
-/// Timers fire late; at most this much is caught up.
+/// Timers fire late; at most this much of the delay is caught up.
 const LAG_MAX: Duration = Duration::from_millis(50);
 /// First rate after a standstill, if no rate is known.
 const AFTER_STANDSTILL_PER_MINUTE: f64 = 120.0;
@@ -161,7 +161,7 @@ impl RateEstimate {
             let reached = match (is_steady, all_since_refusal) {
                 // Mail flowed for almost the whole last minute: the minute's count is the rate.
                 (true, _) => in_last_minute,
-                // It flowed for a part of the minute, only since the refusal: the higher count is the rate.
+                // Mail flowed only since the refusal, for a part of the minute: the higher value is the rate.
                 (false, true) => measured.max(in_last_minute),
                 // The minute also has messages from before the refusal, which do not count.
                 (false, false) => measured,

@@ -1,4 +1,4 @@
-//! A receiver's reply as the reason why messages wait, perhaps of many servers.
+//! A receiver's reply as the reason why messages wait; they may belong to many servers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use postroad_model::ServerId;
 use postroad_smtp::EnhancedCode;
 
-/// Whoever reads the text of a reason.
+/// Reader of a reason's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     Operator,

@@ -103,7 +103,7 @@ impl Standstill {
         self.reason.clone().unwrap_or_default()
     }
 
-    /// Allows a probe now, because an operator asked for it.
+    /// Allows a probe now.
     pub fn try_now(&mut self, now: Timestamp) {
         if self.is_stopped() {
             self.probe.close_until(now);

@@ -261,7 +261,8 @@ impl Preparer {
             .map_err(|e| PrepareError::Broken(format!("its return path is not an address: {e}")))
     }
 
-    /// Signs `body`; empty if a smart host signs. `outgoing` keeps the result for recipients that get the same bytes.
+    /// Signs `body`. The result is empty if a smart host signs. `outgoing` keeps the result for recipients that get the
+    /// same bytes.
     async fn sign(
         &self,
         info: &SendInfo,

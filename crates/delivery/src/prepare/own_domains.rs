@@ -10,7 +10,7 @@ use postroad_mail::{Signer, SignerError};
 use postroad_model::{Clock, DomainKeyId, DomainName, ServerId, Timestamp};
 use postroad_store::{DomainDelivery, KeyAlgorithm, Store, StoreError};
 
-/// Changes by other nodes are seen after this time.
+/// Changes by other nodes are seen within this time.
 const KEPT_FOR: Duration = Duration::from_secs(2);
 const ENTRIES_MAX: usize = 10_000;
 
@@ -26,7 +26,7 @@ pub(crate) struct OwnDomain {
     pub(crate) return_domain: Option<DomainName>,
 }
 
-/// Read at `generation` of the cache, and valid until `until`.
+/// A domain as the store had it at this `generation`; valid until `until`, unless the generation has changed.
 #[derive(Debug)]
 struct Entry {
     generation: u64,

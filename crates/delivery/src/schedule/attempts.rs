@@ -190,7 +190,7 @@ impl Schedule {
         self.schedule_overdue_wake();
     }
 
-    /// How much earlier attempts become overdue while sites wait for their first connection.
+    /// By how much attempts become overdue earlier while sites wait for their first connection.
     fn overdue_shift(&self) -> Duration {
         if self.connection_shares.is_crowded() { SHORTER_IN_A_CROWD } else { Duration::ZERO }
     }

@@ -1,7 +1,7 @@
 //! Shares of the node's connections. A site that does not answer gets one connection, and all such sites together get a
-//! fifth of them. A new site gets one until it has replied to its first message, while new and silent sites together
-//! hold less than seven tenths. A server with more than its share gives connections up while other servers wait for
-//! one.
+//! fifth of the node's connections. A new site gets one until it has replied to its first message, while new and silent
+//! sites together hold less than seven tenths. A server with more than its share gives connections up while other
+//! servers wait for one.
 //!
 //! `attempts.rs` decides when a site counts as silent, for example when a host has not greeted within a second. While
 //! silent sites hold more than their fifth, the schedule aborts attempts that become silent before their connection
@@ -238,7 +238,7 @@ impl Schedule {
         Some(if health == Health::New { Line::New } else { Line::Silent })
     }
 
-    /// Whether no connection to the path's site is still unproved, from any source address.
+    /// Whether no connection to the path's site, from any source address, still has to prove that the site answers.
     fn has_no_unproved_connection(&self, path_id: usize) -> bool {
         let queue = &self.queues[self.paths[path_id].queue];
         let own = self.paths[path_id].source_site;

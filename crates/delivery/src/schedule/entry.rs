@@ -83,7 +83,7 @@ pub(crate) struct LaneKey {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LateBound {
     pub(super) now: Timestamp,
-    /// Messages that were due before this are late, unless a wait of theirs was recorded already.
+    /// Messages that were due before this are late, unless their wait was already recorded.
     due_before: Timestamp,
 }
 

@@ -41,7 +41,7 @@ impl EntryQueue {
         self.entries.insert(at, entry);
     }
 
-    /// Puts an entry that was taken and could not be tried back to the front.
+    /// Returns an entry that was taken and could not be tried: it comes first.
     pub(super) fn push_front(&mut self, entry: Entry) {
         if let Some(announce_at) = entry.announce_at {
             self.note(announce_at);
@@ -104,7 +104,7 @@ impl EntryQueue {
         limit: usize,
         is_taken: impl Fn(&Entry) -> bool,
     ) -> Vec<Entry> {
-        // Moves the entries that stay in front of those that are taken.
+        // Moves entries that stay to the front of the range.
         let Range { start, end } = range;
         let mut stay = start;
         for at in start..end {

@@ -9,9 +9,10 @@ use super::lane::{Lane, LaneRoute, LookupRank};
 use super::{Action, Schedule};
 use crate::turns::Turns;
 
-/// Concurrent first look-ups and re-checks. A look-up that is not answered soon frees its permit for the next one.
+/// Maximum number of concurrent first look-ups and re-checks. A look-up that is not answered soon frees its permit for
+/// the next one.
 const FIRST_MAX: u32 = 512;
-/// Concurrent look-ups of domains that failed before.
+/// Maximum number of concurrent look-ups of domains that failed before.
 const LATER_MAX: u32 = 256;
 
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use super::Schedule;
 
 /// One part in this many of the limit is kept free for servers with few messages in memory.
 const RESERVE_OF_MAX: usize = 10;
-/// A server has few messages if it has less than the limit divided by this.
+/// A server has few messages if it has fewer than the limit divided by this.
 const FEW_OF_MAX: usize = 2_000;
 
 #[derive(Debug)]

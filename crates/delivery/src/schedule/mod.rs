@@ -167,7 +167,7 @@ struct SourceSite {
     standstill: Standstill,
     /// Recipient domains that refused mail.
     refusing_domains: Evidence,
-    /// Recipient domains with "too fast" in reply to a recipient.
+    /// Recipient domains whose mail was refused as too fast for the domain.
     too_fast_domains: Evidence,
     domains: replies::SeenDomains,
     greylist: GreylistTime,

@@ -1,4 +1,5 @@
-//! A path: one source address to one site. It has connections, their limits, and the back-off when nothing answers.
+//! A path: one source address to one site, with one required security. It has the connections, the retries that keep
+//! its address, and the back-off when nothing answers.
 
 use std::sync::Arc;
 use std::time::Duration;

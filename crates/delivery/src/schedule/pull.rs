@@ -209,13 +209,13 @@ impl Schedule {
         let queue_id = self.paths[path_id].queue;
         let source = Arc::clone(self.sources.find(self.paths[path_id].source)?);
         loop {
-            // In turns, so that many retries of one server do not delay others.
+            // Entries of `kept` and of the queue take turns, so that many retries of one server do not delay others.
             let is_kept_first = !self.paths[path_id].took_kept || self.is_ahead(path_id, now);
             let popped = if is_kept_first {
                 self.pop_kept(path_id).or_else(|| self.pop_waiting(path_id, now))
             } else {
                 let popped = self.pop_waiting(path_id, now).or_else(|| self.pop_kept(path_id));
-                // Again, because `pop_kept` may just have returned entries to the queue.
+                // Tries again, because `pop_kept` may just have returned entries to the queue.
                 popped.or_else(|| self.pop_waiting(path_id, now))
             };
             let (lane, entry) = popped?;
@@ -239,8 +239,8 @@ impl Schedule {
         }
     }
 
-    /// The next entry in turn that need not be sent from another path's address. Entries that must be are moved to that
-    /// path.
+    /// The next entry in turn that may be sent from this path's address. Entries that keep another path's address move
+    /// to that path.
     fn pop_waiting(&mut self, path_id: usize, now: Timestamp) -> Option<(usize, Entry)> {
         let queue_id = self.paths[path_id].queue;
         let mut has_moved = false;

@@ -33,7 +33,7 @@ const TOO_FAST_DOMAINS: usize = 2;
 const ADDRESS_REFUSALS: u32 = 2;
 /// How long an acceptance from another address of the pool counts.
 const OTHER_ADDRESS_ACCEPTED_WITHIN: Duration = Duration::from_hours(1);
-/// Greylisted messages that become due earlier still wait this many times the estimated greylisting time.
+/// Greylisted messages whose retry is brought forward still wait this many times the estimated greylisting time.
 const GREYLIST_MARGIN: f64 = 1.02;
 
 /// A reply that refuses a message or a connection.

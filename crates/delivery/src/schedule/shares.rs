@@ -43,7 +43,7 @@ impl Shares {
         self.owed.get(&source).copied().unwrap_or(0.0)
     }
 
-    /// Messages owed after those that its connections will take in a moment.
+    /// Messages that the address is owed, less those that its connections will take in a moment.
     fn owed_soon(&self, source: SourceId) -> f64 {
         self.owed(source) - self.coming.get(&source).copied().unwrap_or(0) as f64
     }

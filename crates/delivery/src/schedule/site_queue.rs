@@ -94,7 +94,7 @@ impl SiteQueue {
         self.put(lane, entry, EntryQueue::push);
     }
 
-    /// Puts an entry that was taken and could not be tried back to the front of its lane.
+    /// Returns an entry that was taken and could not be tried: it comes first in its lane.
     pub(super) fn push_front(&mut self, lane: usize, entry: Entry) {
         self.put(lane, entry, EntryQueue::push_front);
     }

@@ -1,6 +1,6 @@
 //! Retries that keep the source address of their last attempt. A receiver that greylists by address recognises a
-//! message only if it comes from there. Retries wait for their turn like all others; then they move to the path of
-//! their address.
+//! message only if it comes from that address. Retries wait for their turn like all others; then they move to the path
+//! of their address.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ impl Admission for AdmitAll {
 }
 
 impl Schedule {
-    /// The other path of the queue that this message should use, if it is healthy. A probe of a stopped lane may
-    /// use any address.
+    /// The other path of the queue whose address this message keeps, if that path is healthy. A probe of a stopped lane
+    /// may use any address.
     pub(super) fn keeper(
         &mut self,
         path_id: usize,

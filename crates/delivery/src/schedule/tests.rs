@@ -1031,7 +1031,7 @@ fn equal_addresses_share_single_messages_to_many_domains() {
     world.run(Duration::from_mins(1));
     let counts = by_source(&world, 4);
     assert!(counts.iter().all(|count| (40..=60).contains(count)), "{counts:?}");
-    // The same when they come one after another.
+    // The same holds when messages come one after another.
     for id in 200..400 {
         world.add(1, id, &format!("d{id}.example"));
         world.run(Duration::from_millis(10));

@@ -83,7 +83,8 @@ impl Schedule {
         }
     }
 
-    /// Lets the queues in which the server is parked try again: one queue if the server has a send rate, else all.
+    /// Lets the queues in which the server is parked try again: one queue if a send rate applies to the server, else
+    /// all.
     pub(super) fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
         let Some(server_gate) = self.servers.get_mut(&server) else { return };
         server_gate.wake_at = None;

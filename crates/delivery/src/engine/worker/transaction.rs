@@ -18,8 +18,8 @@ use crate::route::RouteKind;
 use crate::schedule::{Entry, Job, Reaction, Shortage};
 
 /// While connections are scarce, a host gets this time for a reply in the middle of a message. Then the message is
-/// aborted without a failed attempt, so that others get the connection. A message that was aborted before, or is in the
-/// share of silent sites, gets the longer `busy_greeting_timeout`.
+/// aborted without a failed attempt, so that others get the connection. A message that was aborted before, or goes to a
+/// silent site, gets the longer `busy_greeting_timeout`.
 const BUSY_REPLY: Duration = Duration::from_secs(3);
 /// Pause after the store could not return the message.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);

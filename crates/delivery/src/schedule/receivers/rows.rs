@@ -33,7 +33,7 @@ pub(super) struct Measured {
     pub(super) uneven: Option<f64>,
     /// Temporary failures without an offer: the connection that was opened for the message failed.
     pub(super) unoffered: Option<f64>,
-    /// Messages sent twice, or lost.
+    /// Messages sent twice or lost; also failed ones, unless the receiver replies with 5xx.
     pub(super) faults: f64,
 }
 

@@ -81,7 +81,7 @@ fn all(length: u64) -> Vec<Row> {
     all.push(row("one of 4 addresses listed", target, rows::listed_address));
     let target = Measured { p90: Some(60.0), refusals: Some(40.0), ..Measured::default() };
     all.push(row("host down 10 min", target, |seed| rows::outage("", seed)));
-    // No target for refusals: on connections that are open at the beginning, each message is refused.
+    // No target for refusals: on connections that are open when the outage begins, each message is refused.
     let target = Measured { p90: Some(60.0), ..Measured::default() };
     all.push(row("451 at the banner for 10 min", target, |seed| {
         rows::outage("451 4.3.0 Temporary server error", seed)
