@@ -22,8 +22,7 @@ pub struct ServerConfig {
     pub bare_lf: BareLf,
 }
 
-/// Treatment of a LF without CR in a message's content. A bare CR is always refused, and so are both in
-/// commands.
+/// Treatment of a LF without CR in a message's content. A bare CR is always refused; in commands, a bare LF is too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BareLf {
     /// Refuses the message; for listeners open to strangers.
