@@ -128,7 +128,7 @@ impl Cluster {
         Ok(false)
     }
 
-    /// Parent process of the server.
+    /// Id of the keeper, the parent process of the server.
     pub fn pid(&self) -> u32 {
         self.keeper.id()
     }
