@@ -157,8 +157,8 @@ pub(crate) struct ErrorOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     results: Option<&'a RawValue>,
-    /// With ValidationError and CeilingExceeded: up to 100 problems; if there are more, the last entry gives
-    /// their number.
+    /// With ValidationError, CeilingExceeded and TemplateInvalid: up to 100 problems; with the first two, a last entry
+    /// gives the number of further problems.
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<FieldErrorOut<'a>>>,
     /// With TemplateVariableMissing: the variable that the model lacks, as the template writes it.
@@ -174,7 +174,7 @@ pub(crate) struct ErrorOut<'a> {
     /// With TemplateVariableMissing and TemplateRenderingFailed: the line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
-    /// With TemplateVariableMissing and TemplateRenderingFailed: the column, from 1.
+    /// With TemplateVariableMissing: the column, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
     /// With InternalError: quote this to support; the same as the header X-Request-Id.

@@ -247,7 +247,7 @@ async fn parse_scope(app: &App, text: &str) -> anyhow::Result<GateScope> {
     }
     GateScope::parse(text).with_context(|| {
         format!(
-            "`{text}` is no scope: use everything, pool:NAME, server:NAME, domain:NAME, lane:POOL/DOMAIN, \
+            "`{text}` is not a scope: use everything, pool:NAME, server:NAME, domain:NAME, lane:POOL/DOMAIN, \
              provider:NAME, path:SOURCE/SITE or source-provider:SOURCE/PROVIDER"
         )
     })

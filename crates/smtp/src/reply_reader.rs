@@ -49,11 +49,6 @@ impl ReplyReader {
         Ok(None)
     }
 
-    /// Whether a reply has begun and is not complete.
-    pub fn is_inside_reply(&self) -> bool {
-        self.bytes > 0
-    }
-
     fn end_line(&mut self) -> Result<Option<Reply>, ReplyError> {
         let line = std::mem::take(&mut self.partial);
         // A bare LF is accepted too: only this client reads the reply, so nothing can be smuggled.

@@ -26,7 +26,8 @@ pub(crate) struct AttemptOut {
     status: Option<u16>,
     /// First 4 KiB of the receiver's answer.
     answer: String,
-    /// `dns`, `refused_address`, `connect`, `tls`, `timeout`, `protocol`, `http_status` or `format`.
+    /// `dns`, `refused_address`, `connect`, `tls`, `timeout`, `protocol`, `http_status` or `format`; `url`, `secret` or
+    /// `signature` if Postroad could not make the post.
     error_class: Option<String>,
     error: Option<String>,
     /// Time for DNS, TCP and TLS; null on a reused connection.

@@ -105,7 +105,7 @@ async fn addresses_get_no_verdict_while_ours_are_unknown() {
     let hint = |record_type: &str| {
         format!(
             "The DNS did not answer ({record_type} lookup of track.post.example: the name server answered SERVFAIL). This is \
-             no verdict; it is asked again. If it stays so, tell whoever runs the name servers of track.post.example."
+             not a verdict; the check is repeated. If this persists, tell the operator of the name servers of track.post.example."
         )
     };
     let all = |world: &World| {

@@ -48,12 +48,12 @@ async fn records_that_are_no_policy_are_named() {
     for (policy, hint) in [
         (
             "v=DMARC1; p=maybe",
-            "p=maybe in the DMARC record at _dmarc.shop.example is no policy. It has to be p=none, p=quarantine or \
+            "p=maybe in the DMARC record at _dmarc.shop.example is not a policy. It has to be p=none, p=quarantine or \
              p=reject.",
         ),
         (
             "v=DMARC1; p=none; sp=soft",
-            "sp=soft in the DMARC record at _dmarc.shop.example is no policy. It has to be sp=none, sp=quarantine or \
+            "sp=soft in the DMARC record at _dmarc.shop.example is not a policy. It has to be sp=none, sp=quarantine or \
              sp=reject.",
         ),
         (
@@ -155,7 +155,7 @@ async fn the_policy_of_the_organisational_domain_counts() {
     let own = "v=DMARC1; p=none";
     let records = [("_dmarc.shop.example", "v=DMARC1; p=reject"), ("_dmarc.news.shop.example", own)];
     check(subdomain_world(), &records, RecordStatus::Verified, &[own], None).await;
-    let hint = "sp=x in the DMARC record at _dmarc.shop.example is no policy. It has to be sp=none, sp=quarantine or \
+    let hint = "sp=x in the DMARC record at _dmarc.shop.example is not a policy. It has to be sp=none, sp=quarantine or \
                 sp=reject.";
     let policy = "v=DMARC1; p=none; sp=x";
     check(

@@ -42,7 +42,7 @@ async fn trouble_with_our_own_names_is_no_verdict_on_customers() {
             let checks = checks(&world, config, spf).await;
             let hint = format!(
                 "This service could not find out which addresses it sends from ({record_type} lookup of {name}: the name \
-                 server answered SERVFAIL). This is no verdict; it is asked again. There is nothing for you to change."
+                 server answered SERVFAIL). This is not a verdict; the check is repeated. There is nothing for you to change."
             );
             assert_eq!(verdict(&checks[0]), (RecordStatus::DnsError, Some(hint.as_str())), "{spf}");
             assert_eq!(checks[0].value, "");
@@ -131,7 +131,7 @@ async fn our_own_limit_is_not_reported_as_a_dns_failure() {
         addresses.iter().map(|address| (address.as_str(), "out.post.example")).collect();
     let terms: Vec<String> = (0..4).map(|term| format!("mx:%{{i}}.n{term}.example")).collect();
     let seen = checks(&world, &config(&sources), &format!("v=spf1 {} -all", terms.join(" "))).await;
-    let hint = "To judge this record, this service would have to ask more DNS questions than it does. This is no verdict. An \
+    let hint = "To judge this record, this service would have to ask more DNS questions than it does. This is not a verdict. An \
                 SPF record with fewer includes and mail servers needs fewer questions.";
     assert_eq!(verdict(&seen[0]), (RecordStatus::DnsError, Some(hint)));
 }

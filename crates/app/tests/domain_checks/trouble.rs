@@ -11,7 +11,7 @@ use crate::world::{DOMAIN, SELECTOR_NAME, World, key_one, name, txt_of, verdict}
 
 fn no_answer(reason: &str) -> String {
     format!(
-        "The DNS did not answer ({reason}). This is no verdict; it is asked again. If it stays so, tell whoever runs the \
+        "The DNS did not answer ({reason}). This is not a verdict; the check is repeated. If this persists, tell the operator of the \
          name servers of shop.example."
     )
 }

@@ -103,13 +103,6 @@ impl Standstill {
         self.reason.clone().unwrap_or_default()
     }
 
-    /// Allows a probe now.
-    pub fn try_now(&mut self, now: Timestamp) {
-        if self.is_stopped() {
-            self.probe.close_until(now);
-        }
-    }
-
     pub fn shift_back(&mut self, by: Duration) {
         self.probe.shift_back(by);
         self.since = self.since.map(|since| since.minus(by));

@@ -58,7 +58,7 @@ impl AnalyticsQuery {
         let zone = match zone_name.as_str() {
             "" => own_zone.clone(),
             name => Zone::parse(name).unwrap_or_else(|| {
-                problem = Some(format!("“{name}” is no time zone such as Europe/Berlin."));
+                problem = Some(format!("“{name}” is not a time zone, such as Europe/Berlin."));
                 own_zone.clone()
             }),
         };

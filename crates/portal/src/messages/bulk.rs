@@ -130,7 +130,7 @@ async fn ask(
 pub(super) async fn erase(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::MessagesErase).await?;
     let address = EmailAddress::parse(form.fields.text("address"))
-        .map_err(|error| Problem::Invalid(format!("This is no e-mail address: {error}.")))?;
+        .map_err(|error| Problem::Invalid(format!("This is not an e-mail address: {error}.")))?;
     redirect_to_job(server, form.visit.app().start_erasure(&caller, &address, false).await?)
 }
 

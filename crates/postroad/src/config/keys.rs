@@ -583,7 +583,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "store.postgres_connections",
         default: "16",
-        doc: "Maximum number of connections of this node to PostgreSQL.",
+        doc: "Maximum number of connections of this node to PostgreSQL; at least 4 are used.",
         set: |config, given| put(&mut config.store.postgres_connections_max, given.count(2)),
     },
     Key {

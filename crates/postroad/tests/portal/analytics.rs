@@ -45,7 +45,7 @@ async fn figures_are_filtered_by_what_a_person_clicks() {
     let another = get("since=2026-01-01&until=2026-01-31&was=week&range=month").await.text();
     assert!(!another.contains("the days below") && another.contains("example.test"), "{another}");
     for (wrong, text) in [
-        ("zone=Atlantis", "is no time zone"),
+        ("zone=Atlantis", "is not a time zone"),
         ("since=2026-02-30", "should be a day"),
         ("range=quarter&granularity=hour", "more than 400 bars"),
         ("by=recipient_domain&tag=x", "Recipient domains are not counted by other dimensions"),

@@ -119,7 +119,7 @@ async fn waiting_mail_of_all_servers(site: Site) {
     browser.open(&site.path("/operator/queue?domain=three.example")).await;
     browser.until_text("Nothing waits for three.example").await;
     browser.open(&site.path("/operator/queue?domain=no+domain")).await;
-    browser.until_text("This is no domain").await;
+    browser.until_text("This is not a domain").await;
     browser.open(&site.path(&format!("/servers/{own}/queue?domain=two.example"))).await;
     browser.until_text("Nothing waits for two.example").await;
     browser.open(&site.path(&format!("/servers/{}/queue?domain=two.example", other.id))).await;

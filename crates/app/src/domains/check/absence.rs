@@ -54,12 +54,12 @@ pub(super) fn no_answer(
 
 pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> RecordCheck {
     let hint = if reason == TOO_MANY_QUESTIONS {
-        "To judge this record, this service would have to ask more DNS questions than it does. This is no verdict. An SPF \
+        "To judge this record, this service would have to ask more DNS questions than it does. This is not a verdict. An SPF \
          record with fewer includes and mail servers needs fewer questions."
             .to_owned()
     } else {
         format!(
-            "The DNS did not answer ({reason}). This is no verdict; it is asked again. If it stays so, tell whoever runs \
+            "The DNS did not answer ({reason}). This is not a verdict; the check is repeated. If this persists, tell the operator of \
              the name servers of {domain}."
         )
     };

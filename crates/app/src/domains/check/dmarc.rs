@@ -111,7 +111,7 @@ fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<S
         match tag_value(&text, tag) {
             Some(value) if !is_policy(value) => {
                 return mismatch(format!(
-                    "{tag}={} in the DMARC record at {name} is no policy. It has to be {tag}=none, {tag}=quarantine or \
+                    "{tag}={} in the DMARC record at {name} is not a policy. It has to be {tag}=none, {tag}=quarantine or \
                      {tag}=reject.",
                     shown(value.as_bytes())
                 ));

@@ -49,8 +49,8 @@ impl Zone<'_> {
 
 fn no_answer(name: &str, domain: &str, reason: &str) -> String {
     format!(
-        "The DNS did not answer (TXT lookup of {name}: {reason}). This is no verdict; it is asked again. If it stays so, \
-         tell whoever runs the name servers of {domain}."
+        "The DNS did not answer (TXT lookup of {name}: {reason}). This is not a verdict; the check is repeated. If this persists, \
+         tell the operator of the name servers of {domain}."
     )
 }
 
@@ -351,7 +351,7 @@ fn dmarc_scenarios() -> Vec<Scenario> {
             "mismatch",
             |_| {
                 Some(
-                    "p=maybe in the DMARC record at _dmarc.policy-wrong.example is no policy. It has to be p=none, \
+                    "p=maybe in the DMARC record at _dmarc.policy-wrong.example is not a policy. It has to be p=none, \
                      p=quarantine or p=reject."
                         .to_owned(),
                 )

@@ -75,7 +75,7 @@ pub(super) fn judge(
 fn cannot_be_judged(service: &Service, texts: &[&[u8]]) -> Option<(RecordStatus, String)> {
     if let Some(reason) = &service.unknown {
         let hint = format!(
-            "This service could not find out which addresses it sends from ({reason}). This is no verdict; it is asked again. \
+            "This service could not find out which addresses it sends from ({reason}). This is not a verdict; the check is repeated. \
              There is nothing for you to change."
         );
         return Some((RecordStatus::DnsError, hint));
