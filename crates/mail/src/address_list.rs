@@ -33,7 +33,7 @@ pub enum AddressListProblem {
 pub(crate) struct AddressList {
     /// The bare addresses, group members included. Never empty.
     pub(crate) addresses: Vec<String>,
-    /// Addresses that a reader sees in its encoded words, as `find_spelled_domains` returns them.
+    /// Addresses that a reader sees in the encoded words of the header, as `find_spelled_domains` returns them.
     pub(crate) spelled: Vec<String>,
 }
 
@@ -72,10 +72,10 @@ pub fn find_addresses(value: &str) -> Result<Vec<String>, AddressListProblem> {
     Ok(list.addresses.into_iter().chain(list.spelled).collect())
 }
 
-/// Addresses that a reader sees in a header value with encoded words, or with text that must be encoded;
-/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Only the
-/// domain matters: the local part is always `x`. Returns at most `ADDRESSES_MAX` + 1 addresses, and none for ASCII
-/// without encoded words, which everybody reads the same way.
+/// Addresses that a reader sees in a header value with encoded words or non-ASCII text:
+/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Only the domain
+/// matters: the local part is always `x`. Returns at most `ADDRESSES_MAX` + 1 addresses, and none for ASCII without
+/// encoded words, which everybody reads the same way.
 pub fn find_spelled_domains(text: &str) -> Vec<String> {
     let decoded = decode_words(text);
     if text.is_ascii() && decoded == text {
@@ -105,7 +105,7 @@ pub fn find_spelled_domains(text: &str) -> Vec<String> {
     found
 }
 
-/// Characters of `is_hidden`, and other invisible characters and very narrow spaces, which honest names may have.
+/// Characters of `is_hidden`, and other invisible characters and very narrow spaces, which honest names may contain.
 fn is_unseen(c: char) -> bool {
     is_hidden(c)
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -113,7 +113,7 @@ fn is_unseen(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Control characters, zero-width characters and changes of direction: no honest header has them.
+/// Control characters, zero-width characters and changes of direction: headers with them are refused.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -353,7 +353,7 @@ impl<'a> Reader<'a> {
         if self.takes(b',')? { Ok(()) } else { Err(AddressListProblem::Ambiguous) }
     }
 
-    /// Goes to the next token that is no comment.
+    /// Goes to the next token that is not a comment.
     fn step(&mut self) -> Result<(), AddressListProblem> {
         loop {
             self.next = self.tokens.next()?;

@@ -66,7 +66,7 @@ pub(crate) fn with_content(message: &[u8], message_id: &str, content: &NewConten
             || (field.is("Subject") && subject.is_some());
         if !is_gone {
             out.extend_from_slice(&message[field.start..field.end]);
-            // The last header may end with the message.
+            // The message may end in its last header, without a line break.
             if !out.ends_with(b"\r\n") {
                 out.extend_from_slice(b"\r\n");
             }
@@ -102,7 +102,7 @@ fn write_headers(c: &Composition<'_>, out: &mut Vec<u8>) {
     write_mailboxes(out, "Cc", c.cc);
     write_mailboxes(out, "Reply-To", c.reply_to);
     write_subject(out, c.subject);
-    // Not folded after the colon, even if it is long: some receivers would not recognise the Message-ID.
+    // No fold after the colon, even if the Message-ID is long: some receivers would not recognise it.
     let id = printable(c.message_id, 900).replace(['<', '>', ' '], "");
     write_text(out, "Message-ID", &format!("<{id}>"));
     for (name, value) in c.headers {
@@ -167,7 +167,7 @@ fn printable(text: &str, max: usize) -> String {
     text.chars().filter(|c| *c == ' ' || c.is_ascii_graphic()).take(max).collect()
 }
 
-/// mixed { alternative { plain, related { html, inline… } }, attached… }, each level only if it has two parts.
+/// mixed { alternative { plain, related { html, inline… } }, attached… }, each level only if it has two or more parts.
 struct Tree<'a> {
     plain: Option<TextPart<'a>>,
     html: Option<TextPart<'a>>,
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_caller_who_writes_boundaries_into_the_text_gets_another_one() {
-        // Everything that depends only on the Message-ID, which the caller chose.
+        // The stems that depend only on the Message-ID, which the caller chose.
         let guesses: Vec<String> = (0..=u8::MAX).map(|salt| boundary_stem(MESSAGE_ID, &[salt])).collect();
         let hostile = guesses.join("\r\n");
         let stem = stem_of(&hostile, "<p>Hi</p>");

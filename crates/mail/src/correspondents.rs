@@ -46,7 +46,7 @@ pub fn correspondents(bytes: &[u8]) -> Correspondents {
 
 fn parse(value: &[u8]) -> Vec<NamedAddress> {
     let mut line = value[..value.len().min(HEADER_BYTES_MAX)].to_vec();
-    // The parser wants to see the end of the header.
+    // The parser requires a line break at the end of the header.
     line.push(b'\n');
     let HeaderValue::Address(list) = MessageStream::new(&line).parse_address() else { return Vec::new() };
     let addresses = match list {

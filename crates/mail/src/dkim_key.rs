@@ -132,7 +132,7 @@ impl fmt::Debug for DkimKey {
     }
 }
 
-/// Whether the library rejected it only as a short RSA key.
+/// Whether the library rejected the key only because it is a short RSA key.
 fn is_short(error: &KeyRejected) -> bool {
     error.to_string() == "TooSmall"
 }
@@ -153,10 +153,10 @@ fn read_pem(text: &str) -> Option<(&str, Vec<u8>)> {
     Some((label, STANDARD.decode(body).ok()?))
 }
 
-/// The TXT record for a public key of either kind. That of a 2048-bit RSA key is longer than the 255 bytes of a DNS
-/// string and must be split when published.
+/// The TXT record for a public key of either kind. The record of a 2048-bit RSA key is longer than the 255 bytes of a
+/// DNS string and must be split when published.
 pub fn dkim_txt(public_spki_der: &[u8]) -> String {
-    // RFC 8463 4: the bare key, where RSA has the X.509 form.
+    // RFC 8463 4: an Ed25519 record has the bare key, an RSA record the X.509 form.
     if let Some(key) = public_spki_der.strip_prefix(&ED25519_SPKI_START) {
         return format!("v=DKIM1; k=ed25519; p={}", STANDARD.encode(key));
     }

@@ -1,5 +1,6 @@
-//! Converts header fields with non-ASCII bytes into encoded words (RFC 2047) at acceptance: few servers offer SMTPUTF8,
-//! and without it such a field is invalid. Local parts of addresses stay as they are, because they have no other form.
+//! Converts header fields with non-ASCII bytes into encoded words (RFC 2047) at acceptance: not every server offers
+//! SMTPUTF8, and without it such a field is invalid. Local parts of addresses stay as they are, because they have no
+//! other form.
 
 use std::borrow::Cow;
 
@@ -82,7 +83,7 @@ fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressL
                 expect(&mut tokens, b'>')?;
                 line.atom(&format!("<{local}@{domain}>"));
             }
-            // `Zoë Lee a@x.test` and `x@y@z` are not addresses: nothing of them may be lost.
+            // `Zoë Lee a@x.test` and `x@y@z` are not addresses: no part of them may be lost.
             Kind::Special(b'@') if words != 1 => return Err(AddressListProblem::Syntax),
             Kind::Special(b'@') => {
                 name.clear();

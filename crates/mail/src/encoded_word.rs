@@ -109,15 +109,15 @@ fn decode_q(payload: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Decodes bytes in their charset, or else as UTF-8; without a charset, other bytes are windows-1252. Invalid bytes
-/// become U+FFFD.
+/// Decodes bytes in their charset, or else as UTF-8; without a charset or with ASCII, other bytes are windows-1252.
+/// Invalid bytes become U+FFFD.
 pub(crate) fn decode_charset(charset: Option<&str>, bytes: &[u8]) -> String {
     let decoder =
         charset.filter(|name| !is_ascii_name(name)).and_then(|name| charset_decoder(name.as_bytes()));
     match (decoder, std::str::from_utf8(bytes)) {
         (Some(decode), _) => decode(bytes),
         (None, Ok(text)) => text.to_owned(),
-        // Not UTF-8, and the charset is absent or ASCII: old software that means Western European.
+        // Not UTF-8, and the charset is absent or ASCII: old software that writes windows-1252.
         (None, Err(_)) if charset.is_none_or(is_ascii_name) => match charset_decoder(b"windows-1252") {
             Some(decode) => decode(bytes),
             None => String::from_utf8_lossy(bytes).into_owned(),

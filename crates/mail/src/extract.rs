@@ -120,8 +120,8 @@ fn announces_code(line: &str) -> bool {
     })
 }
 
-/// Codes of a line, each with its text as written: 4 to 8 digits, two groups of 3 or 4 digits, or 6 to 10 capitals and
-/// digits.
+/// Codes of a line, each with its text as written: 4 to 8 digits, two equally long groups of 3 or 4 digits, or 6 to 10
+/// capitals and digits.
 fn codes_of_line(line: &str) -> Vec<(String, &str)> {
     let mut found: Vec<(String, &str)> = Vec::new();
     let is_inside = |c: char| {

@@ -33,7 +33,8 @@ impl InstallationId {
         format!("{FEEDBACK_ID}: {}\r\n", self.identifiers(campaign, server, account))
     }
 
-    /// `CFBL-Feedback-ID` with the identifiers of `feedback_id`, for receivers that follow `cfbl_address` (RFC 9477 4.2).
+    /// `CFBL-Feedback-ID` with the identifiers of `feedback_id`, for receivers that report to `cfbl_address` (RFC 9477
+    /// 5.2).
     pub fn cfbl_feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
         format!("{CFBL_FEEDBACK_ID}: {}\r\n", self.identifiers(campaign, server, account))
     }
@@ -46,8 +47,8 @@ impl InstallationId {
     }
 }
 
-/// `CFBL-Address` (RFC 9477 4.1). The domain of the address must sign the message, or be a subdomain of a From domain
-/// that does.
+/// `CFBL-Address` (RFC 9477 5.1). The domain of the address must sign the message, or be a subdomain of a From domain
+/// that does (RFC 9477 3.1).
 pub fn cfbl_address(address: &str) -> String {
     format!("{CFBL_ADDRESS}: {address}; report=arf\r\n")
 }

@@ -40,7 +40,7 @@ pub(crate) fn unfold(value: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Walks the fields of a header section, which ends at an empty line or with the bytes.
+/// Walks the fields of a header section, which ends at an empty line or at the end of the bytes.
 #[derive(Debug)]
 pub(crate) struct HeaderBlock<'a> {
     bytes: &'a [u8],

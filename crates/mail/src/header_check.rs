@@ -101,7 +101,7 @@ pub fn check_content_type(text: &str) -> Result<(), HeaderProblem> {
 
 /// Accepts `<a@b>` or `a@b` and returns it without brackets, if it is a message identifier (RFC 5322 3.6.4).
 pub fn parse_message_id(text: &str) -> Option<String> {
-    // The header line must stay below 998 bytes; real ones are below 200.
+    // The header line must stay below 998 bytes; real ids have fewer than 200.
     const BYTES_MAX: usize = 900;
     let text = text.trim_matches([' ', '\t']);
     let id = match text.strip_prefix('<') {
@@ -122,7 +122,7 @@ pub fn parse_message_id(text: &str) -> Option<String> {
 
 /// Whether `text` is a valid date (RFC 5322 3.3).
 pub fn check_date(text: &str) -> bool {
-    // 100 bytes leave room for the comment with a zone's name that many programs append.
+    // 100 bytes leave room for a comment with the name of the time zone, which many programs append.
     text.len() <= 100
         && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic())
         && OffsetDateTime::parse(text, &Rfc2822).is_ok()

@@ -10,10 +10,10 @@ const COLUMNS: usize = 78;
 const COLUMNS_MAX: usize = 998;
 /// RFC 2047 2: a line with an encoded word has at most 76.
 const ENCODED_COLUMNS: usize = 76;
-/// The longest text that is written without a break. Leaves room for attached text.
+/// The longest text that is written without a break. Leaves room up to 998 columns for text that `glue` attaches.
 const ATOM_MAX: usize = 900;
 
-/// A field being written. `atom` and `encoded` put the white space before themselves.
+/// A field being written. `atom` and `encoded` write the white space before their text.
 #[derive(Debug)]
 pub(crate) struct HeaderLine<'a> {
     out: &'a mut Vec<u8>,
@@ -74,7 +74,7 @@ impl<'a> HeaderLine<'a> {
 
     /// `opening`, encoded words, `closing`, with no white space between them.
     pub(crate) fn encoded_between(&mut self, opening: &str, text: &str, closing: &str) {
-        // Room for a useful word, so that no fold comes between it and the opening.
+        // Require room for a useful word: otherwise a fold could separate the word from the opening.
         self.space(opening.len() + WORD_OVERHEAD + PAYLOAD_MAX / 2, self.limit);
         self.glue(opening);
         self.fresh = true;
@@ -120,12 +120,12 @@ impl<'a> HeaderLine<'a> {
         } else if atoms(name).all(|atom| !atom.is_empty() && atom.bytes().all(is_word)) {
             self.text(name);
         } else {
-            // A long one is folded inside the quotes: readers remove only the line break.
+            // A long quoted string is folded inside the quotes: readers remove only the line break.
             self.text(&quoted(name));
         }
     }
 
-    /// The white space before a text of this length: a fold if it would pass `limit` columns.
+    /// Writes the white space before a text of this length: a fold if the text would pass `limit` columns.
     fn space(&mut self, length: usize, limit: usize) {
         if self.column + usize::from(!self.fresh) + length > limit {
             self.out.extend_from_slice(b"\r\n ");

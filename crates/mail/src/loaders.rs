@@ -1,17 +1,19 @@
-//! Removes from HTML the elements that make a browser connect somewhere.
+//! Removes elements from HTML with which a browser may connect to other hosts in spite of a content security policy.
 
 use lol_html::html_content::ContentType;
 use lol_html::{RewriteStrSettings, element, rewrite_str};
 
-/// Elements that load something, or whose content is text for the rewriter and HTML for a browser without scripts.
+/// Elements that load resources or documents, and elements whose content is text for the rewriter but HTML for a
+/// browser without scripts.
 const LOADERS: &str = "script, noscript, noframes, noembed, iframe, frame, frameset, fencedframe, object, embed, applet, \
                        portal, link, base, meta[http-equiv], audio, video";
 /// Replacement of an element: without it, the text on both sides could become a tag (`<<link>iframe src=x>`).
 const REMOVED: &str = "<!-- -->";
 
-/// The HTML of a message as it can be shown: without elements that load something. A content security policy forbids
-/// that too, but Chromium connects to the host of a frame before it checks the policy, which reveals to the sender that
-/// somebody opened the message. HTML that cannot be rewritten becomes text.
+/// The HTML of a message as it can be shown: without scripts, frames and other `LOADERS`. Images stay; the content
+/// security policy of the page blocks remote ones. The policy blocks frames too, but Chromium connects to the host of a
+/// frame before it checks the policy, which reveals to the sender that somebody opened the message. HTML that cannot be
+/// rewritten becomes text.
 #[must_use]
 pub fn without_loaders(html: &str) -> String {
     let remove = element!(LOADERS, |element| {
@@ -32,7 +34,7 @@ mod tests {
         assert_eq!(without_loaders(html).replace(REMOVED, ""), "<p>ac</p>");
     }
 
-    /// Content that the rewriter takes for text is HTML in a browser without scripts.
+    /// The rewriter takes the content of these elements for text; a browser without scripts takes it for HTML.
     #[test]
     fn elements_for_browsers_without_scripts_are_taken_out() {
         for name in ["noscript", "NOSCRIPT", "noframes", "noembed"] {
@@ -45,7 +47,7 @@ mod tests {
         assert!(!quoted.contains("iframe"), "{quoted}");
     }
 
-    /// The result, rewritten again, has nothing more to take out.
+    /// Rewriting the result again removes nothing more.
     #[test]
     fn text_around_a_removed_element_becomes_no_element() {
         for html in [

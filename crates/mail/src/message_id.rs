@@ -1,4 +1,4 @@
-//! Message-IDs that can be recognised, so that a complaint that keeps nothing else of a message can be matched to it.
+//! Message-IDs that can be recognised: a complaint may keep only the Message-ID, and is matched by it to the message.
 //!
 //! The local part is a UUID of version 8 (RFC 9562 5.8). Of its 122 bits, 53 are a unique number, 21 identify the
 //! server, and 48 are an HMAC-SHA256 over the purpose, the number and the server. 48 bits cannot be guessed through

@@ -84,7 +84,7 @@ fn walk<'a>(bytes: &'a [u8], default_type: &'static str, depth: usize, found: &m
 
 pub(crate) fn parse_parameters(value: &[u8]) -> Option<ContentType<'static>> {
     let mut line = value[..value.len().min(PARAMETERS_BYTES_MAX)].to_vec();
-    // The parser wants to see the end of the header.
+    // The parser requires a line break at the end of the header.
     line.push(b'\n');
     match MessageStream::new(&line).parse_content_type().into_owned() {
         HeaderValue::ContentType(parsed) => Some(parsed),
@@ -93,7 +93,7 @@ pub(crate) fn parse_parameters(value: &[u8]) -> Option<ContentType<'static>> {
 }
 
 /// Positions of the parts between the delimiter lines of a multipart body (RFC 2046 5.1.1). Without a closing delimiter
-/// the last part extends to the end; without any delimiter there is none.
+/// the last part extends to the end; without any delimiter there are no parts.
 pub(crate) fn split_parts(body: &[u8], boundary: &[u8], parts_max: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut part_start = None;
@@ -156,7 +156,7 @@ impl Leaf<'_> {
         self.disposition.as_ref().is_some_and(|d| d.c_type.eq_ignore_ascii_case("attachment"))
     }
 
-    /// The name by which HTML refers to it, without angle brackets.
+    /// The name by which HTML refers to this part, without angle brackets.
     pub(crate) fn content_id(&self) -> Option<String> {
         self.content_id.clone()
     }

@@ -3,7 +3,7 @@
 use postroad_model::is_crlf;
 
 /// Passes a text on in pieces with CRLF line endings. A text that already has them is one piece and is not copied. Any
-/// other is passed in pieces of whole lines, and only short lines are copied, so that megabytes are never in memory
+/// other text is passed in pieces of whole lines. Only short lines are copied, so that megabytes are never in memory
 /// twice. A piece may begin with the line break of the long line before it.
 pub(crate) fn crlf_pieces(text: &str, mut take: impl FnMut(&[u8])) {
     const PIECE_BYTES: usize = 64 << 10;
@@ -58,7 +58,7 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// By how many bytes a message grows if its line endings become CRLF.
+/// Number of bytes by which a message grows if its line endings become CRLF.
 pub fn missing_line_break_bytes(bytes: &[u8]) -> usize {
     if is_crlf(bytes) {
         return 0;

@@ -75,7 +75,7 @@ fn choose_encoding(text: &str) -> (Encoding, usize) {
         text.as_bytes().chunks(128).map(|chunk| usize::from(chunk.iter().map(is_escaped).sum::<u8>())).sum();
     let quoted_length = length + 2 * escaped;
     let base64_length = length.div_ceil(3) * 4;
-    // Soft line breaks cost quoted-printable 3 in 76, line breaks cost base64 2 in 78.
+    // A line of 76 characters costs 3 more bytes in quoted-printable (`=` and CRLF), and 2 more in base64.
     if quoted_length * 79 / 76 <= base64_length * 78 / 76 {
         // White space at the end of a line is escaped, and an escape is not cut by a soft line break.
         let line_ends = text.as_bytes().windows(2).filter(|two| is_white_line_end(two)).count();
@@ -109,7 +109,7 @@ fn write_seven_bit(text: &str, out: &mut Vec<u8>) {
 
 fn write_quoted_printable(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Transfer-Encoding: quoted-printable\r\n\r\n");
-    // Each piece begins with a line or a line break, so the encoder need not know where the previous piece ended.
+    // Each piece begins with a line or a line break, so the encoder can start afresh at each piece.
     crlf_pieces(text, |piece| {
         QuotedPrintableEncoder::new().preserve_line_breaks().encode_into(piece, out);
     });
@@ -171,8 +171,8 @@ impl<'a> AttachmentPart<'a> {
             ContentType::parse(attachment.content_type).filter(|t| !t.is_multipart()).unwrap_or_else(octets);
         let mut message = None;
         if content_type.is_message() {
-            // RFC 2046 5.2.1 forbids encoding a message/rfc822 part. A message in 7 bits is attached as it is; any
-            // other as plain bytes, which mail clients open if their name ends in `.eml`.
+            // RFC 2046 5.2.1 forbids encoding a message/rfc822 part. A message in 7 bits is attached as it is. Any
+            // other becomes application/octet-stream, which mail clients open if the file name ends in `.eml`.
             message = std::str::from_utf8(&attachment.content)
                 .ok()
                 .filter(|_| content_type.is_rfc822())
@@ -242,7 +242,7 @@ impl<'a> AttachmentPart<'a> {
     }
 }
 
-/// A file name that fits on a line and cannot break one. The API refuses longer ones first.
+/// A file name that fits on a line and cannot break it. The API refuses longer names before.
 fn file_name(name: &str) -> Cow<'_, str> {
     let end = name.floor_char_boundary(Limits::FILE_NAME_BYTES_MAX);
     clean(&name[..end])
@@ -279,7 +279,7 @@ mod tests {
             for count in [1, 2, 40_000 / line.len().min(40_000)] {
                 let text = format!("{line}\n").repeat(count) + "é";
                 let crlf = text.replace('\n', "\r\n");
-                // The second has CRLF already, so it is not cut into pieces.
+                // The second text has CRLF already, so it is not cut into pieces.
                 assert_eq!(written(&TextPart::new("plain", &text)), written(&TextPart::new("plain", &crlf)));
             }
         }

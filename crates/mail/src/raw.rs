@@ -92,7 +92,7 @@ impl RawMessage {
         }
     }
 
-    /// The first value of a control header that is not blank; `name` in lower case.
+    /// The first non-blank value of a control header; `name` is in lower case.
     pub fn control(&self, name: &str) -> Option<&str> {
         let named = self.controls.iter().filter(|(control, _)| control == name);
         named.map(|(_, value)| value.as_str()).find(|value| !value.is_empty())
@@ -146,7 +146,7 @@ fn prepare(
     fallback: &RawFallback<'_>,
     entry_point: EntryPoint,
 ) -> Result<RawMessage, RawProblem> {
-    // Before the headers are parsed: a bare CR is a line break to some receivers.
+    // Convert before the headers are parsed: a bare CR is a line break to some receivers.
     let mut bytes = into_crlf(bytes);
     check_lines(&bytes)?;
     let found = Findings::gather(&bytes, entry_point)?;
@@ -185,14 +185,15 @@ fn prepare(
     })
 }
 
-/// Headers that occur at most once (RFC 5322 3.6). Receivers refuse repetitions, or show another one than we checked.
+/// Headers that occur at most once (RFC 5322 3.6). Receivers refuse a message that repeats one, or show another one
+/// than we checked.
 const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
 const METADATA_PREFIX: &str = "X-Metadata-";
 /// A message with this many `Received` headers is in a loop (RFC 5321 6.3).
 const HOPS_MAX: usize = 50;
-/// So is a message with this many `Received` headers of Postroad, which adds one at each delivery.
+/// A message with this many `Received` headers of Postroad is in a loop too: each delivery adds one.
 const OWN_HOPS_MAX: usize = 5;
-/// Longest Message-ID; longer ones do not fit a line.
+/// Longest Message-ID; a longer one does not fit on a line.
 const MESSAGE_ID_BYTES_MAX: usize = 900;
 
 /// Results of one pass over the header section.
@@ -246,8 +247,8 @@ impl Findings {
     }
 
     fn take(&mut self, field: &Field<'_>, bytes: &[u8], entry_point: EntryPoint) -> Result<(), RawProblem> {
-        // A space before the colon, a line without one, or a first line that starts with white space: some programs see
-        // a header there and others do not.
+        // Some programs see a header and others do not if a line has a space before the colon or no colon, or if the
+        // first line starts with white space.
         if !is_field_name(field.name) || has_blank_fold(field.value) {
             let line = bytes[..field.start].split(|b| *b == b'\n').count();
             return Err(RawProblem::HeaderLine(line));
@@ -263,7 +264,7 @@ impl Findings {
             return Err(RawProblem::MessageId);
         }
         let text = encode_field(field);
-        // Only an address can make a line that long: everything else is folded.
+        // In practice only an address makes a line that long: other text is folded.
         if check_lines(&text).is_err() {
             let line = bytes[..field.start].split(|b| *b == b'\n').count();
             return Err(RawProblem::LineTooLong { line });
@@ -330,8 +331,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Takes the value, or removes a blank header, which counts as missing and is replaced by ours: a message with two of a
-    /// kind would be refused.
+    /// Takes the value. A blank header counts as missing: it is removed, because receivers refuse a message that has
+    /// both a blank header and ours.
     fn take_or_remove(&mut self, field: &Field<'_>, range: Range<usize>, take: impl FnOnce(&mut Self, &str)) {
         let value = field.unfolded();
         let value = value.strip_prefix('<').unwrap_or(&value);
@@ -360,7 +361,7 @@ fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len() + 1]);
     for (index, end) in ends.enumerate() {
-        // `+ 1` leaves out the CR; the last line may have none.
+        // `+ 1` leaves out the CR. The end of the last line lies beyond the bytes, as if it had a CR.
         if end.saturating_sub(start + 1) > Limits::LINE_BYTES_MAX {
             return Err(RawProblem::LineTooLong { line: index + 1 });
         }

@@ -57,7 +57,7 @@ impl ReturnPathKey {
         Some((server_id, message_id))
     }
 
-    /// MAC over the text instead of the ids, so that no two texts share one.
+    /// MAC over the text instead of the ids: two texts of the same ids have different MACs.
     fn mac(&self, payload: &str) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(PURPOSE);

@@ -26,8 +26,8 @@ pub fn is_delivered_to(message: &[u8], address: &str) -> bool {
         .any(|field| field.unfolded().trim_matches(['<', '>']).eq_ignore_ascii_case(address))
 }
 
-/// Whether the message, or a line of one with parts, is marked as an attachment (RFC 2183 2.2). Cheap enough for every
-/// accepted message: bodies are not parsed, so a text part that quotes such a line counts too.
+/// Whether the message is marked as an attachment (RFC 2183 2.2), or has parts and a line that marks one of them so.
+/// Cheap enough for every accepted message: bodies are not parsed, so a text part that quotes such a line counts too.
 pub fn has_attachment(message: &[u8]) -> bool {
     const FIELD: &[u8] = b"content-disposition:";
     let mut has_parts = false;

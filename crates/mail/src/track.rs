@@ -1,8 +1,8 @@
 //! Tokens of tracking links. A token names its message, and the target of a click or the address to unsubscribe.
 //!
-//! A token is a payload and 128 bits of HMAC-SHA256 over it, in base64url. Only we can create one, so a link leads only
-//! where our own mail said. The same link of the same message always has the same token, so every delivery attempt
-//! sends the same bytes.
+//! A token is a payload and 128 bits of HMAC-SHA256 over it, in base64url. Nobody else can create one, so a link leads
+//! only where a message of ours pointed. The same link of the same message always has the same token, so every delivery
+//! attempt sends the same bytes.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ pub enum TrackKind {
         target: String,
     },
     Open,
-    /// An unsubscription. It contains the address, so that it works even after the message is deleted.
+    /// An unsubscription. The token contains the address, so that the link works even after the message is deleted.
     Unsubscribe {
         address: String,
     },

@@ -1,5 +1,5 @@
-//! The command that was refused: the same text means something else before the recipient was named, and after the
-//! recipient was accepted.
+//! The command that was refused: the same text means one thing before the recipient is named, and another after the
+//! recipient is accepted.
 
 use postroad_model::BounceClass;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub enum Phase {
 impl Phase {
     pub const ALL: [Self; 4] = [Self::Greeting, Self::MailFrom, Self::Recipient, Self::Data];
 
-    /// As rules and `postroad explain reply --phase` write it.
+    /// The name in rules and in `postroad explain reply --phase`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Greeting => "connect",
@@ -43,7 +43,7 @@ impl Verdict<'_> {
         let is_about_recipient =
             matches!(self.class, BounceClass::BadMailbox | BounceClass::BadDomain | BounceClass::Inactive);
         let is_doubtful = match phase {
-            // "Does not exist" here means the sender, or our host.
+            // Here "does not exist" is about the sender, or about our host.
             Phase::Greeting | Phase::MailFrom => is_about_recipient,
             Phase::Recipient => false,
             // The recipient had been accepted: "user unknown" is a filter's pretext, unless the code confirms it.
@@ -97,7 +97,7 @@ mod tests {
         }
         assert_eq!(signal(Phase::Greeting, "554 mx.example.com"), Some(Signal::Reputation));
         assert_eq!(signal(Phase::MailFrom, "421 Too many connections"), Some(Signal::TooManyConnections));
-        // A refused password is a mistake in our configuration.
+        // A refused password is a mistake in our configuration, not a sign of a bad reputation.
         assert_ne!(
             signal(Phase::Greeting, "535 5.7.8 Authentication credentials invalid"),
             Some(Signal::Reputation)

@@ -1,4 +1,4 @@
-//! Finds all phrases of all rules in one pass over a reply's text.
+//! Finds the phrases of all rules in one pass over a reply's text.
 //!
 //! Phrases match whole words, so that `virus` is not found in `antivirusmail.example`; a `*` at the end allows any
 //! ending of the last word. Addresses in the text become a single `@`: a recipient named `spam.detected@…` proves
@@ -103,7 +103,8 @@ fn normalise(text: &str) -> String {
     without_addresses.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Not all characters of RFC 5321: `/`, `?` and `=` would include the URL of a help page.
+/// Without some characters that RFC 5321 allows: `/`, `?` and `=` would make the URL of a help page part of the
+/// address.
 fn is_local(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '%')
 }

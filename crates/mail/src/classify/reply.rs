@@ -35,7 +35,7 @@ pub enum ReplyProblem {
 }
 
 impl Reply {
-    /// From a code and the lines after it; each may begin with the code and the enhanced code.
+    /// Builds a reply from its code and its lines; each line may begin with the code and the enhanced code.
     pub fn new(code: u16, text: &str) -> Result<Self, ReplyProblem> {
         if !(400..600).contains(&code) {
             return Err(ReplyProblem::NoRefusal(code));
@@ -112,7 +112,7 @@ fn split_code(line: &str) -> Option<(u16, &str)> {
     Some((digits.parse().ok()?, rest.get(1..).unwrap_or_default()))
 }
 
-/// A line that does not begin with the code is a wrapped line.
+/// The line without the code. A wrapped line has none and stays as it is.
 fn without_code(line: &str, code: u16) -> &str {
     split_code(line).filter(|(found, _)| *found == code).map_or(line, |(_, rest)| rest)
 }
@@ -134,7 +134,8 @@ fn find_qmail_code(text: &str) -> Option<EnhancedCode> {
     })
 }
 
-/// Removes codes such as `550-5.7.26` from the middle of sentences, where they remain if the lines were joined before.
+/// Removes codes such as `550-5.7.26` from the middle of sentences: they are left there if another system joined the
+/// lines.
 fn without_repeats(text: String, code: u16, enhanced: Option<EnhancedCode>) -> String {
     let Some(enhanced) = enhanced else { return text };
     ['-', ' '].into_iter().fold(text, |text, separator| {

@@ -1,4 +1,4 @@
-//! The rules in evaluated form: codes as patterns, phrases as numbers, consequences computed.
+//! The compiled rules: codes as patterns, phrases as numbers, defaults of the class filled in.
 
 use std::collections::HashSet;
 
@@ -123,7 +123,7 @@ impl Rule {
         })
     }
 
-    /// Every kind of condition of the rule must hold.
+    /// Whether every kind of condition holds; a kind without entries always holds.
     fn matches(&self, reply: &Reply, phase: Option<Phase>, found: &FoundPhrases) -> bool {
         let has = |phrase: &PhraseId| found.has(*phrase);
         let is_code = |pattern: &CodePattern| pattern.matches(reply.code());
@@ -136,8 +136,8 @@ impl Rule {
             && !self.none.iter().any(has)
     }
 
-    /// The basic code decides on permanence: RFC 5321 section 4.2.1 lets no 4xx be final, and where an enhanced code
-    /// disagrees with it (`550 4.4.7`), the enhanced one is usually wrong.
+    /// The basic code decides on permanence: under RFC 5321 section 4.2.1 no 4xx is final. If the enhanced code
+    /// disagrees with the basic one (`550 4.4.7`), the enhanced code is usually wrong.
     fn verdict(&self, reply: &Reply) -> Verdict<'_> {
         let permanent = self.permanent && reply.code() >= 500;
         let can_be_hard = self.hard && permanent;

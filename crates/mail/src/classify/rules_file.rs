@@ -12,7 +12,7 @@ use super::{Phase, Signal};
 pub(super) struct RulesFile {
     /// Defaults of each class; a rule may override them.
     pub(super) class: BTreeMap<BounceClass, ClassEntry>,
-    /// In order: the first that matches decides.
+    /// The rules in order; the first that matches decides.
     pub(super) rule: Vec<RuleEntry>,
 }
 
@@ -32,25 +32,25 @@ pub(super) struct ClassEntry {
 pub(super) struct RuleEntry {
     pub(super) name: String,
     pub(super) class: BounceClass,
-    /// One of these basic codes.
+    /// The basic code must be one of these.
     #[serde(default)]
     pub(super) codes: Vec<String>,
-    /// One of these enhanced codes.
+    /// The enhanced code must be one of these.
     #[serde(default)]
     pub(super) enhanced: Vec<String>,
-    /// In reply to one of these; never matches if the refused command is unknown.
+    /// The refused command must belong to one of these phases; an unknown command belongs to none.
     #[serde(default)]
     pub(super) phases: Vec<Phase>,
-    /// One of these phrases.
+    /// The text must contain one of these phrases.
     #[serde(default)]
     pub(super) any: Vec<String>,
-    /// And one of these phrases.
+    /// The text must also contain one of these phrases.
     #[serde(default)]
     pub(super) with: Vec<String>,
-    /// Every one of these phrases.
+    /// The text must contain all of these phrases.
     #[serde(default)]
     pub(super) all: Vec<String>,
-    /// None of these phrases.
+    /// The text must contain none of these phrases.
     #[serde(default)]
     pub(super) none: Vec<String>,
     pub(super) permanent: Option<bool>,
@@ -58,20 +58,21 @@ pub(super) struct RuleEntry {
     pub(super) throttle: Option<bool>,
     /// Overrides the signal of the class.
     pub(super) signal: Option<Signal>,
-    /// Hard only with one of these enhanced codes, or in reply to RCPT unless the code is x.7.x.
+    /// If not empty: refusals are hard only with one of these enhanced codes, or in reply to RCPT with any code but
+    /// x.7.x.
     #[serde(default)]
     pub(super) proof: Vec<String>,
-    /// Only a family of codes or a bare code decides.
+    /// Whether only a family of codes or a bare code decides.
     #[serde(default)]
     pub(super) vague: bool,
-    /// Means the same whatever command was refused.
+    /// Whether the text means the same whatever command was refused.
     #[serde(default)]
     pub(super) sure: bool,
     pub(super) samples: Vec<String>,
 }
 
 impl RuleEntry {
-    /// A rule that matches every reply with these codes.
+    /// Whether the rule matches every reply with these codes.
     pub(super) fn is_fallback_for(&self, codes: &str) -> bool {
         let phrases = [&self.any, &self.with, &self.all, &self.none];
         let is_bare =

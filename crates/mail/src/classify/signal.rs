@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Phase;
 
-/// Meaning of a refusal for pacing. Each applies at its own scope. A refusal that says nothing about other messages
-/// has none.
+/// Meaning of a refusal for pacing. Each signal applies at its own scope. A refusal that says nothing about other
+/// messages has no signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
@@ -37,7 +37,7 @@ impl Signal {
         }
     }
 
-    /// Before RCPT neither recipient nor content are known: a policy there is about the source address.
+    /// Before RCPT neither recipient nor content is known: a policy refusal there is about the source address.
     pub(super) fn in_reply_to(self, phase: Phase, class: BounceClass) -> Self {
         let is_policy = matches!(class, BounceClass::Policy | BounceClass::SpamBlock);
         match (self, phase) {
@@ -48,7 +48,7 @@ impl Signal {
         }
     }
 
-    /// As rules, logs and `postroad queue` write it.
+    /// The name in rules and in the output of `postroad explain reply`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::TooManyConnections => "too_many_connections",

@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 6376 3.4.4 word for word, line by line, with copies.
+    /// A literal implementation of RFC 6376 3.4.4: line by line, with copies.
     fn relaxed_line_by_line(body: &str) -> String {
         let mut lines: Vec<String> = Vec::new();
         for line in body.split("\r\n") {

@@ -33,9 +33,9 @@ const SIGNED: [&str; 19] = [
     "CFBL-Feedback-ID",
 ];
 
-/// Signed once more than present, so that nobody can add one (RFC 6376 8.15). A mail client might show a second `From`
-/// or `Subject`; a second `Content-Type` could show another body, a second `List-Unsubscribe` another link, a second
-/// `CFBL-Address` another mailbox.
+/// Headers that are signed once more than they are present, so that nobody can add another (RFC 6376 8.15). A mail
+/// client might show a second `From` or `Subject`; a second `Content-Type` could show another body, a second
+/// `List-Unsubscribe` another link, a second `CFBL-Address` another mailbox.
 const OVERSIGNED: [&str; 14] = [
     "From",
     "Sender",

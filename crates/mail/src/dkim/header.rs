@@ -10,7 +10,7 @@ pub(super) fn push_relaxed(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let mut is_after_white = false;
     let mut rest = value;
     while let Some(byte) = rest.first() {
-        // A fold, or the end of the field: the line break is removed, the white space after it stays.
+        // A fold or the end of the field: only the line break is removed.
         if let Some(after) = rest.strip_prefix(b"\r\n") {
             rest = after;
             continue;

@@ -1,6 +1,6 @@
 //! Reports of other mail systems about a domain: DMARC aggregates (RFC 7489) and TLS reports (RFC 8460), summed up.
 //!
-//! They come compressed from outside. A report is unpacked and parsed as a stream; every byte is first charged to an
+//! Strangers send them, compressed. A report is unpacked and parsed as a stream; every byte is first charged to an
 //! [`UnpackBudget`], one for all attachments of a message. A decompression bomb is distinguished from a damaged report,
 //! because the first is an attack.
 
@@ -22,7 +22,7 @@ use text::{ReportText, problem_in};
 
 pub use budget::{UNPACKED_BYTES_MAX, UnpackBudget};
 
-/// Maximum number of attachments that are examined; reports have one.
+/// Maximum number of MIME parts that are examined; a report has one or two.
 const ATTACHMENTS_MAX: usize = 16;
 /// Maximum number of sources kept of each domain: those with the most failures.
 const SOURCES_MAX: usize = 200;
@@ -106,7 +106,7 @@ pub enum ReportProblem {
 }
 
 impl DmarcSender {
-    /// Adds the counts of another domain's mail.
+    /// Adds the counts of another domain's mail. New sources follow the known ones, whatever their failures.
     pub fn add(&mut self, other: Self) {
         let add = |total: &mut u64, count: u64| *total = total.saturating_add(count);
         add(&mut self.messages, other.messages);
@@ -155,7 +155,8 @@ pub fn read_attachment(
     }
 }
 
-/// The largest size to which the reports in a message of this size may decompress. Callers reserve it before reading.
+/// The largest size to which the reports in a message of this size may decompress. Callers reserve this many bytes
+/// before reading.
 pub fn unpacked_bytes_max(message_bytes: usize) -> usize {
     decompress::unpacked_bytes_max(message_bytes).min(UNPACKED_BYTES_MAX)
 }

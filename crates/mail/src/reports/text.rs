@@ -9,7 +9,7 @@ use encoding_rs::{Decoder, UTF_8};
 use super::{ReportProblem, UnpackBudget};
 
 const RAW_BYTES: usize = 8 << 10;
-/// A replaced byte becomes three; the decoder needs a little more room than that.
+/// An invalid byte becomes U+FFFD, which has three bytes; the decoder needs a little more room than that.
 const TEXT_BYTES: usize = 3 * RAW_BYTES + 16;
 
 pub(super) struct ReportText<'a, R> {
@@ -24,7 +24,7 @@ pub(super) struct ReportText<'a, R> {
     decoder: Decoder,
     raw: Box<[u8]>,
     text: Box<[u8]>,
-    /// Part of `text` that was not consumed yet.
+    /// `start..end` is the part of `text` that was not consumed yet.
     start: usize,
     end: usize,
     is_ended: bool,
@@ -57,7 +57,7 @@ impl<'a, R: Read> ReportText<'a, R> {
         self.piece_bytes_left = bytes_max;
     }
 
-    /// The first byte that is no white space, not consumed; `None` at the end.
+    /// Returns the first byte that is not white space, without consuming it; `None` at the end.
     pub(super) fn peek(&mut self) -> io::Result<Option<u8>> {
         loop {
             let text = self.fill_buf()?;

@@ -16,7 +16,7 @@ use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
 const JSON_BYTES_MAX: usize = 2 << 20;
 /// Maximum number of policies of a report, which has one for each domain that it is about.
 const POLICIES_MAX: usize = 100;
-/// Maximum number of result types that are kept; RFC 8460 4.3 defines about twenty.
+/// Maximum number of result types that are kept; RFC 8460 4.3 defines eleven.
 const FAILURE_TYPES_MAX: usize = 50;
 
 #[derive(Deserialize)]

@@ -8,7 +8,7 @@ const CENTRAL_HEADER_BYTES: usize = 46;
 const LOCAL_HEADER_BYTES: usize = 30;
 /// Longest archive comment, which follows the end-of-central-directory record.
 const COMMENT_BYTES_MAX: usize = 0xffff;
-/// Only this many entries of an archive are examined; archives with more are not reports.
+/// Maximum number of entries that are examined; the archive of a report has one.
 const ENTRIES_MAX: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub(super) struct PackedFile<'a> {
     pub(super) content: &'a [u8],
 }
 
-/// The first file named like a report. The sizes come from the directory: files written as a stream have none in their
-/// own header.
+/// The first file named like a report. The sizes come from the central directory: files written as a stream have no
+/// sizes in their own header.
 pub(super) fn find_report(bytes: &[u8]) -> Result<Option<PackedFile<'_>>, ReportProblem> {
     let damaged = ReportProblem::Damaged("the zip archive has no valid central directory");
     let end = find_end(bytes).ok_or(damaged)?;

@@ -37,7 +37,7 @@ fn skip_marks(line: &str) -> &str {
     line.trim_start_matches(|c: char| c.is_whitespace() || "<>*\"'-=|#([•・".contains(c))
 }
 
-/// `Failed Recipient: jo@example.com`.
+/// Skips the label of `Failed Recipient: jo@example.com`.
 fn skip_label(line: &str) -> &str {
     let after = |label: &&str| {
         let start = line.get(..label.len()).filter(|start| start.eq_ignore_ascii_case(label))?;
@@ -81,7 +81,7 @@ pub(super) fn is_daemon(address: &str) -> bool {
         "maildeliverysystem",
         "maildeliverysubsystem",
     ];
-    // Exchange appends a long number.
+    // Exchange appends a long number to this name.
     names.contains(&local.as_str()) || local.starts_with("microsoftexchange")
 }
 

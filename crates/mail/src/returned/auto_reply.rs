@@ -108,7 +108,7 @@ fn is_auto_reply(parts: &Parts) -> bool {
         || is_auto_subject(&value("subject"))
 }
 
-/// Whether a subject, in lower case, is one of an automatic reply.
+/// Whether a subject, in lower case, is that of an automatic reply.
 pub(super) fn is_auto_subject(subject: &str) -> bool {
     let starts = |text: &str| SUBJECTS.iter().any(|phrase| text.trim_start().starts_with(phrase));
     starts(subject) || subject.split([':', ']', '-']).skip(1).any(starts)

@@ -45,8 +45,8 @@ struct Facts {
     is_expired: bool,
     /// The best available enhanced code, possibly from the Status field.
     enhanced: Option<EnhancedCode>,
-    /// The best enhanced code of a reply or of the Status field. Not one that only the text for people has (`#5.1.1`):
-    /// that proves nothing about a recipient.
+    /// The best enhanced code of a reply or of the Status field. A code that only the text for people has (`#5.1.1`)
+    /// does not count: it proves nothing about a recipient.
     coded: Option<EnhancedCode>,
 }
 
@@ -108,8 +108,8 @@ impl Evidence<'_> {
         self.is_alone || self.section.trim().is_empty()
     }
 
-    /// Whether the message was given up after the retry time, whatever the last attempt met. Here the reporting host's
-    /// own words count too.
+    /// Whether the message was given up after the retry time, whatever the last reply was. The reporting host's own
+    /// words count too, even in a transcript.
     fn is_expired(&self) -> bool {
         let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
         let notice = if self.is_general() { self.notice } else { "" };
@@ -231,8 +231,9 @@ fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     })
 }
 
-/// Whether a refusal of the recipient is temporary only by its basic code, while enhanced code and text say that there is
-/// no such user. Some receivers are configured so; a sender that has given up got this reply for days.
+/// Whether a refusal of the recipient is temporary only by its basic code, while enhanced code and text say that there
+/// is no such user. Some receivers are configured to reply so. A sender that has given up got this reply during its
+/// whole retry time.
 fn is_unknown_for_long(reply: &Reply) -> bool {
     let is_unknown = |reply: &Reply| {
         let verdict = classify(reply);

@@ -99,7 +99,7 @@ impl RecipientFields {
         match action.split(|c: char| !c.is_ascii_alphabetic()).next() {
             Some("delivered" | "relayed" | "expanded") => None,
             Some("delayed") => Some(ReturnedKind::Delay),
-            // `expired` is SendGrid's.
+            // SendGrid writes `expired`.
             Some("failed" | "failure" | "expired") => Some(ReturnedKind::Bounce),
             _ if status.starts_with('2') => None,
             _ if is_delay => Some(ReturnedKind::Delay),
@@ -121,11 +121,10 @@ impl RecipientFields {
         EnhancedCode::parse(self.find("status")?.split_whitespace().next()?)
     }
 
-    /// The diagnostic text without its type prefix. HCL Notes and Postfix use types of their own; their texts are
-    /// accepted too.
+    /// The diagnostic text without its type prefix. The types of HCL Notes and Postfix are removed too.
     pub(super) fn diagnostic(&self) -> &str {
         let diagnostic = self.find("diagnostic-code").map(untyped).unwrap_or_default();
-        // Messaging Server and PowerMTA explain the status after it.
+        // Messaging Server and PowerMTA write an explanation in parentheses after the status.
         let explained = || self.find("status").and_then(|status| status.split_once('('));
         if diagnostic.is_empty() {
             explained().map_or("", |(_, explanation)| explanation.trim_end_matches(')'))

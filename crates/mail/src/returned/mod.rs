@@ -29,7 +29,7 @@ use evidence::Evidence;
 use parts::Parts;
 use sections::SectionIndex;
 
-/// Further recipients are ignored: none of our messages has more.
+/// Further recipients are ignored: none of our sends has more.
 const RECIPIENTS_MAX: usize = 1_000;
 const DIAGNOSTIC_BYTES_MAX: usize = 1_024;
 
@@ -43,9 +43,9 @@ pub struct Returned {
     pub original_message_id: Option<String>,
     /// Candidates for our identifier of that message (`ReturnPathKey::parse` decides), best first.
     pub original_ids: Vec<String>,
-    /// Whether it has a machine-readable part with the reason (RFC 5965); not every such report is a complaint.
+    /// Whether the mail has a machine-readable feedback report (RFC 5965); not every such report is a complaint.
     pub is_feedback_report: bool,
-    /// Whether it encloses the original and has neither a feedback report nor status fields: at an address for
+    /// Whether the mail encloses the original and has neither a feedback report nor status fields: at an address for
     /// complaints, that is a complaint.
     is_bare_copy: bool,
     /// Subject of the returned mail itself.
@@ -83,7 +83,7 @@ pub enum ReturnedKind {
     Bounce,
     /// Not delivered yet.
     Delay,
-    /// The recipient reported it as spam.
+    /// The recipient reported the message as spam.
     Complaint,
     /// Out of office and the like.
     AutoReply,
@@ -127,7 +127,8 @@ pub fn read(message: &[u8]) -> Returned {
         .or_else(|| auto_reply::read(&parts))
         .unwrap_or_else(|| vec![ReturnedRecipient::without_refusal(ReturnedKind::Other, None)]);
     Returned {
-        // The kind that is declared first wins: one failed recipient makes it a bounce, even if others are only delayed.
+        // The kind that `ReturnedKind` declares first wins: one failed recipient makes it a bounce, even if others are
+        // only delayed.
         kind: recipients
             .iter()
             .map(|one| one.kind)
@@ -217,7 +218,7 @@ impl ReturnedRecipient {
     }
 }
 
-/// The text on one line, cut to the length of a record.
+/// The text on one line, cut to `DIAGNOSTIC_BYTES_MAX` at a word.
 fn shorten(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! Recognises notices of mail systems by their subject and text for people, and whether they report a delay.
+//! Recognises notices of mail systems by their subject and text, and detects whether they report a delay.
 
 use super::parts::Parts;
 use super::quoted::find_reply;

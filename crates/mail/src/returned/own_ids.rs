@@ -1,12 +1,12 @@
-//! Identifiers of ours in a quoted original: our own header, and the return path as receivers record it. Anybody can
-//! write them, so they prove nothing before their MAC is checked (`ReturnPathKey::parse`).
+//! Our identifiers in a quoted original: our own header, and the return path as receivers record it. Anybody can write
+//! such texts, so they prove nothing before their MAC is checked (`ReturnPathKey::parse`).
 
 use super::address;
 use super::parts::Parts;
 use crate::trace::MESSAGE_HEADER;
 
-/// Headers in which receivers record the envelope sender. Microsoft's reports have no `Return-Path`, but the results of
-/// its checks (`smtp.mailfrom=`, `envelope-from=`).
+/// Headers in which receivers record the envelope sender. Microsoft's reports have the results of its checks
+/// (`smtp.mailfrom=`, `envelope-from=`) instead of a `Return-Path`.
 const SENDER_HEADERS: [&str; 4] =
     ["return-path", "authentication-results", "received-spf", "x-original-return-path"];
 /// Maximum number of candidates. Each costs a MAC, and a message has only one of ours.
@@ -14,8 +14,8 @@ const IDS_MAX: usize = 16;
 /// Longest local part (RFC 5321 4.5.3.1.1).
 const ID_BYTES_MAX: usize = 64;
 
-/// Candidates, best first: only our header identifies the message for certain; a return path may belong to a host in
-/// between.
+/// Candidates, best first: only our header identifies the message for certain; a return path may belong to a host that
+/// forwarded it.
 pub(super) fn find_ids(parts: &Parts) -> Vec<String> {
     let header = MESSAGE_HEADER.to_ascii_lowercase();
     let own = parts.original.all(&header).map(str::trim);

@@ -58,7 +58,7 @@ impl Parts {
                 "text/html" => {
                     html = html.or_else(|| Some(html_to_text(cut(&leaf.text(), NOTICE_BYTES_MAX))));
                 }
-                // A multipart without its own boundary is treated as text.
+                // A multipart that could not be split is treated as text.
                 essence if essence.starts_with("text/") || essence.starts_with("multipart/") => {
                     parts.add_text(&leaf.text());
                 }

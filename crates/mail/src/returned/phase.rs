@@ -2,7 +2,7 @@
 
 use crate::classify::Phase;
 
-/// Words before the name of the command, by mail system.
+/// Words of various mail systems before the name of the command.
 const LEADS: [&str; 7] = [
     "in reply to ",
     "in response to ",
@@ -27,8 +27,8 @@ const COMMANDS: [(&str, Phase); 10] = [
     ("data", Phase::Data),
 ];
 
-/// Phrases that name the command without one of `LEADS`, of Postfix, Yahoo, Messaging Server, qmail, MailEnable and
-/// Cisco.
+/// Phrases of Postfix, Yahoo, Messaging Server, qmail, MailEnable and Cisco that show the command without one of
+/// `LEADS`.
 const PHRASES: [(&str, Phase); 13] = [
     ("refused to talk to me", Phase::Greeting),
     ("but my name was rejected", Phase::Greeting),

@@ -33,7 +33,7 @@ fn replies(text: &str) -> impl Iterator<Item = QuotedReply<'_>> {
     })
 }
 
-/// A three-digit number that is a word of its own: the first digit is 4 or 5, the second from 0 to 7.
+/// Whether a three-digit number begins here that is a separate word: the first digit is 4 or 5, the second from 0 to 7.
 fn is_code_at(bytes: &[u8], at: usize) -> bool {
     let Some(code) = bytes.get(at..at + 3) else { return false };
     let is_code =
@@ -50,7 +50,7 @@ fn is_code_at(bytes: &[u8], at: usize) -> bool {
     };
     let is_ended = match bytes.get(at + 3) {
         None => true,
-        // Not the first digits of a telephone number.
+        // The first digits of a telephone number are not a code.
         Some(b'-') => !bytes.get(at + 4..at + 6).is_some_and(|next| next.iter().all(u8::is_ascii_digit)),
         Some(after) => after.is_ascii_whitespace() || b":,)'\">".contains(after),
     };

@@ -34,7 +34,7 @@ impl<'s> SectionIndex<'s> {
     }
 }
 
-/// Longest section, because there may be a thousand recipients; a reply is cut anyway.
+/// Longest section: there may be a thousand of them, and a reply is cut to a shorter length anyway.
 const SECTION_BYTES_MAX: usize = 8 << 10;
 
 /// The texts about known recipients; recipients without one are omitted.
@@ -86,7 +86,7 @@ fn named_section(recipient: String, sections: &SectionIndex<'_>) -> Section {
     Section { text: own.map(|section| section.text.clone()).unwrap_or_default(), recipient }
 }
 
-/// Addresses that a notice may mention although they are no recipients: the author of the original, and the author and
+/// Addresses that a notice may mention although they are not recipients: the author of the original, and the author and
 /// recipients of the notice.
 fn other_addresses(parts: &Parts) -> HashSet<String> {
     let mut found = parts.original.addresses(&["from", "sender", "reply-to", "return-path", "errors-to"]);

@@ -1,5 +1,5 @@
 //! Finds links in HTML, and the position of the pixel. `lol_html` parses the text as browsers do and returns positions;
-//! the text is edited here, because `lol_html` would rewrite whole tags, and only the URLs may change.
+//! `RewritePlan` edits the text, because `lol_html` would rewrite whole tags, and only the URLs may change.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -19,7 +19,8 @@ const MEMORY_BYTES_MAX: usize = 8 << 20;
 /// Attribute of links that are not tracked.
 const NO_TRACK_ATTRIBUTE: &str = "data-postroad-notrack";
 
-/// Finds links and the pixel, in the order of the text. Empty if the HTML exceeds the parser's limits.
+/// Finds the links and the position of the pixel, in the order of the text. Empty if the HTML exceeds the parser's
+/// limits.
 pub(super) fn find(
     html: &[u8],
     encoding: &'static Encoding,
@@ -74,11 +75,11 @@ fn link(
     if element.has_attribute(NO_TRACK_ATTRIBUTE) {
         return None;
     }
-    // If there are two, browsers use the first.
+    // If an element has two `href`, browsers use the first.
     let href = element.attributes().iter().find(|attribute| attribute.name() == "href")?;
     let range = href.value_source_location()?.bytes();
     let written = std::str::from_utf8(html.get(range.clone())?).ok()?;
-    // The encoding of a non-ASCII URL in another charset depends on the reader.
+    // Mail clients encode non-ASCII URLs differently if the charset is not UTF-8.
     if encoding != UTF_8 && !written.is_ascii() {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Links and pixels of tracked messages: found once for all recipients of a send, written for each of them.
 //!
-//! Nothing else changes. Bytes outside of the rewritten texts stay, except the transfer encoding of a text whose lines
-//! become too long. Inside, only URLs of links are replaced, and one pixel is inserted into HTML. A text that cannot be
-//! parsed with certainty is not changed.
+//! Nothing else changes. Bytes outside of the rewritten texts stay, except the transfer encoding of a text that cannot
+//! keep it, for example because a line becomes too long. Inside, only URLs of links are replaced, and one pixel is
+//! inserted into HTML. A text that cannot be parsed with certainty is not changed.
 
 mod entities;
 mod html;
@@ -24,7 +24,7 @@ use parts::{TextKind, TextPart};
 use settings::LinkRules;
 pub use settings::RewriteSettings;
 
-/// A text that contains this is signed or encrypted as it is (RFC 9580 6.2, 7).
+/// A text that contains this is signed or encrypted (RFC 9580 6.2, 7), so it is not rewritten.
 const PGP_ARMOUR: &[u8] = b"-----BEGIN PGP ";
 
 /// A URL as a browser reads it from an attribute; `None` if that is uncertain.

@@ -57,7 +57,7 @@ fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPa
         } else if field.is("Content-Disposition") && disposition.is_none() {
             disposition = parse_parameters(field.value);
         } else if field.is("Content-Transfer-Encoding") {
-            // Two of them: it is unknown which one a reader uses.
+            // With two of these headers, it is unknown which one a reader uses.
             encoding = if encoding_field.is_none() { read_encoding(&field.unfolded()) } else { None };
             encoding_field = Some(offset + field.start..offset + field.end);
         }
@@ -113,7 +113,7 @@ fn text_kind(content_type: Option<&ContentType<'_>>) -> Option<TextKind> {
     }
 }
 
-/// Only charsets that are supersets of ASCII: in others a URL cannot be found by its letters.
+/// The charset, if it is a superset of ASCII: in other charsets a URL cannot be found by its letters.
 fn charset(content_type: Option<&ContentType<'_>>) -> Option<&'static Encoding> {
     match content_type.and_then(|content_type| content_type.attribute("charset")) {
         Some(label) => Encoding::for_label_no_replacement(label.as_bytes())

@@ -27,7 +27,7 @@ pub(super) fn find_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> 
         while let Some(at) = separator.find(&text[from..]).map(|at| from + at) {
             from = at + 3;
             let Some(start) = scheme_start(text, at) else { continue };
-            // Valid or not, its bytes are not scanned again.
+            // Whether or not the URL is valid, its bytes are not scanned again.
             let run = run_length(&text[from..]);
             let (run_start, run_end) = (from, from + run);
             from = run_end;
@@ -67,7 +67,7 @@ fn url_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
         let difference = |sum: i64, b: &u8| sum + i64::from(*b == opening) - i64::from(*b == closing);
         (closing, text[start..run.end].iter().fold(0, difference))
     });
-    // Punctuation at the end belongs to the sentence; so does a closing bracket that was opened before.
+    // Punctuation at the end belongs to the sentence; so does a closing bracket that was opened before the URL.
     let mut end = run.end;
     while end > run.start {
         let last = text[end - 1];

@@ -14,7 +14,7 @@ pub struct RewriteSettings<'a> {
     pub base_url: &'a str,
     pub opens: bool,
     pub clicks: bool,
-    /// Links to these hosts are not tracked; `*.example.com` means every host below.
+    /// Links to these hosts are not tracked; `*.example.com` means every host below `example.com`.
     pub excluded_hosts: &'a [String],
 }
 

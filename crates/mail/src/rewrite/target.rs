@@ -26,7 +26,7 @@ pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {
     (target.len() <= TARGET_BYTES_MAX).then_some(target)
 }
 
-/// International host names in DNS form, other characters beyond visible ASCII percent-encoded.
+/// The URL in ASCII: an international host name in DNS form, other characters beyond visible ASCII percent-encoded.
 fn in_ascii(plain: &str, address: &WebAddress<'_>) -> Option<String> {
     let host_end = address.host_start + address.host.len();
     let mut out = String::with_capacity(plain.len());

@@ -52,8 +52,8 @@ impl<'a> WebAddress<'a> {
         self.path.to_ascii_lowercase().contains("unsubscribe")
     }
 
-    /// Whether both lead to the same page, whatever their queries. Never for a URL without a path: it would match every
-    /// link of its site.
+    /// Whether both lead to the same page, whatever their queries. Never true for a URL without a path: there the query
+    /// alone may name the page.
     pub(super) fn is_same_page(&self, other: &WebAddress<'_>) -> bool {
         self.has_host(other.host) && self.path == other.path && !matches!(self.path, "" | "/")
     }

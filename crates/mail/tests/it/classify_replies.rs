@@ -1,5 +1,5 @@
 //! Replies of all kinds of receivers, and the consequences of each for message, address and destination. The samples of
-//! the rule file test which rule matches; this tests whether the verdict is right.
+//! the rule file test which rule matches; these tests check the verdict.
 
 use postroad_mail::{Reply, ReplyPhase, Verdict, classify, classify_in};
 
@@ -15,7 +15,8 @@ fn outcome(verdict: &Verdict) -> (&'static str, &'static str) {
     (verdict.class.as_str(), follows)
 }
 
-/// One row a line: class, what follows, reply. `\n` in a reply is a line break. The command is not known.
+/// Checks a table with one row per line: class, outcome, reply. `\n` in a reply is a line break. The refused command is
+/// unknown.
 #[track_caller]
 fn check(table: &str) {
     check_with(table, &[None]);
@@ -33,7 +34,7 @@ fn check_with(table: &str, phases: &[Option<ReplyPhase>]) {
     let mut wrong = Vec::new();
     for row in table.lines().map(str::trim).filter(|row| !row.is_empty()) {
         let mut parts = row.splitn(3, ' ');
-        let mut part = || parts.next().expect("class, what follows, reply").trim();
+        let mut part = || parts.next().expect("class, outcome, reply").trim();
         let (class, follows, reply) = (part(), part(), part().replace("\\n", "\n"));
         let reply = Reply::parse(&reply).unwrap_or_else(|problem| panic!("{reply}: {problem}"));
         for phase in phases {
@@ -297,17 +298,17 @@ fn the_refused_command_decides_if_the_text_does_not() {
         let verdict = classify_in(phase, &Reply::parse(text).expect("a reply"));
         (verdict.class.as_str(), verdict.permanent, verdict.hard, verdict.throttle)
     };
-    // At MAIL it is about the announced SIZE, at RCPT about the mailbox.
+    // At MAIL the refusal is about the announced SIZE, at RCPT about the mailbox.
     assert_eq!(verdict(MailFrom, "552 Aborted"), ("too_large", true, false, false));
     assert_eq!(verdict(Recipient, "552 Aborted"), ("full", false, false, false));
-    // About our host, about the sender, about something unknown.
+    // A bare refusal is about our host in the greeting, about the sender at MAIL, and says nothing at DATA.
     assert_eq!(verdict(Greeting, "554 No"), ("policy", false, false, true));
     assert_eq!(verdict(MailFrom, "550 No"), ("policy", true, false, false));
     assert_eq!(verdict(Data, "550 No"), ("other", true, false, false));
-    // A host name at HELO, a domain that does not exist at RCPT.
+    // At HELO our host name is invalid; at RCPT the recipient's domain does not exist.
     assert_eq!(verdict(Greeting, "501 Invalid domain name"), ("protocol", true, false, false));
     assert_eq!(verdict(Recipient, "550 Invalid domain name"), ("bad_domain", true, true, false));
-    // Greylisting without the word.
+    // Greylisting that does not name itself.
     assert_eq!(verdict(Recipient, "451 4.7.1 Please try again later"), ("policy", false, false, false));
     assert_eq!(verdict(Data, "451 4.7.1 Please try again later"), ("policy", false, false, true));
     assert_eq!(verdict(Recipient, "550 User unknown"), ("bad_mailbox", true, true, false));
@@ -375,7 +376,7 @@ fn a_rejected_recipient_is_tried_again_where_the_reason_may_pass() {
     }
 }
 
-/// The recipient's name is no evidence, whatever it is.
+/// The recipient's address is no evidence, whatever words it contains.
 #[test]
 fn addresses_in_replies_do_not_decide() {
     check(

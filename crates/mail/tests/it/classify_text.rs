@@ -25,7 +25,7 @@ fn lines_are_joined_without_their_codes() {
     check("421 ", 421, None, "");
 }
 
-/// Delivery reports have the lines joined already, with the codes between the words.
+/// In delivery reports the lines are already joined, with the codes between the words.
 #[test]
 fn codes_left_between_words_are_taken_out() {
     let shown = "550-5.1.1 The account does not exist. Please try 550-5.1.1 double-checking 550 5.1.1 it";

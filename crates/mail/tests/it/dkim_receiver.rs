@@ -1,4 +1,4 @@
-//! A receiver that checks DKIM signatures with a verifier that is not ours, against published records held in memory.
+//! A receiver that checks DKIM signatures with a verifier of another project, against published records held in memory.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

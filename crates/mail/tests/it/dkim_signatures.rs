@@ -30,7 +30,7 @@ impl SenderAndReceiver {
         }
     }
 
-    /// As it goes over the wire: signatures on top, a last line that is complete.
+    /// The message as it is sent: with signatures on top and a complete last line.
     fn signed(&self, message: &[u8]) -> Vec<u8> {
         let canonical = Canonical::of(message);
         let mut sent = (self.rsa.sign(&canonical, AT) + &self.ed25519.sign(&canonical, AT)).into_bytes();
@@ -111,12 +111,12 @@ fn random_messages_verify() {
     let outcome = runner.run(&message, |(fields, lines)| {
         let mut parts = vec!["From: a@example.com\r\n".to_owned()];
         for (name, pieces) in fields {
-            // No line of white space alone: messages with one are not accepted.
+            // Avoid lines with only white space: messages with such a header line are not accepted.
             let value = pieces.concat().replace("\r\n ", "\r\n z").replace("\r\n\t", "\r\n\tz");
             parts.push(format!("{name}: {value}\r\n"));
         }
-        // The verifier counts lines of white space at the end, which RFC 6376 3.4.4 does not (step b follows step a);
-        // `dkim::body` has tests for them.
+        // No lines of white space at the end: the verifier counts them, although RFC 6376 3.4.4 ignores them (step b
+        // follows step a). `dkim::body` has tests for them.
         let body = lines.join("\r\n");
         parts.push(format!("\r\n{}", body.trim_end_matches([' ', '\t', '\r', '\n'])));
         let text = parts.concat();
@@ -168,13 +168,13 @@ fn changes_of_signed_text_break_both_signatures() {
 #[test]
 fn a_second_visible_header_breaks_both_signatures() {
     let pair = SenderAndReceiver::new();
-    // Also if the message had no such header.
+    // The second message does not have most of these headers.
     for message in [PLAIN, "From: a@example.com\r\n\r\nx\r\n"] {
         let sent = String::from_utf8(pair.signed(message.as_bytes())).unwrap();
         for added in
             ["From: x@evil.example", "Subject: other", "To: x@x.example", "Date: now", "Message-ID: <2@x>"]
         {
-            // On top of all, and below the others.
+            // Above all other headers, and below them.
             let on_top = format!("{added}\r\n{sent}");
             let below = sent.replacen("\r\n\r\n", &format!("\r\n{added}\r\n\r\n"), 1);
             for touched in [on_top, below] {
@@ -201,7 +201,7 @@ fn the_same_message_and_moment_give_the_same_bytes() {
     let pair = SenderAndReceiver::new();
     for signer in [&pair.rsa, &pair.ed25519] {
         let first = signer.sign(&Canonical::of(PLAIN.as_bytes()), AT);
-        // Less than a second does not show: `t=` has seconds.
+        // Fractions of a second make no difference: `t=` has whole seconds.
         let again =
             signer.sign(&Canonical::of(PLAIN.as_bytes()), AT.plus(std::time::Duration::from_millis(999)));
         assert_eq!(first, again);

@@ -120,7 +120,7 @@ fn all_addresses_of_all_from_headers_count() {
         "From: T: a@good.test, B <b@evil.test>;, c@other.test",
         &["a@good.test", "b@evil.test", "c@other.test"],
     );
-    // Some programs read a bare CR or LF as a line break, so we do too.
+    // Some programs take a bare CR or LF for a line break, so we do too.
     accepts("From: a@good.test\rFrom: b@evil.test", &["a@good.test", "b@evil.test"]);
     accepts("From: a@good.test\nFrom: b@evil.test", &["a@good.test", "b@evil.test"]);
 }
@@ -172,7 +172,7 @@ fn ambiguous_from_headers_are_refused() {
     refuses(": a@good.test;", Syntax);
     refuses("a@good.test\u{202e}", Control);
     refuses("a@good.test\u{1b}", Control);
-    // Read as ISO 8859-1.
+    // A byte that is not UTF-8 is decoded as ISO 8859-1.
     refuses(b"a@good.test \xff", Ambiguous);
     refuses("Ann", Syntax);
     refuses("Nobody:;", Empty);

@@ -1,4 +1,4 @@
-//! Returned messages that are no bounces: complaints, delays, automatic replies, and other mail.
+//! Returned messages that are not bounces: complaints, delays, automatic replies, and other mail.
 
 use postroad_mail::returned::{ReturnedKind, read};
 

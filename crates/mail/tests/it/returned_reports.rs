@@ -64,7 +64,7 @@ fn fields_may_be_missing_or_odd() {
         "Original-recipient: rfc822;jo@example.com\nAction: failed\nStatus: 5.4.4 (Illegal host/domain name found)",
         "jo@example.com bounce 5.4.4 - bad_domain permanent hard",
     );
-    // SendGrid's own action, and no type before the diagnostic.
+    // SendGrid writes an action that RFC 3464 does not have, and no type before the diagnostic.
     check_fields(
         "Final-Recipient: rfc822; jo@example.com\nAction: expired\nStatus:\nDiagnostic-Code: Connection timed out",
         "jo@example.com bounce - - timeout permanent -",

@@ -43,7 +43,7 @@ fn subjects_keep_their_outer_spaces_and_what_looks_encoded() {
     for (given, wanted) in [
         (" a ", " a "),
         ("=?utf-8?q?a", "=?utf-8?q?a"),
-        // Encoded twice by the client: decoded once.
+        // A text that the client encoded twice is decoded once.
         ("=?utf-8?b?PT91dGYtOD9xP3g/PQ==?=", "=?utf-8?q?x?="),
     ] {
         let seen = view(&Sample { subject: given.into(), ..Sample::plain("Hi") }.compose());
@@ -64,7 +64,7 @@ proptest! {
         header in text(),
         files in files(),
     ) {
-        // Without encoded words, which are decoded on purpose.
+        // Avoid encoded words, because they are decoded on purpose.
         let subject = line(&subject).replace("=?", "=");
         let header = line(&header).replace("=?", "=");
         let sample = Sample {

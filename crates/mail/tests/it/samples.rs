@@ -91,7 +91,7 @@ impl Sample {
         })
     }
 
-    /// Everything at once, beyond ASCII wherever that is possible.
+    /// A message with every feature, and with non-ASCII text wherever possible.
     pub(crate) fn everything() -> Self {
         Self {
             from: mailbox("Ünï Cödé <ünï@bücher.example>"),
