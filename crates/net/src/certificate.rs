@@ -1,6 +1,6 @@
 //! TLS certificate of the listeners, read from files and replaceable at run time.
 //!
-//! On failure a reload changes nothing: the previous pair stays in use.
+//! If a reload fails, the previous pair stays in use.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::certificate_expiry::expires_at;
 
-/// Errors of certificate files; each text names the file and the remedy.
+/// Errors of certificate files; each text names the files, and nearly each the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     #[error("cannot read {}: {source}; check that the file exists and that postroad's user may read it", path.display())]

@@ -1,5 +1,5 @@
-//! Permits shared by servers, and by destinations: neither one server's work nor work for one slow destination can
-//! hold all of them. Waiting work takes turns by server, and among one server's work by destination.
+//! Permits shared by sending servers, and by destinations: neither the work of one server nor the work for one slow
+//! destination can hold all permits. Waiting work takes turns by server, and among one server's work by destination.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 /// Server whose mail the work is for; `None` for the service itself.
 pub(crate) type Asker = Option<ServerId>;
 
-/// Part of the permits that one holder may have: `used` for every `left` that stay free for others.
+/// Part of the permits that one server or destination may have: `used` for every `left` that stay free for others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     used: usize,
@@ -83,7 +83,7 @@ pub(crate) struct FairPermit<D: Clone + Eq + Hash> {
     destination: D,
 }
 
-/// Counts waiting work until it is dropped.
+/// Waiting work; counted until this value is dropped.
 struct Waiting<'a, D: Clone + Eq + Hash> {
     permits: &'a FairPermits<D>,
     asker: Asker,
@@ -146,7 +146,8 @@ impl<D: Clone + Eq + Hash> FairPermits<D> {
                 && let Some((asker, destination, turn)) = state.next(self.limits)
             {
                 let permit = self.issue(&mut state, asker, destination);
-                // The work may have given up. Dropping its permit takes the lock, so it is dropped after the lock is released.
+                // The work may have given up. Dropping its permit takes the lock, so the permit is dropped after the
+                // lock is released.
                 unwanted = turn.send(permit).err();
             }
         }

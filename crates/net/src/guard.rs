@@ -14,7 +14,7 @@ const fn v6(a: u16, b: u16, c: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
-/// The only cloud metadata service on a public address.
+/// Azure's WireServer: instance metadata at an address that is not reserved.
 const AZURE_METADATA: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(168, 63, 129, 16), 32);
 
 const NOT_PUBLIC_V4: &[Ipv4Net] = &[

@@ -1,8 +1,8 @@
 //! A small authoritative name server for `postroad dev`: on loopback, over UDP, with records that are published
 //! through the dev API.
 //!
-//! With it, people can verify a domain that they do not own. A name exists if it or a name below it has a record.
-//! Records are kept in a file; if it cannot be written, they are lost with the process.
+//! With it, people can verify a domain that they do not own. A name exists if it or a name below it has a record. A
+//! file keeps the records; if it cannot be written, they are lost with the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,7 +22,7 @@ use tokio::net::UdpSocket;
 use crate::private_file::write_private;
 
 const TTL_SECS: u32 = 1;
-/// Size of a datagram that need not be fragmented (RFC 6891 6.2.5).
+/// Size of a datagram that every IPv6 path carries whole: 1,280 bytes without the headers of IPv6 and UDP.
 const PAYLOAD_BYTES_MAX: u16 = 1_232;
 /// Values are limited so that one fits a datagram.
 const VALUE_BYTES_MAX: usize = 1_000;

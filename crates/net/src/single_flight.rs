@@ -88,7 +88,7 @@ mod tests {
             let runs = Arc::clone(&runs);
             async move { runs.fetch_add(1, Ordering::SeqCst) + 1 }
         };
-        // On one thread the work does not begin before both wait for it.
+        // On one thread the work does not begin before both callers wait for it.
         let both = futures_util::future::join(flights.join("a", work), flights.join("a", work)).await;
         assert_eq!(both, (Some(1), Some(1)));
         assert_eq!(flights.join("a", work).await, Some(2));

@@ -93,7 +93,7 @@ fn failure_of(v6: Outcome, v4: Outcome) -> AddressFailure {
     if failures.contains(&LookupFailure::NoSuchName) {
         return AddressFailure::NoSuchHost;
     }
-    // A look-up that was not made says nothing about the name.
+    // A look-up that was not made, or not waited for, says nothing about the name.
     if failures.contains(&LookupFailure::Busy) {
         return AddressFailure::Busy;
     }

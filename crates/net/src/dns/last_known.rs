@@ -81,7 +81,7 @@ impl LastKnown {
     }
 }
 
-/// Whether answers of this type are kept. Of others, such as TXT and TLSA, callers need the current state.
+/// Whether answers of this type are kept. Of other types, such as TXT and TLSA, callers need the current records.
 fn is_kept_type(record_type: RecordType) -> bool {
     matches!(record_type, RecordType::MX | RecordType::A | RecordType::AAAA)
 }

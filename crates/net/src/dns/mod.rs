@@ -104,12 +104,12 @@ pub struct Dns {
 
 struct Inner {
     resolver: Resolver<AdBitProvider>,
-    /// Look-ups in progress, shared by callers with the same question for the same sending server. Servers share none: a
-    /// look-up waits for permits of its server. hickory joins equal queries of all servers, but asks again if one starts
-    /// after the answer came and before it is cached.
+    /// Look-ups in progress, shared by callers with the same question for the same sending server. Servers share none:
+    /// a look-up waits for permits of its server. hickory joins equal queries of all servers, but sends another one if
+    /// a query starts after the answer came and before the answer is cached.
     flights: SingleFlight<(Asker, Question), Outcome>,
     questions: Questions,
-    /// `None` if answers are not remembered at all.
+    /// `None` if answers are not cached at all.
     last_known: Option<LastKnown>,
     /// Timeout of one look-up with its retries and aliases, and of the wait for a permit before it.
     patience: Duration,

@@ -109,7 +109,7 @@ impl Dns {
 
 fn plan_of(domain: &DomainName, answer: &Answer) -> Result<MxPlan, MxFailure> {
     let mut hosts: Vec<MxHost> = answer.records.iter().filter_map(host_of).collect();
-    // Next to other hosts a "." is an error of the domain's owner (RFC 7505 3), and cannot be dialled.
+    // A "." beside other hosts is an error of the domain's owner (RFC 7505 3), and cannot be dialled.
     hosts.retain(|host| !host.name.is_empty());
     if hosts.is_empty() {
         return Err(MxFailure::NullMx);

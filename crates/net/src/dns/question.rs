@@ -126,7 +126,7 @@ impl Inner {
         outcome
     }
 
-    /// Meaning of an empty answer; `Err` if it is not really an answer.
+    /// Meaning of an empty answer; `Err` if it is a failure of the DNS instead.
     async fn verdict_of(&self, absence: &NoRecords) -> Result<LookupFailure, String> {
         match absence.response_code {
             ResponseCode::NXDomain => return Ok(LookupFailure::NoSuchName),

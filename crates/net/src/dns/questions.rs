@@ -1,7 +1,7 @@
-//! Concurrency limit of DNS look-ups, so that slow names never delay fast ones. A look-up without an answer
-//! after a moment moves to the permits for slow names. If none is free, it is started again: once soon, then
-//! when a permit is free. Servers and zones share all permits (`fair_permits.rs`). Names without an answer
-//! in time start with a permit for slow names the next time.
+//! Concurrency limit of DNS look-ups, so that slow names never delay fast ones. A look-up without an answer after a
+//! moment takes a permit for slow names instead. If none is free, the look-up is stopped and started again: once after
+//! a second, then when a permit for slow names is free. Servers and zones have shares of all permits
+//! (`fair_permits.rs`). The next look-up of a name without an answer in time starts with a permit for slow names.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -35,8 +35,7 @@ const SLOW: PermitLimits = PermitLimits {
 pub(super) const QUICK_TIME: Duration = Duration::from_millis(500);
 /// Time for an answer before a look-up counts as slow, while look-ups for the same sending server wait for permits.
 const QUICK_TIME_IF_CONTENDED: Duration = Duration::from_millis(150);
-/// Pause before a slow look-up without a permit is tried again: many name servers have found the answer by
-/// then.
+/// Pause before a slow look-up without a permit is tried again: many name servers have cached the answer by then.
 const SECOND_TRY_AFTER: Duration = Duration::from_secs(1);
 /// Look-ups without an answer are remembered in two generations of this size; when the younger is full, the older is
 /// dropped.
@@ -132,7 +131,7 @@ impl Questions {
     }
 }
 
-/// The zone of a name, guessed from the name: the part that somebody registered.
+/// The zone of a name, guessed from the name: its registered domain.
 fn zone_of(name: &Name) -> Name {
     let mut ends = name.iter().rev();
     let is_short = |label: Option<&[u8]>, max: usize| label.is_some_and(|label| label.len() <= max);
@@ -180,7 +179,7 @@ mod tests {
             });
         }
         tokio::task::yield_now().await;
-        // This name takes two seconds to answer, so it needs a slow permit, for which the silent names wait too.
+        // The answer takes two seconds, so the look-up needs a slow permit, for which the silent names wait too.
         let answer = || tokio::time::sleep(Duration::from_secs(2));
         let begun = Instant::now();
         let other = Some(ServerId(2));

@@ -116,7 +116,7 @@ fn answer(tlsa: HostTlsa, valid_for: Duration) -> TlsaAnswer {
     TlsaAnswer { tlsa, valid_for: valid_for.clamp(VALID_MIN, VALID_MAX) }
 }
 
-/// A failure among answers without an address. `None` if the host simply has none.
+/// A failure among answers without an address. `None` if the host simply has no address.
 fn trouble_in(families: Vec<Outcome>) -> Option<LookupFailure> {
     let is_trouble =
         |failure: &LookupFailure| matches!(failure, LookupFailure::Temporary(_) | LookupFailure::Busy);

@@ -71,8 +71,8 @@ impl Dialler {
     async fn resolve(&self, url: &WebhookUrl) -> Result<Vec<IpAddr>, HttpFailure> {
         match url.host() {
             WebhookHost::Address(address) => Ok(vec![address]),
-            // RFC 6761 6.3: never looked up in the DNS. The guard decides whether loopback addresses may be
-            // dialled.
+            // RFC 6761 6.3: these names are never looked up in the DNS. The guard decides whether loopback addresses
+            // may be dialled.
             WebhookHost::Name(name) if is_localhost(&name) => {
                 Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
             }

@@ -77,8 +77,8 @@ pub(super) async fn run(
         .map_err(|error| Broken::Inside(HttpFailure::Protocol(error)))?;
     let mut is_reusable = false;
     if is_whole {
-        // The driver may have to see the end of the answer first. Do not wait long: a receiver may answer before it has
-        // read everything.
+        // The driver may not have seen the end of the answer yet. Do not wait long: a receiver may answer before it has
+        // read the whole request.
         is_reusable = tokio::time::timeout(READY_WAIT_MAX, connection.sender.ready())
             .await
             .is_ok_and(|ready| ready.is_ok());
@@ -86,7 +86,7 @@ pub(super) async fn run(
     Ok(Exchanged { status, retry_after, content_type, body, is_cut: !is_whole, is_reusable })
 }
 
-/// Beginning of the body, and whether that is all of it.
+/// Reads the beginning of the body; also returns whether that is the whole body.
 async fn read_start(
     mut response: Response<Incoming>,
     bytes_max: usize,

@@ -139,7 +139,7 @@ impl GuardedHttp {
             .unwrap_or(Err(HttpFailure::Late(self.inner.settings.exchange_timeout)))
     }
 
-    /// Sends an empty POST, to find out whether somebody answers, with a good certificate if it is HTTPS.
+    /// Sends an empty POST, to find out whether a server answers, and on HTTPS whether its certificate is good.
     pub async fn reach(&self, url: &WebhookUrl) -> Result<HttpAnswer, HttpFailure> {
         self.post(url, &HeaderMap::new(), &Bytes::new()).await
     }

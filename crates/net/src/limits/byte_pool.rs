@@ -1,4 +1,4 @@
-//! Limit on bytes in memory. Each holder has a share; dropping it frees the memory.
+//! Limit on bytes in memory. Each holder has a share; dropping the share frees the bytes.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl<T: Copy + Eq + Hash> BytePool<T> {
     }
 
     /// Makes `share` cover `bytes`. A size above the tenant's maximum takes the whole maximum. Returns `false` if the
-    /// memory did not get free in time.
+    /// bytes did not get free in time.
     pub async fn grow(&self, tenant: T, share: &mut ByteShare, bytes: usize) -> bool {
         let more = bytes.div_ceil(KIB).min(self.kib.share_max()).saturating_sub(share.kib.count());
         match self.kib.acquire(tenant, more).await {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Below this number of known tenants, idle entries are not removed.
+/// With fewer known tenants, idle entries are not removed.
 const SWEEP_TENANTS_MIN: usize = 64;
 
 /// Permits for all tenants. One tenant may hold at most `share_max` of them.
@@ -61,7 +61,7 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
             return FairPermit::default();
         }
         let permits =
-            u32::try_from(permits.min(self.share_max)).expect("a pool has no more permits than fit");
+            u32::try_from(permits.min(self.share_max)).expect("a pool has at most u32::MAX permits");
         let own = self.share_of(tenant);
         // Take the tenant's own share first: waiting for it blocks nobody else.
         let own = own.acquire_many_owned(permits).await.expect("nobody closes a share");

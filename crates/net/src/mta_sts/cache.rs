@@ -58,8 +58,8 @@ impl PolicyCache {
         (now < kept.expires_at).then(|| Arc::clone(&kept.policy))
     }
 
-    /// Rank of a fetch of the policy announced as `id`; `None` if it should not be fetched, because it is known and fresh, or
-    /// a fetch failed recently.
+    /// Rank of a fetch of the policy announced as `id`; `None` if the policy should not be fetched, because it is known
+    /// and fresh, or because a fetch failed recently.
     pub(super) fn wants_fetch(&self, domain: &DomainName, id: &str, now: Timestamp) -> Option<FetchRank> {
         let is_known = self.policies.get(domain).is_some_and(|kept| kept.id == id && now < kept.refresh_at);
         let failed = self.failures.iter().find_map(|failures| failures.get(domain));
@@ -73,7 +73,7 @@ impl PolicyCache {
             failures.remove(domain);
         }
         if !self.policies.contains_key(domain) && self.policies.len() >= self.policies_max {
-            // A scan of all policies, after a fetch that took a thousand times longer.
+            // This scans all policies, but takes far less time than the fetch before it.
             let oldest = self.policies.iter().min_by_key(|(_, kept)| kept.last_use);
             if let Some(oldest) = oldest.map(|(domain, _)| domain.clone()) {
                 self.policies.remove(&oldest);

@@ -1,6 +1,6 @@
-//! Fetches a policy file over HTTPS (RFC 8461 3.3): verified, without redirects, bounded in size and time. Servers
-//! and policy hosts share the permits; domains whose last fetch failed have separate permits, so that first fetches
-//! never wait for them.
+//! Fetches a policy file over HTTPS (RFC 8461 3.3): verified, without redirects, bounded in size and time. Servers and
+//! policy hosts have shares of the permits. Domains whose last fetch failed have separate permits, so that first
+//! fetches never wait for them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const FIRST: PermitLimits = PermitLimits {
     of_destination: Share::THIRD,
 };
 const LATER: PermitLimits = PermitLimits { running_max: 16, waiting_max: 256, ..FIRST };
-/// Longest wait for a permit, because mail waits meanwhile. Without one the fetch is left for the next time.
+/// Longest wait for a permit, because mail waits meanwhile. Without a permit, the fetch is left to a later look-up.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Time for a fetch while other fetches for the same server wait for permits, or would have to.
 const TIMEOUT_UNDER_PRESSURE: Duration = Duration::from_secs(4);

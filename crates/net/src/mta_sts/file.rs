@@ -101,7 +101,7 @@ impl PolicyFile {
     /// Writes all policies after an error.
     pub(super) fn retry(&self, now: Timestamp, all: impl FnOnce() -> Vec<Stored>) {
         let mut open = self.open.lock();
-        // Somebody else may have been faster.
+        // Another thread may have written them meanwhile.
         if !self.wants_retry(now) {
             return;
         }
@@ -142,7 +142,7 @@ fn read(path: &Path, policies_max: usize) -> io::Result<Vec<Stored>> {
 fn rewrite(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
     let beside = path.with_extension("new");
     let lines: Vec<String> = known.iter().map(line_of).collect();
-    // Keeps the newest if they do not all fit; leaves half of the space for later ones.
+    // Keeps the newest policies if they do not all fit, and leaves half of the space for later ones.
     let mut bytes = 0;
     let fits = |line: &&String| {
         bytes += line.len() as u64;
@@ -261,7 +261,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("policies");
         let (file, _) = PolicyFile::open(&path, 10);
-        // Every write to it fails: no space left.
+        // Every write to this device fails: no space left.
         let full = File::options().write(true).open("/dev/full").unwrap();
         *file.open.lock() = Some((full, 0));
         file.add(&stored("a.example", "1"), START, Vec::new);

@@ -139,7 +139,8 @@ impl MtaSts {
     }
 
     /// The requirement of a domain. `server` is the server whose mail waits for it: look-ups of one server do not delay
-    /// another's look-ups of other domains. If it joins a look-up for which another server has no permits, it makes its own.
+    /// another's look-ups of other domains. A call that joined a look-up of another server without free permits repeats
+    /// it with the permits of `server`.
     pub async fn policy(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
         let mut found = self.join(domain, None, server, now).await;
         if found.lacked_permits && found.server != server {
@@ -219,7 +220,7 @@ impl Inner {
         }
     }
 
-    /// Stores the policy before it is used: it stays enforced after a crash.
+    /// Stores the policy before it is used, so that it stays enforced after a crash.
     async fn store(self: &Arc<Self>, stored: Stored, now: Timestamp) {
         if self.file.is_some() {
             self.write(move |file, all| file.add(&stored, now, all)).await;
@@ -232,7 +233,7 @@ impl Inner {
         }
     }
 
-    /// Works on the file on a thread that may block; the second argument lists all policies.
+    /// Runs `work` on the file, on a thread that may block; its second argument lists all policies.
     async fn write(
         self: &Arc<Self>,
         work: impl FnOnce(&PolicyFile, &dyn Fn() -> Vec<Stored>) + Send + 'static,

@@ -19,7 +19,7 @@ pub(super) fn id_in(texts: &[Vec<u8>]) -> Option<String> {
     is_valid.then(|| id.to_owned())
 }
 
-/// Fields after the version. Records with another beginning serve other purposes.
+/// Fields after the version. Records that begin differently serve other purposes.
 fn fields_of(text: &[u8]) -> Option<&str> {
     let rest = str::from_utf8(text).ok()?.strip_prefix("v=STSv1")?.trim_start();
     rest.strip_prefix(';')

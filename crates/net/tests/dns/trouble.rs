@@ -95,7 +95,8 @@ async fn a_look_up_does_not_wait_for_another_server_that_asks_the_same() {
         let dns = dns.for_server(ServerId(1));
         asking.spawn(async move { plan(&dns, &name).await.is_ok() });
     };
-    // More than one server's permits for slow names. They hold these until they are given up, 12 seconds from now.
+    // More than one server's permits for slow names. These look-ups hold the permits until they are given up, 12
+    // seconds from now.
     for number in 0..400 {
         let name = format!("silent{number}.example");
         server.fail(&name, Failure::Silent);
@@ -105,7 +106,7 @@ async fn a_look_up_does_not_wait_for_another_server_that_asks_the_same() {
     server.mx("slow.example", 10, "mx.example.com");
     server.fail("slow.example", Failure::Slow(Duration::from_secs(3)));
     ask_for_first("slow.example".to_owned());
-    // By then it has been too slow twice, and waits for such a permit.
+    // By then the look-up has been too slow twice, and waits for such a permit.
     tokio::time::sleep(Duration::from_millis(2_300)).await;
     let of_second = dns.for_server(ServerId(2));
     let found = tokio::time::timeout(Duration::from_secs(8), plan(&of_second, "slow.example")).await;

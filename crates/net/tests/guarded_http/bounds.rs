@@ -11,7 +11,7 @@ async fn only_16_kib_of_an_endless_answer_are_read() {
     let client = client(&dns, None, settings());
     let answer = post(&client, &catcher.url("/")).await.unwrap();
     assert_eq!((answer.status, answer.body.len()), (200, 16 * 1024));
-    // The connection of an answer that was cut is not reused.
+    // The connection of a cut answer is not reused.
     post(&client, &catcher.url("/")).await.unwrap();
     assert_eq!(catcher.connections(), 2);
 }

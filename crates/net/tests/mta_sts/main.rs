@@ -30,7 +30,7 @@ impl Scene {
         Self::with(&MtaStsSettings { allow_private: true, ..MtaStsSettings::default() })
     }
 
-    /// Uses all settings except the port.
+    /// A scene with these settings, except the port.
     fn with(settings: &MtaStsSettings) -> Self {
         let certificate = TestCertificate::for_names(&[HOST]);
         let (dns, web) = (DnsServer::start(), HttpsServer::start(&certificate));

@@ -49,7 +49,7 @@ async fn take_all_permits(scene: &Arc<Scene>) -> (Vec<TcpListener>, JoinSet<StsV
         let scene = Arc::clone(scene);
         asking.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });
     }
-    // Once the last host has been looked up, the fetches have asked for permits.
+    // Once the last host is looked up, the fetches have asked for permits.
     while scene.dns.questions("mta-sts.silent399.example", RecordType::A) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
