@@ -71,7 +71,7 @@ impl EmailAddress {
         &self.domain
     }
 
-    /// Whether sending to it needs SMTPUTF8 (RFC 6531). Only the local part matters: domains have an ASCII
+    /// Whether sending to this address needs SMTPUTF8 (RFC 6531). Only the local part matters: domains have an ASCII
     /// form.
     pub fn needs_smtputf8(&self) -> bool {
         !self.local_part().is_ascii()

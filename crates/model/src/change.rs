@@ -10,7 +10,7 @@ pub enum Change<T> {
     Set(T),
 }
 
-/// `None` clears.
+/// `None` becomes `Clear`.
 impl<T> From<Option<T>> for Change<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Clear, Self::Set)

@@ -1,4 +1,4 @@
-//! The network of a client, which counts as one address in limits per address.
+//! The network of a client, which limits per address count as one address.
 
 use std::net::{IpAddr, Ipv6Addr};
 

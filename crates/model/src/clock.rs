@@ -40,7 +40,8 @@ impl ClockWatch {
         Self { latest: now }
     }
 
-    /// How far the clock is behind the latest time seen, if by more than `IGNORED`. Reports each step back once.
+    /// How far the clock is behind the latest time seen, if it is behind by more than `IGNORED`. Reports each step back
+    /// once.
     pub fn went_back(&mut self, now: Timestamp) -> Option<Duration> {
         let back = self.latest.since(now);
         if back <= Self::IGNORED {

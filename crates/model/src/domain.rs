@@ -43,7 +43,7 @@ impl DomainName {
         let Some((_, last)) = ascii.rsplit_once('.') else {
             return Err(DomainError::SingleLabel);
         };
-        // An all-numeric last label is an IPv4 address, not a name.
+        // A name whose last label is all-numeric is an IPv4 address.
         if last.bytes().all(|b| b.is_ascii_digit()) {
             return Err(DomainError::Syntax);
         }

@@ -81,7 +81,8 @@ pub fn node_of(id: i64) -> u8 {
     ((id >> SEQUENCE_BITS) & i64::from(NODE_COUNT - 1)) as u8
 }
 
-/// First tick of the second that contains `moment`; of the first or last second of ids, if no id is from then.
+/// First tick of the second that contains `moment`. A moment outside the range of ids counts as its first or last
+/// second.
 fn tick_at(moment: Timestamp) -> i64 {
     moment.as_secs().saturating_sub(EPOCH_SECS).clamp(0, SECONDS_MAX) << SEQUENCE_BITS
 }

@@ -30,8 +30,8 @@ impl Mailbox {
     }
 }
 
-/// Text after the last `@`, without a closing bracket: the domain a mailbox claims, even if the rest is
-/// invalid. Lets the From check answer before the syntax check.
+/// Text after the last `@`, without a closing bracket: the domain a mailbox claims, even if the rest is invalid. The
+/// From check uses it to answer before the syntax check.
 pub fn claimed_domain(text: &str) -> Option<&str> {
     let text = text.trim_matches([' ', '\t']);
     text.strip_suffix('>').unwrap_or(text).rsplit_once('@').map(|(_, domain)| domain)

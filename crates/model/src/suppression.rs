@@ -12,11 +12,11 @@ pub enum SuppressionReason {
     HardBounce,
     /// The recipient reported a message as spam.
     Complaint,
-    /// Somebody added the address. The default.
+    /// Somebody added the address. The default when an address is added.
     Manual,
     /// The recipient unsubscribed.
     Unsubscribe,
-    /// The address kept failing temporarily. Only added by hand or by the API, never by Postroad itself.
+    /// The address kept failing temporarily. Only people and API calls give this reason, never Postroad itself.
     SoftBounce,
 }
 
