@@ -116,7 +116,7 @@ impl Pattern {
     }
 }
 
-/// All combinations of pieces and frames of a target.
+/// All combinations of a piece with a frame of the target.
 pub fn patterns(target: &Target) -> impl Iterator<Item = Pattern> + use<> {
     target.frames.iter().flat_map(|frame| PIECES.iter().map(|piece| Pattern { piece, frame }))
 }

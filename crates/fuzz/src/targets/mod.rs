@@ -19,7 +19,7 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Valid inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Texts around hostile patterns, which replace `{}`.
+    /// Texts around a hostile pattern, which replaces `{}`.
     pub frames: &'static [&'static str],
 }
 

@@ -14,7 +14,7 @@ const FAST_ENOUGH: Duration = Duration::from_millis(100);
 /// Largest accepted ratio of the times at the two sizes: between 4 (linear) and 16 (quadratic).
 const RATIO_MAX: f64 = 9.0;
 
-/// Best of some runs: other load only adds time.
+/// Best time of `runs` runs: other load only adds time.
 fn time(target: &Target, pattern: Pattern, bytes: usize, runs: usize) -> Duration {
     let text = pattern.text(bytes);
     let once = || {
