@@ -1,8 +1,8 @@
 //! Benchmark of accepting.
 //!
-//! Measures rates by number of callers, for the store alone and through the HTTP port, of single sends and of
-//! batches; and latencies at 1,000 messages a second, also of other mail servers. Nothing is delivered meanwhile,
-//! except to the inbox of `postroad dev` in the measurements of rates through HTTP.
+//! Measures rates by number of callers: of the store alone, and through the HTTP port with single sends and with
+//! batches. Also measures latencies at 1,000 messages a second, with other mail servers for comparison. Nothing is
+//! delivered meanwhile, except to the inbox of `postroad dev` while rates through HTTP are measured.
 
 use std::path::Path;
 

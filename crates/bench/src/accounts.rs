@@ -1,4 +1,5 @@
-//! Benchmark of calls by account and server keys over HTTP, to an account with few servers and keys and to one with many.
+//! Benchmark of calls with operator, account and server keys over HTTP, for an account with few servers and keys and
+//! for one with many.
 
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ const KEYS_PER_SERVER: usize = 10;
 const FILL_TASKS: usize = 8;
 /// Requests per entry of `CALLS`.
 const REPETITIONS: usize = 500;
-/// Servers whose keys the calls "by known keys" use.
+/// Number of servers whose keys the calls "by known keys" use.
 const KNOWN_SERVERS: usize = 10;
 
 const ACCOUNT: &str = "X-Account-API-Key";
@@ -65,13 +66,13 @@ const CALLS: [&str; 34] = [
 
 /// A running installation with one account that has all servers.
 struct Filled {
-    /// The service; the caller drops it before the folder of its data.
+    /// The service; the caller keeps the folder of its data until this value is dropped.
     _daemon: Daemon,
     client: Client,
     operator_key: String,
     account_key: String,
     account: Value,
-    /// Another account, for new servers: the first has the maximum number.
+    /// Another account, for new servers: the number of servers of the first stays the same.
     other_account: Value,
     servers: Vec<FilledServer>,
 }

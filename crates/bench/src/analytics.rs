@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::Bench;
 use super::report::Report;
 
-/// Calls per question.
+/// Calls per chart.
 const REPETITIONS: usize = 20;
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {

@@ -27,7 +27,7 @@ pub(super) enum Content {
     Text,
 }
 
-/// Runs `smtp-source`: without TLS and password, many messages per connection, as a mail program does.
+/// Runs `smtp-source`: without TLS and password, with many messages per connection.
 pub(super) async fn smtp_source(
     to: SocketAddr,
     sender: &str,

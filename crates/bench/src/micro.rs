@@ -58,7 +58,7 @@ async fn instructions(bench: &Bench, name: &str) -> anyhow::Result<f64> {
     Ok((totals[1] - totals[0]) / (COUNTED[1] - COUNTED[0]) as f64)
 }
 
-/// Output on stdout and stderr.
+/// Runs a command; returns its output on stdout and stderr.
 async fn run(mut command: Command) -> anyhow::Result<(String, String)> {
     let output = command.output().await?;
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();

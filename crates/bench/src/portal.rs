@@ -22,7 +22,7 @@ const EVENTS_PER_MESSAGE: f64 = 2.4;
 /// File that marks a data folder as filled.
 const FILLED: &str = "filled-for-benchmark";
 
-/// Pages below the server; `{message}`, `{waiting}`, `{webhook}` and `{domain}` are replaced by what pages link to.
+/// Pages of a server. Ids from links on other pages replace `{message}`, `{waiting}`, `{webhook}` and `{domain}`.
 const OF_SERVER: &[(&str, &str)] = &[
     ("home", ""),
     ("messages", "/messages"),
@@ -96,7 +96,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("inbox", "/inbox"),
 ];
 
-/// `data` is filled unless an earlier run has filled it, and kept; without it a temporary folder is used.
+/// Fills the folder `data` unless an earlier run has filled it, and keeps it. Without `data`, uses a temporary folder.
 pub(super) async fn measure(
     bench: &Bench,
     report: &mut Report,
@@ -189,7 +189,8 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Sends a message, which then is the newest: those of the fill have no content.
+    /// Sends a message, whose pages are measured because it is the newest one: messages of `analytics_fill` have no
+    /// content.
     async fn send(&self, daemon: &Daemon) -> anyhow::Result<()> {
         let key = daemon.ready()["api_key"].as_str().unwrap_or_default();
         let headers = [("x-server-api-key", key), ("content-type", "application/json")];
@@ -212,7 +213,7 @@ impl Pages {
         Ok(self.client.request(Method::GET, path, &headers, Bytes::new()).await?)
     }
 
-    /// Bytes that a browser, which accepts gzip, gets.
+    /// Number of bytes of the answer with gzip, which browsers accept.
     async fn get_compressed(&self, path: &str) -> anyhow::Result<usize> {
         let headers = [("cookie", self.cookie.as_str()), ("accept-encoding", "gzip")];
         Ok(self.client.request(Method::GET, path, &headers, Bytes::new()).await?.body.len())

@@ -85,7 +85,8 @@ impl Work {
         Some(rate(runs)? / rate(peer)?)
     }
 
-    /// Median of the ratios run by run: both builds alternate, so a machine that slows down slows both.
+    /// Median of the ratios of each run to the same run of the other build: both builds alternate, so a machine that
+    /// slows down slows both.
     fn ratio_to_before(&self, system: &str, runs: &[Figures], figure: &str) -> Option<f64> {
         let (_, before) = self.systems.iter().find(|(name, _)| name.strip_suffix(BEFORE) == Some(system))?;
         let value = |run: &Figures| run.iter().find(|(name, _)| *name == figure).map(|(_, value)| *value);

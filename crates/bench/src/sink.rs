@@ -108,7 +108,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The child may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

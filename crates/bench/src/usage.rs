@@ -1,4 +1,4 @@
-//! CPU time of a system's processes, including ended ones, and their peak memory together.
+//! CPU time of a system's processes, including ended ones, and the peak of their total memory.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

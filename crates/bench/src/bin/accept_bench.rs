@@ -1,8 +1,8 @@
 //! Measures how fast the store accepts: `accept_bench --database sqlite:PATH|postgres://… [--seconds N]
 //! [--callers 1,16,…] [--index]`.
 //!
-//! Each caller compresses a message of 10 kB to about half and stores it, one after the other. Use an empty
-//! database. With `--index` the messages are added to the search index meanwhile, as in a running service.
+//! Each caller stores one message after the other: 10 kB, compressed to about half. Use an empty database. With
+//! `--index` the messages are added to the search index meanwhile, as in a running service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

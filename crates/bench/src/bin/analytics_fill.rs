@@ -1,9 +1,9 @@
 //! Fills a SQLite store with events and counts them: `analytics_fill --database sqlite:PATH [--events N]
 //! [--others N]`.
 //!
-//! The first server gets the events (it is created if there is none); `others` are added and get a hundredth of
-//! that each. Sends, messages and events are written directly into the tables, as a month of real use leaves
-//! them. The store then counts them in batches, as in a running service, and this is timed.
+//! The first server gets N events; it is created if there is none. `--others` more servers are created and get a
+//! hundredth of that each. Sends, messages and events are written directly into the tables, as a month of real use
+//! leaves them. The store then counts them in batches, as in a running service, and this is timed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -154,7 +154,7 @@ fn add_send(
              VALUES (?1, ?2, ?6, '', 'shop@example.com', 'Hello', ?3, '{}', '{}', 1000, 'outgoing', 0, 1, 0, ?4, ?5)",
         )
         .expect("a good statement");
-    // Some tags are used much more than others. A kind of mail has one sender and one key.
+    // Some tags are used much more than others. All mail with one tag has the same sender and key.
     let kind = (random.random_range(0.0..1.0_f64).powi(2) * TAGS as f64) as usize;
     let (tag, domain, credential) = (format!("kind {kind}"), SENDERS[kind % SENDERS.len()], kind % 2 + 1);
     insert_send
@@ -178,7 +178,7 @@ fn add_send(
         let receiver = if random.random_ratio(7, 10) {
             LARGE_RECEIVERS[random.random_range(0..LARGE_RECEIVERS.len())].0.to_owned()
         } else {
-            // Few of the small domains get most of their mail.
+            // A few of the small domains get most of the mail to small domains.
             let rank = random.random_range(0.0..1.0_f64).powi(3) * f64::from(SMALL_RECEIVERS);
             format!("small{}.example", rank as u32)
         };

@@ -1,5 +1,5 @@
-//! Measures how fast the HTTP port accepts: `http_bench --url URL --key KEY [--seconds N]`, at 1, 16, 128 and
-//! 1,024 callers; with `--batch N` by send/batch of N messages, at 1 and 4 callers.
+//! Measures how fast the HTTP port accepts: `http_bench --url URL --key KEY [--seconds N]`, at 1, 16, 128 and 1,024
+//! callers; with `--batch N` by send/batch with N messages each, at 1 and 4 callers.
 //!
 //! Each caller has its own connection and sends the next message when the last one is answered. With `--beside KEY
 //! --beside-from ADDRESS` another server sends single messages meanwhile, at most 100 a second; its figures follow.

@@ -1,10 +1,10 @@
-//! Measures searches: `search_bench --database sqlite:PATH|postgres://… [--messages N] [--filled]`. Use an empty database, or
-//! one that an earlier run filled with as many messages, with `--filled`.
+//! Measures searches: `search_bench --database sqlite:PATH|postgres://… [--messages N] [--filled]`. Use an empty
+//! database, or with `--filled` one that an earlier run filled with the same number of messages.
 //!
-//! Messages of one server are written directly into the tables, evenly over the last hours; the store then adds them to its
-//! index as in a running service, and searches run through it. A call ends after 80 ms with what it has found by then, and the
-//! next continues there. So two times are shown: of one call, and until a page is full with 50 messages or the search has come
-//! to its end, however many calls that takes.
+//! Messages of one server are written directly into the tables, evenly over the last hours; the store then adds them to
+//! its index as in a running service, and searches run through it. A call ends after 80 ms with what it has found by
+//! then, and the next call continues there. So two times are shown: that of one call, and that of all calls until a
+//! page of 50 messages is full or the search has come to its end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ async fn main() {
 
     let begun = Instant::now();
     let now = SystemClock.now();
-    // Within one week of ids, which have 21 bits below their seconds.
+    // All ids lie in one week, as in a partition. An id has 21 bits below its seconds.
     let week = (7 * 24 * 3_600) << 21;
     let first =
         (idgen::first_id_at(now) / week * week).max(idgen::first_id_at(now.minus(Duration::from_hours(4))));
@@ -75,7 +75,7 @@ async fn main() {
     measure(&store, server, messages).await;
 }
 
-/// Adds all messages to the index that are not in it yet.
+/// Adds all messages that are not in the index yet.
 #[expect(clippy::print_stdout, reason = "the figures are what it is for")]
 async fn index(store: &Store, server: ServerId) {
     let begun = Instant::now();
@@ -197,7 +197,8 @@ async fn open(database: Database) -> Store {
     Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens")
 }
 
-/// Messages to write: `messages` of them, each with its own send, and with ids that are `apart` from each other.
+/// The messages to write. Each has its own send; the first has the id `first`, each next one an id that is higher by
+/// `apart`.
 struct Fill {
     server: ServerId,
     messages: i64,
@@ -207,7 +208,7 @@ struct Fill {
 }
 
 impl Fill {
-    /// One statement for each table. `numbers` is SQL for a table of the messages' numbers, in its column `n`.
+    /// One statement for each table. `numbers` is SQL for a table whose column `n` has the numbers of the messages.
     fn statements(&self, numbers: &str) -> [String; 2] {
         let Self { server, first, apart, now, .. } = self;
         let (server, now) = (server.0, now.as_micros());

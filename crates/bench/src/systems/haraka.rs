@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{Setup, System, free_port, wait_for_port};
 use postroad_test_programs::install;
 
-/// Snapshot date at which all its dependencies exist in the package registry.
+/// npm installs no package that is newer than this date.
 const PACKAGES_BEFORE: &str = "2026-06-01";
 
 /// Allows relaying for everybody, and routes everything to the sink.

@@ -62,7 +62,7 @@ pub(super) struct Setup {
 
 /// A running system.
 pub(super) trait System {
-    /// Address that accepts mail from this machine, without TLS and password.
+    /// Address at which the system accepts mail from this machine, without TLS and password.
     fn smtp(&self) -> SocketAddr;
     /// Sender that it accepts.
     fn sender(&self) -> String;

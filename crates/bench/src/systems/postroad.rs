@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{Setup, System, free_port};
 
-/// Provider rules without limits, because the sink is our own server; Postfix has none either.
+/// Provider rules for the sink: as many connections as `main.cf` of the Postfix benchmark allows, and no other limit.
 const PROVIDERS: &str = "[default]
 connections_max = 50
 connections_per_minute = 0

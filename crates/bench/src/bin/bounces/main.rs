@@ -4,10 +4,10 @@
 //! the Sisimai project's samples). The samples are not in the repository; without a folder there is nothing to
 //! measure.
 //!
-//! About a third of the files is held out: their score is printed but not their misses, so that nobody tunes a
-//! rule on them. A hash of the file name without its number chooses them, so all samples of one system, which
-//! are similar, are on one side. Up to November 2026 the choice was by file, so some of the files now held out
-//! were read when rules were written.
+//! About a third of the files is held out: their score is printed but not their misses, so that nobody tunes a rule on
+//! them. A hash of the file name without its number chooses them. So all samples of one system, which are similar, are
+//! held out together, or not at all. Until November 2026 each file was chosen separately, so the authors of the rules
+//! have seen some of the files that are held out now.
 
 #![expect(clippy::print_stdout, reason = "the score is this command's answer")]
 

@@ -1,7 +1,7 @@
 //! Measures the time from the accepted request to DATA at the receiving mail server.
 //!
-//! The tool itself is the mail server to which the service under test delivers. Each message carries its
-//! number; the latency runs from the answer to its request until its DATA arrives.
+//! The tool itself is the mail server to which the service under test delivers. Each message carries a number; its
+//! latency is the time from the answer to its request until its DATA arrives.
 
 use std::collections::HashMap;
 use std::sync::Arc;
