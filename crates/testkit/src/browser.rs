@@ -1,5 +1,5 @@
-//! Real Chromium over WebDriver, for tests of pages. Chromium and chromedriver are found in PATH; `cargo xtask test` installs
-//! them.
+//! Real Chromium over WebDriver, for tests of pages. Chromium and chromedriver must be in PATH; `cargo xtask test`
+//! installs them.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ const WAIT_MAX: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(25);
 /// Time zone of the browser: not UTC, so that tests find pages that mix up time zones.
 const TIME_ZONE: &str = "America/New_York";
-/// Name of the field with an element's id (WebDriver section 11).
+/// Name of the field with an element's id: the "web element identifier" of WebDriver.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// One window of a browser with its own profile. Closed when dropped.
@@ -41,7 +41,8 @@ impl Browser {
         let client = Client::new(&format!("http://{address}")).with_timeout(Duration::from_mins(1));
         let folder = profile.path().display().to_string();
         let mut browser = Self { driver, address, client, session: String::new(), _profile: profile };
-        // Scrollbars are hidden, because a screenshot of the whole page removes them: elements would move, and clicks miss them.
+        // Scrollbars are hidden, because a screenshot of the whole page removes them: elements would move, and clicks
+        // would miss them.
         let request = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
             "goog:loggingPrefs": { "browser": "ALL" },
@@ -272,8 +273,8 @@ fn value_of(path: &str, reply: &Value) -> Value {
     value
 }
 
-/// Starts chromedriver; returns the port in its greeting. `None` if it ended at once: it takes a free IPv4 port, and ends if
-/// another program has that port of IPv6.
+/// Starts chromedriver; returns the port in its greeting. `None` if it ended at once: chromedriver takes a free IPv4
+/// port, and ends if another program has that port on IPv6.
 fn start_driver() -> Option<(Child, u16)> {
     let mut driver = Command::new("chromedriver")
         .arg("--port=0")
@@ -325,7 +326,7 @@ impl Drop for Browser {
                 "DELETE /session/{} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
                 self.session, self.address
             );
-            // Whatever the answer is, the driver ends below.
+            // The answer does not matter: the driver is killed below.
             let _ = stream.write_all(request.as_bytes());
             let _ = stream.read_to_end(&mut Vec::new());
         }

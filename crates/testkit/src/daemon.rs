@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const READY_SECS_MAX: u64 = 30;
 const STOP_SECS_MAX: u64 = 10;
 
-/// Command that inherits no `POSTROAD_*` variable except the given ones.
+/// Command that inherits no `POSTROAD_*` variables, and gets those in `envs`.
 pub fn command(program: impl AsRef<OsStr>, envs: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -56,7 +56,7 @@ impl Daemon {
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // The daemon may be dropped already; keep reading all the same.
+                // Keep reading even if the `Daemon` is dropped already.
                 drop(sender.send(line));
             }
         });

@@ -1,4 +1,4 @@
-//! Invalid data for the SQLite database of a service, which no version of Postroad would write.
+//! Direct changes of a service's SQLite database: invalid or missing data, and many old keys.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ pub fn set_recipients(database: &Path, text: &str) {
     execute(database, &format!("UPDATE messages SET rcpt_to = '{}'", text.replace('\'', "''")));
 }
 
-/// Removes the texts of all messages, whose other rows stay.
+/// Removes the texts of all messages; their other rows stay.
 pub const REMOVE_TEXTS: &str = "DELETE FROM bodies";
 
-/// Adds a thousand revoked copies of the operator's newest key, as many starts of `postroad dev` leave them.
+/// Adds 1,001 revoked copies of the operator's newest key, as many starts of `postroad dev` leave them.
 pub const ADD_REVOKED_KEYS: &str = "
     WITH RECURSIVE start (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM start WHERE number < 1001)
     INSERT INTO account_keys (account_id, name, key_hash, scopes, allow, created_at, updated_at, revoked_at)

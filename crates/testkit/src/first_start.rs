@@ -1,4 +1,5 @@
-//! Data folder and database after the first start of a service: made once in a test process, then copied for each test.
+//! Data folder and database after the first start of a service: created once in a test process, then copied for each
+//! test.
 //!
 //! A first start creates the tables and generates keys, which takes several times as long as starting again.
 
@@ -17,7 +18,7 @@ use crate::{Daemon, Database};
 pub struct FirstStart {
     folders: Vec<PathBuf>,
     files: Vec<(PathBuf, Vec<u8>)>,
-    /// Never dropped from PostgreSQL if this value is a static; it ends with the private server of the test run.
+    /// If this value is a static, the database is never dropped; it ends with the private server of the test run.
     database: Option<Database>,
 }
 

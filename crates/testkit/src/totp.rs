@@ -2,7 +2,7 @@
 
 use aws_lc_rs::hmac;
 
-/// The code of the seed `secret`, in base 32, at this time.
+/// The code at this time for the seed `secret`, which is in base 32.
 pub fn totp_code(secret: &str, seconds: i64) -> String {
     let (mut bits, mut value, mut seed) = (0_u32, 0_u64, Vec::new());
     for c in secret.bytes() {

@@ -47,7 +47,7 @@ impl DnsServer {
             runtime.block_on(async {
                 tokio::select! {
                     () = sockets.serve(for_thread) => {}
-                    // Returning ends the runtime with all its answers; so does a lost sender.
+                    // Returning ends the runtime with all its answers. Dropping the sender has the same effect.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             });

@@ -73,7 +73,7 @@ impl Zone {
         self.query_counts.get(&(name.clone(), record_type)).copied().unwrap_or_default()
     }
 
-    /// Counter of queries like this one.
+    /// Counter of the queries with this name and type.
     pub(super) fn counter(&mut self, question: &Query) -> &mut QueryCounts {
         self.query_counts.entry((question.name().clone(), question.query_type())).or_default()
     }

@@ -55,7 +55,7 @@ pub enum RefusedAt {
 }
 
 impl RefusedAt {
-    /// Stage at which an open connection is refused: at MAIL where new connections are refused at the banner.
+    /// Stage at which a message on an open connection is refused: MAIL instead of the banner.
     pub(super) fn of_message(self) -> Self {
         if self == Self::Banner { Self::MailFrom } else { self }
     }
@@ -64,7 +64,7 @@ impl RefusedAt {
 #[derive(Debug, Clone, Copy)]
 pub struct Greylist {
     pub wait: Duration,
-    /// Whether another source address must wait again.
+    /// Whether a message that comes from another source address must wait again.
     pub by_source: bool,
 }
 

@@ -12,7 +12,7 @@ pub use limits::{BlockedTime, Greylist, HiddenLimits, RateLimit, RefusedAt, Wind
 
 use rate::RateCount;
 
-/// The reply of a connection that breaks.
+/// Reply that stands for a broken connection.
 const LOST: &str = "421 4.4.2 connection lost";
 
 /// Reply that refuses a connection or a message.
@@ -20,7 +20,7 @@ const LOST: &str = "421 4.4.2 connection lost";
 pub struct Refusal {
     pub at: RefusedAt,
     pub reply: String,
-    /// A 421 closes the connection.
+    /// Whether the connection ends: after a 421, and after any refusal at the banner.
     pub closes: bool,
 }
 
@@ -140,7 +140,7 @@ impl HiddenReceiver {
         Ok(())
     }
 
-    /// Whether this source had opened its maximum number of connections before this one.
+    /// Whether this source has its maximum number of older connections open.
     fn is_beyond_connections(&self, source: i64, connection: u64) -> bool {
         let before =
             self.open.iter().filter(|(id, (other, _))| **id < connection && *other == source).count();

@@ -64,7 +64,7 @@ fn is_whole_answer(answer: &[u8]) -> bool {
     match field("content-length").and_then(|length| length.parse::<usize>().ok()) {
         Some(length) => body.len() >= length,
         None if field("transfer-encoding") == Some("chunked") => body.ends_with(b"0\r\n\r\n"),
-        // Without a length the body ends with the connection; 204 and 304 have none.
+        // Without a length the body ends with the connection; answers with 204 and 304 have no body.
         None => head.contains(" 204 ") || head.contains(" 304 "),
     }
 }

@@ -25,7 +25,7 @@ impl Database {
         Self::create_on(&server_url)
     }
 
-    /// Creates a database on another server than the test run's own.
+    /// Creates a database on this server, which may be another one than the test run's own.
     pub fn create_on(server_url: &str) -> Self {
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
         execute(server_url, &format!("CREATE DATABASE {name}"))
@@ -75,7 +75,7 @@ impl Database {
         self.execute(&format!("DELETE FROM audit_heads WHERE account_id = {account}"));
     }
 
-    /// Refuses outcomes of attempts, like a full disk; everything else works.
+    /// Refuses to store outcomes of attempts, like a full disk; everything else works.
     pub fn refuse_outcomes(&self) {
         self.execute(
             "CREATE FUNCTION refuse_outcomes() RETURNS trigger LANGUAGE plpgsql AS
@@ -85,7 +85,7 @@ impl Database {
         );
     }
 
-    /// Refuses attempts to post to URLs that end with `path`, for a reason that no repetition changes.
+    /// Refuses to store attempts to post to URLs that end with `path`; repeating the statement does not help.
     pub fn refuse_webhook_attempts(&self, path: &str) {
         self.execute(&format!(
             "CREATE FUNCTION refuse_webhook_attempts() RETURNS trigger LANGUAGE plpgsql AS
@@ -95,7 +95,7 @@ impl Database {
         ));
     }
 
-    /// Refuses outcomes of attempts of one message, as if its rows were damaged.
+    /// Refuses to store outcomes of attempts of one message, as if its rows were damaged.
     pub fn refuse_outcomes_of(&self, message: i64) {
         self.execute(&format!(
             "CREATE FUNCTION refuse_outcomes() RETURNS trigger LANGUAGE plpgsql AS
@@ -110,7 +110,7 @@ impl Database {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");
     }
 
-    /// Refuses to put more than the first `count` events into the queues of webhooks, like a full disk.
+    /// Refuses to put events after the first `count` + 1 into the queues of webhooks, like a full disk.
     pub fn refuse_events_after(&self, count: usize) {
         self.execute(&format!(
             "CREATE TABLE last_taken AS SELECT id FROM events ORDER BY id OFFSET {count} LIMIT 1;
@@ -130,7 +130,7 @@ impl Database {
         self.execute("DROP FUNCTION refuse_event CASCADE");
     }
 
-    /// Sets the state of a job on messages, as if another node had worked on it; no node goes on with it.
+    /// Sets the state of a job on messages, as if another node had worked on the job. No node continues it.
     pub fn set_job_state(&self, id: &str, state: &str) {
         self.execute(&format!(
             "UPDATE jobs SET state = '{state}', done = 1300, failed = 2, total = 4000, claimed_until = {}

@@ -1,4 +1,4 @@
-//! Answers of the peer's rules, and the context that rules decide by.
+//! Answers that the peer's rules give, and the context in which they decide.
 
 use std::net::IpAddr;
 use std::time::Duration;

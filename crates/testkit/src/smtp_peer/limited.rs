@@ -1,4 +1,4 @@
-//! Connects the SMTP peer's sockets to a `HiddenReceiver`, the one of the pacing simulation, on the real clock.
+//! Connects the SMTP peer's sockets to a `HiddenReceiver`, which the pacing simulation uses too, with the real clock.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -72,8 +72,7 @@ impl SmtpPeer {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script)
     }
 
-    /// Starts at another loopback address: all mail hosts share a port, so several peers need several
-    /// addresses.
+    /// Starts at this loopback address: all mail hosts have the same port, so several peers need several addresses.
     pub fn start_at(address: SocketAddr, script: Script) -> Self {
         let listener = std::net::TcpListener::bind(address)
             .unwrap_or_else(|error| panic!("{address} is not free on the loopback: {error}"));
@@ -166,7 +165,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::R
 }
 
 async fn converse(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>) {
-    // Without it, a reply could wait for the acknowledgement of the previous one (Nagle).
+    // Without `nodelay`, a reply could wait for the acknowledgement of the previous one (Nagle).
     drop(stream.set_nodelay(true));
     // First let the end of the client's previous connection be recorded, so that both do not count as open at once.
     tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Part of a connection that receives messages.
+//! The part of a conversation that receives messages.
 
 use std::io;
 use std::time::Instant;
@@ -101,7 +101,7 @@ impl Conversation {
     }
 }
 
-/// `MAIL FROM:<a@b> SIZE=1` is `a@b` and `SIZE=1`.
+/// Splits `MAIL FROM:<a@b> SIZE=1` into `a@b` and `SIZE=1`.
 fn split_path(line: &str) -> (String, String) {
     let (_, path) = line.split_once('<').unwrap_or_default();
     let (path, parameters) = path.rsplit_once('>').unwrap_or((path, ""));

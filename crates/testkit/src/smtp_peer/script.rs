@@ -73,21 +73,21 @@ impl Script {
         })
     }
 
-    /// Closes each connection once this much arrived from the client; inside TLS its plaintext counts.
+    /// Closes each connection once this many bytes arrived from the client; inside TLS the plaintext counts.
     #[must_use]
     pub fn close_after_received(mut self, bytes: u64) -> Self {
         self.close_after_received_bytes = Some(bytes);
         self
     }
 
-    /// Closes each connection once this much was sent, even in the middle of a reply.
+    /// Closes each connection once this many bytes were sent, even in the middle of a reply.
     #[must_use]
     pub fn close_after_sent(mut self, bytes: u64) -> Self {
         self.close_after_sent_bytes = Some(bytes);
         self
     }
 
-    /// Accepts mail within these limits. Rules come first.
+    /// Accepts mail within these limits. Rules are asked before the limits.
     #[must_use]
     pub fn within(mut self, limits: HiddenLimits) -> Self {
         self.limited = Some(Arc::new(LimitedReceiver::new(limits)));

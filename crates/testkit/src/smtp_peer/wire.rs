@@ -1,4 +1,4 @@
-//! The peer's end of a connection: lines, chunks and messages, with byte counts at which it breaks.
+//! The peer's end of a connection: reads lines, chunks and messages, and breaks the connection at given byte counts.
 
 use std::io;
 
@@ -87,7 +87,7 @@ impl Wire {
         self.stream.flush().await?;
         self.sent_bytes += sent.len() as u64;
         self.is_over = sent.len() == left;
-        // A reply that was sent completely is no error, even if it reaches the limit.
+        // A reply that was sent completely is not an error, even if it reaches the limit.
         if sent.len() == bytes.len() { Ok(()) } else { self.break_off().await }
     }
 
