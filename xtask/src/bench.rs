@@ -7,7 +7,7 @@ use crate::cargo::{cargo, target_folder};
 use crate::interrupt::Interrupts;
 use anyhow::Context;
 
-/// The part of the benchmark that needs neither an optimised build nor an idle machine.
+/// Name of the part of the benchmark that needs neither an optimised build nor an idle machine.
 const PACING: &str = "pacing";
 const PACING_SEEDS: u32 = 20;
 
@@ -28,8 +28,8 @@ pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<Exi
     Ok(ExitCode::from(interrupts.run(bench)?))
 }
 
-/// Runs receivers with hidden limits in simulated time: the cases of a test of `delivery`, with more seeds and
-/// longer. Prints the table, and fails if a case misses its target. `--seeds N` changes their number.
+/// Runs receivers with hidden limits in simulated time: the cases of a test of `delivery`, with more seeds and longer.
+/// Prints the table, and fails if a case misses its target. `--seeds N` changes the number of seeds.
 fn run_pacing(repository: &Path, options: &[&str]) -> anyhow::Result<ExitCode> {
     let seeds = match options {
         [] => PACING_SEEDS,

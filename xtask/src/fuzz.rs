@@ -84,10 +84,11 @@ pub(crate) fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCo
     Ok(ExitCode::FAILURE)
 }
 
-/// Builds the libFuzzer program. Names the host as target, so that build scripts do not get the flags.
+/// Builds the libFuzzer program. Names the host as target: otherwise cargo would build the build scripts with these
+/// flags too.
 fn build(repository: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let project = repository.join("crates/fuzz/libfuzzer");
-    // Uses the product's versions, plus libFuzzer's own.
+    // With a copy of the workspace's lock file, the dependencies have the same versions; cargo adds libFuzzer's crates.
     std::fs::copy(repository.join("Cargo.lock"), project.join("Cargo.lock"))?;
     let host = host_triple()?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

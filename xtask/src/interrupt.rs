@@ -42,7 +42,8 @@ impl Interrupts {
         self.wait(child)
     }
 
-    /// Like `run`, but also prints and returns the child's standard output; an empty text if something keeps it open.
+    /// Like `run`, but also prints and returns the child's standard output; an empty text if another program keeps the
+    /// output open.
     pub(crate) fn run_and_read(&mut self, mut command: Command) -> anyhow::Result<(u8, String)> {
         command.stdout(Stdio::piped());
         let mut child = start(command)?;
@@ -91,7 +92,7 @@ fn print_and_keep(output: impl Read) -> std::io::Result<String> {
 fn stop(child: &mut Child, signal_name: &str) -> anyhow::Result<()> {
     let group = child.id().to_string();
     signal_group(signal_name, &group)?;
-    // Cargo ends at once; programs it started may take a moment, and are killed after that.
+    // Cargo ends at once. Programs that it started may take until `end`; then they are killed.
     let end = Instant::now() + GRACE;
     while Instant::now() < end && signal_group("0", &group)? {
         child.try_wait()?;

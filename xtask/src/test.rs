@@ -1,7 +1,7 @@
 //! The test command: a private PostgreSQL server, then `cargo test`.
 //!
-//! Many tests run real servers against real time. On a machine that stalls for seconds one of two thousand may fail for
-//! that reason alone, so a run of all tests repeats a few failed ones, one at a time, and names them in its last lines.
+//! Many tests run real servers against real time. On a machine that stalls for seconds, one of thousands may fail for
+//! that reason alone. So a run of all tests repeats a few failed ones, one at a time, and names them in its last lines.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -12,16 +12,16 @@ use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, instal
 use crate::cargo::{cargo, clippy_variables, target_folder};
 use crate::interrupt::Interrupts;
 
-/// If more tests fail, none is repeated: so many do not fail only because the machine is slow.
+/// If more tests fail, none is repeated: a slow machine alone does not make so many fail.
 const REPEATED_MAX: usize = 20;
 
 /// Environment variable with the number of tests that the test runner runs at once.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
-/// Tests run at once for each processor: most of them wait for a process, a socket or a clock.
+/// Number of tests that run at once for each processor: most tests wait for a process, a socket or a clock.
 const TESTS_PER_PROCESSOR: usize = 2;
 
-/// Settings of a compilation that is not repeated: nothing is kept for the next one, and nothing for a debugger.
+/// Settings for a compilation that is not repeated: no incremental compilation, and no debug information.
 const ONE_COMPILATION: [(&str, &str); 2] = [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "none")];
 
 /// What compiles our crates and their tests.
@@ -38,7 +38,7 @@ pub(crate) fn run(repository: &Path, compiler: Compiler, arguments: &[String]) -
     install::ensure()?;
     let interpreter = python::ensure(&target_folder(repository))?;
     node::ensure(&target_folder(repository))?;
-    // Before the server starts: from here on no signal leaves a server behind.
+    // Listen before the server starts: from here on no signal leaves a server behind.
     let mut interrupts = Interrupts::listen()?;
     let cluster = match std::env::var(POSTGRES_VARIABLE) {
         Ok(url) => {

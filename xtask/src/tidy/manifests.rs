@@ -64,7 +64,7 @@ fn is_of_workspace(value: &toml::Value) -> bool {
     value.get("workspace").and_then(toml::Value::as_bool) == Some(true)
 }
 
-/// Dependency tables at the top and of single targets.
+/// Dependency tables of the whole manifest and of its `[target.…]` sections.
 pub(super) fn dependency_tables(manifest: &toml::Table) -> Vec<(&'static str, &toml::Table)> {
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let targets = targets.into_iter().flat_map(toml::Table::values).filter_map(toml::Value::as_table);

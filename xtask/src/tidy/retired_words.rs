@@ -1,4 +1,4 @@
-//! Words of our own that were replaced by the field's stay out of code, comments and documentation.
+//! Private words that were replaced by words of the field must not return to code, comments or documentation.
 
 use super::Finding;
 use super::rust_text::{self, Kind};

@@ -1,4 +1,5 @@
-//! Splits Rust source into code, comments and string literals: enough of the grammar to search one of them.
+//! Splits Rust source into code, comments and string literals, so that checks can search one of these. Knows only as
+//! much grammar as that needs.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -1,12 +1,12 @@
-//! Only `store` contains SQL: no other crate writes it or links a database driver.
+//! Only `store` contains SQL and links database drivers, apart from the exceptions below for tests and benchmarks.
 
 use super::Finding;
 use super::rust_text::{Kind, split};
 use super::tree::Tree;
 
-/// `testkit` creates databases.
+/// Folders with SQL; `testkit` creates databases for tests.
 const FOLDERS_WITH_SQL: &[&str] = &["crates/store/", "crates/testkit/"];
-/// Exceptions, each with its reason.
+/// Further files with SQL, each with its reason.
 const FILES_WITH_SQL: &[&str] = &[
     "crates/bench/src/bin/search_bench.rs", // writes ten million messages faster than the store's own calls
     "crates/bench/src/bin/analytics_fill.rs", // writes ten million events, likewise

@@ -1,4 +1,4 @@
-//! The repository's files in memory: those that git tracks or would track, else everything outside build
+//! The repository's files in memory: those that git tracks or would track; without git, everything outside build
 //! folders.
 
 use std::fs;

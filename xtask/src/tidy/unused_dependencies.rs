@@ -1,5 +1,5 @@
-//! Dependencies that no file of their crate names, and packages from git repositories. (The tools for this,
-//! cargo-machete and cargo-deny, have no prebuilt binary that reads today's lock files, and build for minutes.)
+//! Dependencies that no file of their crate names, and packages from git repositories. (The usual tools, cargo-machete
+//! and cargo-deny, have no prebuilt binary that reads current lock files, and take minutes to build.)
 
 use std::collections::BTreeSet;
 

@@ -11,7 +11,7 @@ pub(super) type Path = Vec<String>;
 pub(super) struct Names {
     /// Types, functions, constants and inline modules.
     pub(super) items: BTreeSet<String>,
-    /// What `use` brings in, by its name here.
+    /// What `use` brings in, by its name in this file.
     pub(super) uses: BTreeMap<String, Path>,
     pub(super) globs: Vec<Path>,
     /// Paths of two or more words in the code.
@@ -54,7 +54,7 @@ impl Names {
         names
     }
 
-    /// One `use` tree without `use` and `;`, below `prefix`.
+    /// Adds one `use` tree, without `use` and `;`, below `prefix`.
     fn add_use(&mut self, tokens: &[&str], prefix: &[String]) {
         let mut path = prefix.to_vec();
         let mut at = 0;

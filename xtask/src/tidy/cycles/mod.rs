@@ -10,8 +10,8 @@ use self::module_tree::ModuleTree;
 use super::Finding;
 use super::tree::Tree;
 
-/// Cycles from before this check, by the file that a finding names. Remove a line when its cycle is cut: a line without
-/// a cycle is a finding too.
+/// Cycles that are older than this check, by the file that a finding names. Remove a line when its cycle is cut: a line
+/// without a cycle is a finding too.
 const KNOWN: &[&str] = &["crates/store/src/domains/keys.rs", "crates/store/src/outcomes/deliveries.rs"];
 
 /// A file, by its index in the module tree, with the files it imports from.
@@ -76,7 +76,7 @@ fn cycles(graph: &Graph) -> Vec<BTreeSet<usize>> {
     components.filter(|component| component.len() > 1).collect()
 }
 
-/// Depth first, each file once; `order` gets a file after everything that it leads to.
+/// Visits files depth first, each once; `order` gets a file after all files that it leads to.
 fn visit(graph: &Graph, file: usize, seen: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
     if seen.insert(file) {
         for next in graph.get(&file).into_iter().flatten() {
@@ -86,13 +86,13 @@ fn visit(graph: &Graph, file: usize, seen: &mut BTreeSet<usize>, order: &mut Vec
     }
 }
 
-/// The shortest cycle through the files of a component, from its first file in the alphabet.
+/// The shortest cycle through the files of a component, beginning with its alphabetically first file.
 fn shortest_cycle(graph: &Graph, cycle: &BTreeSet<usize>) -> Vec<usize> {
     let paths = cycle.iter().filter_map(|start| find_cycle_from(graph, cycle, *start));
     paths.min_by_key(Vec::len).unwrap_or_else(|| cycle.iter().copied().collect())
 }
 
-/// Breadth first from `start` until it is reached again.
+/// Searches breadth first from `start` until `start` is reached again.
 fn find_cycle_from(graph: &Graph, cycle: &BTreeSet<usize>, start: usize) -> Option<Vec<usize>> {
     let mut paths = std::collections::VecDeque::from([vec![start]]);
     let mut seen = BTreeSet::new();

@@ -90,7 +90,7 @@ impl ModuleTree {
         }
     }
 
-    /// `word` seen from inside the module `at`: a child, an item, or something brought in by `use`.
+    /// The file that `word` leads to from inside the module `at`: a child, an item, or something brought in by `use`.
     fn find(&self, at: usize, word: &str, rest: &[String], re_exports_left: usize) -> Option<usize> {
         let module = &self.modules[at];
         let child = [module.name.as_slice(), &[word.to_owned()]].concat();
