@@ -108,15 +108,16 @@ pub fn find_spelled_domains(text: &str) -> Vec<String> {
 /// Characters of `is_hidden`, and other invisible characters and very narrow spaces, which honest names may contain.
 fn is_unseen(c: char) -> bool {
     is_hidden(c)
-        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        || matches!(c, '\u{200c}' | '\u{200d}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{2006}' | '\u{2008}'..='\u{200a}' | '\u{202f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}'
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Control characters, zero-width characters and changes of direction: headers with them are refused.
+/// Control characters, zero-width spaces and changes of direction: headers with them are refused. The joiners U+200C and
+/// U+200D are not among them: emoji and Persian names contain them.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\t')
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use quick_xml::events::Event;
 
 use super::text::ReportText;
 use super::{
-    DmarcSender, DmarcSource, DmarcSummary, NAME_BYTES_MAX, ReportProblem, SOURCES_MAX, shorten,
+    DmarcSender, DmarcSource, DmarcSummary, NAME_BYTES_MAX, ReportProblem, keep_worst, shorten,
     unpacking_failed,
 };
 
@@ -261,8 +261,7 @@ impl SenderCounts {
             failed: counts.failed,
         };
         let mut sources: Vec<DmarcSource> = self.sources.into_iter().map(source).collect();
-        sources.sort_by_key(|source| std::cmp::Reverse((source.failed, source.messages)));
-        sources.truncate(SOURCES_MAX);
+        keep_worst(&mut sources);
         DmarcSender {
             header_from,
             messages: self.messages,

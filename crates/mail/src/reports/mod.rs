@@ -11,6 +11,7 @@ mod text;
 mod tls;
 mod zip;
 
+use std::cmp::Reverse;
 use std::io;
 use std::net::IpAddr;
 
@@ -106,7 +107,7 @@ pub enum ReportProblem {
 }
 
 impl DmarcSender {
-    /// Adds the counts of another domain's mail. New sources follow the known ones, whatever their failures.
+    /// Adds the counts of another domain's mail.
     pub fn add(&mut self, other: Self) {
         let add = |total: &mut u64, count: u64| *total = total.saturating_add(count);
         add(&mut self.messages, other.messages);
@@ -119,11 +120,18 @@ impl DmarcSender {
                 add(&mut known.dkim_passed, source.dkim_passed);
                 add(&mut known.spf_passed, source.spf_passed);
                 add(&mut known.failed, source.failed);
-            } else if self.sources.len() < SOURCES_MAX {
+            } else {
                 self.sources.push(source);
             }
         }
+        keep_worst(&mut self.sources);
     }
+}
+
+/// Sorts the sources by their failures, and drops those beyond the maximum number.
+fn keep_worst(sources: &mut Vec<DmarcSource>) {
+    sources.sort_by_key(|source| Reverse((source.failed, source.messages)));
+    sources.truncate(SOURCES_MAX);
 }
 
 /// The report in a message; `None` if there is none. All attachments share the budget.

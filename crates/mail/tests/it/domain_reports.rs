@@ -291,3 +291,29 @@ proptest! {
         let _ = read_attachment(&archive);
     }
 }
+
+#[test]
+fn sums_keep_the_sources_with_the_most_failures() {
+    let sender = |first: u32, failed: u64| DmarcSender {
+        header_from: "sender.example".to_owned(),
+        messages: 200,
+        passed: 0,
+        quarantined: 0,
+        rejected: 0,
+        sources: (first..first + 200)
+            .map(|host| DmarcSource {
+                address: std::net::Ipv4Addr::from(host).into(),
+                messages: failed + 1,
+                dkim_passed: 0,
+                spf_passed: 0,
+                failed,
+            })
+            .collect(),
+    };
+    let mut sum = sender(0, 1);
+    sum.add(sender(100, 5));
+    assert_eq!((sum.messages, sum.sources.len()), (400, 200));
+    // The hosts of both reports, then those of the second only.
+    let failed: Vec<u64> = sum.sources.iter().map(|source| source.failed).collect();
+    assert_eq!(failed, [[6; 100], [5; 100]].concat());
+}

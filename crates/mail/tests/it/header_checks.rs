@@ -77,7 +77,9 @@ fn message_ids_lose_their_brackets() {
     {
         assert_eq!(parse_message_id(bad), None, "{bad:?}");
     }
-    assert_eq!(parse_message_id(&format!("{}@b", "a".repeat(900))), None);
+    assert_eq!(parse_message_id(&format!("{}@b", "a".repeat(897))), None);
+    let longest = format!("{}@b", "a".repeat(896));
+    assert_eq!(parse_message_id(&format!("<{longest}>")), Some(longest));
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn encoded_words_that_spell_an_address_are_judged_like_from() {
         "a@good.test (=?utf-8?q?ceo=40evil.test?=)",
         "=?utf-8?q?ceo=40evil.test?=: a@good.test;",
         "\"Zoë ceo@evil.test\" <a@good.test>",
+        "\"Zoë ceo@ev\u{200d}il\u{200c}.test\" <a@good.test>",
     ] {
         for header in ["From: ", "From: a@good.test\r\nSender: "] {
             let claimed = claimed(&format!("{header}{value}"));
@@ -77,6 +78,9 @@ fn encoded_words_that_spell_an_address_are_judged_like_from() {
         "=?utf-8?q?Zo=C3=AB?= <a@good.test>",
         "=?utf-8?q?Zo=C3=AB_=40_home?= <a@good.test>",
         "=?utf-8?q?Zo=C3=AB=40home?= <a@good.test>",
+        // An emoji of a cook, and a Persian word: both contain joiners.
+        "\u{1f469}\u{200d}\u{1f373} Kitchen <a@good.test>",
+        "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645} <a@good.test>",
         "\"a@other.test via Shop\" <a@good.test>",
     ] {
         let claimed = claimed(&format!("From: {value}"));
@@ -172,6 +176,7 @@ fn ambiguous_from_headers_are_refused() {
     refuses(": a@good.test;", Syntax);
     refuses("a@good.test\u{202e}", Control);
     refuses("a@good.test\u{1b}", Control);
+    refuses("Z\u{200b}oe <a@good.test>", Control);
     // A byte that is not UTF-8 is decoded as ISO 8859-1.
     refuses(b"a@good.test \xff", Ambiguous);
     refuses("Ann", Syntax);

@@ -93,7 +93,9 @@ pub(crate) fn parse_domain(text: &str) -> (Option<DomainName>, Option<String>) {
     }
     match DomainName::parse(text) {
         Ok(domain) => (Some(domain), None),
-        Err(error) => (None, Some(format!("This is not a domain: {error}. Messages to all domains are shown."))),
+        Err(error) => {
+            (None, Some(format!("This is not a domain: {error}. Messages to all domains are shown.")))
+        }
     }
 }
 
