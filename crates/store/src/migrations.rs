@@ -68,6 +68,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     39 => "0039_pool_changes.sql",
     40 => "0040_setup_changes_and_filters.sql",
     41 => "0041_inspectors_and_webhook_failures.sql",
+    42 => "0042_rare_status_index.sql",
 };
 
 /// The text of a migration, with `{now}` replaced by the service's time in microseconds: the database's clock may

@@ -182,12 +182,24 @@ pub(crate) struct Tally {
     pub(crate) taken: usize,
 }
 
-/// Indexes of a batch's sets in `Tally::sets`.
+/// The sets in which an event counts, as indexes in `Tally::sets`: one for each breakdown.
+type EventSets = [usize; Breakdown::NUMBERED.len()];
+
+/// Events of the same minute with the same dimensions. They are added to the same rows, so they are summed up first.
+struct Group {
+    sets: EventSets,
+    /// Time of its first event.
+    at: Timestamp,
+    sums: Sums,
+}
+
+/// The groups of a batch.
 #[derive(Default)]
-struct SetIndexes {
-    /// Indexes by all dimensions of a message: one set for each breakdown.
-    of_full: HashMap<Dimensions, [usize; Breakdown::NUMBERED.len()]>,
-    /// Index by breakdown and the dimensions that it distinguishes.
+struct Groups<'a> {
+    groups: Vec<Group>,
+    /// Index by dimensions, provider and minute.
+    of_event: HashMap<(&'a Dimensions, &'a str, i64), usize>,
+    /// Index in `Tally::sets` by breakdown and the dimensions that it distinguishes.
     of_part: HashMap<(Breakdown, Dimensions), usize>,
 }
 
@@ -201,7 +213,7 @@ impl Tally {
         rows_max: usize,
     ) -> Self {
         let mut tally = Self::default();
-        let mut indexes = SetIndexes::default();
+        let mut groups = Groups::default();
         for event in events {
             if tally.counters.len() + tally.recipient_domains.len() >= rows_max {
                 break;
@@ -214,53 +226,58 @@ impl Tally {
                 continue;
             }
             let provider = providers.get(&recipient_domain).map_or(OTHER_PROVIDER, String::as_str);
-            let full = Dimensions { provider: provider.to_owned(), ..event.facts.dimensions.clone() };
-            let sets = tally.indexes_of(full, &mut indexes);
-            tally.add(event.at, sets, recipient_domain, &adds);
+            tally.group_of(event, provider, &mut groups).sums.add(&adds);
+            let day = Grain::Day.start(event.at);
+            tally.last_day = tally.last_day.max(day);
+            tally
+                .recipient_domains
+                .entry((block_start(day), recipient_domain))
+                .or_default()
+                .add(day, &adds.counts);
+        }
+        for group in groups.groups {
+            for key in keys_of(&group) {
+                tally.counters.entry(key).or_default().add(&group.sums);
+            }
         }
         tally
     }
 
-    /// The sets in which a message with these dimensions counts, one for each breakdown.
-    fn indexes_of(
+    /// The group of an event. The rows of a new group are added to `counters` at once, without counts, so that their
+    /// number is known.
+    fn group_of<'a, 'g>(
         &mut self,
-        full: Dimensions,
-        indexes: &mut SetIndexes,
-    ) -> [usize; Breakdown::NUMBERED.len()] {
-        if let Some(known) = indexes.of_full.get(&full) {
-            return *known;
-        }
-        let found = Breakdown::NUMBERED.map(|breakdown| {
-            let set = (breakdown, breakdown.part_of(&full));
-            *indexes.of_part.entry(set.clone()).or_insert_with(|| {
-                self.sets.push(set);
-                self.sets.len() - 1
-            })
-        });
-        indexes.of_full.insert(full, found);
-        found
-    }
-
-    fn add(
-        &mut self,
-        moment: Timestamp,
-        sets: [usize; Breakdown::NUMBERED.len()],
-        recipient_domain: String,
-        adds: &Sums,
-    ) {
-        for grain in Grain::ALL {
-            let at = grain.start(moment);
-            for set in sets.into_iter().map(Some).chain([None]) {
-                self.counters.entry(Key { grain, set, at }).or_default().add(adds);
+        event: &'a CountedEvent,
+        provider: &'a str,
+        groups: &'g mut Groups<'a>,
+    ) -> &'g mut Group {
+        let key = (&event.facts.dimensions, provider, Grain::Minute.start(event.at));
+        let index = *groups.of_event.entry(key).or_insert_with(|| {
+            let full = Dimensions { provider: provider.to_owned(), ..event.facts.dimensions.clone() };
+            let sets = Breakdown::NUMBERED.map(|breakdown| {
+                let set = (breakdown, breakdown.part_of(&full));
+                *groups.of_part.entry(set.clone()).or_insert_with(|| {
+                    self.sets.push(set);
+                    self.sets.len() - 1
+                })
+            });
+            let group = Group { sets, at: event.at, sums: Sums::default() };
+            for key in keys_of(&group) {
+                self.counters.entry(key).or_default();
             }
-        }
-        let day = Grain::Day.start(moment);
-        self.last_day = self.last_day.max(day);
-        self.recipient_domains
-            .entry((block_start(day), recipient_domain))
-            .or_default()
-            .add(day, &adds.counts);
+            groups.groups.push(group);
+            groups.groups.len() - 1
+        });
+        &mut groups.groups[index]
     }
+}
+
+/// The rows of a group. All spans of time consist of whole minutes, so its events are in the same ones.
+fn keys_of(group: &Group) -> impl Iterator<Item = Key> {
+    let sets = group.sets.into_iter().map(Some).chain([None]);
+    Grain::ALL
+        .into_iter()
+        .flat_map(move |grain| sets.clone().map(move |set| Key { grain, set, at: grain.start(group.at) }))
 }
 
 fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {

@@ -71,9 +71,13 @@ pub(super) fn accept(
 /// Hold causes of the suppressed recipients.
 fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, StoreError> {
     let mut causes = HoldCauses::new();
+    // Twice as fast as a list of both keys, for which SQLite would fill a temporary table.
     let mut find = connection.prepare_cached(
         "SELECT reason, details, created_at FROM suppressions
-         WHERE server_id = ?1 AND address IN (?2, ?4) AND (expires_at IS NULL OR expires_at > ?3)",
+         WHERE server_id = ?1 AND address = ?2 AND (expires_at IS NULL OR expires_at > ?3)
+         UNION ALL
+         SELECT reason, details, created_at FROM suppressions
+         WHERE server_id = ?1 AND address = ?4 AND (expires_at IS NULL OR expires_at > ?3)",
     )?;
     let (server, at) = (send.info.server_id.0, send.info.created_at.as_micros());
     for recipient in send.recipients.iter().filter(|recipient| is_checked(send, recipient)) {
@@ -210,8 +214,9 @@ fn claim_key(
     let (server_id, now) = (send.info.server_id, send.info.created_at.as_micros());
     let found = connection
         .prepare_cached(
-            "SELECT fingerprint, answer FROM idempotency_keys
-             WHERE server_id = ?1 AND key IN (?2, ?4) AND expires_at > ?3 LIMIT 1",
+            "SELECT fingerprint, answer FROM idempotency_keys WHERE server_id = ?1 AND key = ?2 AND expires_at > ?3
+             UNION ALL
+             SELECT fingerprint, answer FROM idempotency_keys WHERE server_id = ?1 AND key = ?4 AND expires_at > ?3",
         )?
         .query_row(params![server_id.0, key.key, now, idempotency::erased_key(server_id, &key.key)], |row| {
             Ok(StoredAnswer { fingerprint: row.get(0)?, answer: row.get(1)? })

@@ -108,9 +108,12 @@ pub(crate) async fn find(
     let erased = erased_key(server_id, &key);
     let row = sql
         .query_opt(
+            // SQLite would fill a temporary table from a list of both keys.
             "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
-             WHERE server_id = $1 AND address IN ($2, $3) AND (expires_at IS NULL OR expires_at > $4)
-             ORDER BY address LIMIT 1",
+             WHERE server_id = $1 AND address = $2 AND (expires_at IS NULL OR expires_at > $4)
+             UNION ALL
+             SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
+             WHERE server_id = $1 AND address = $3 AND (expires_at IS NULL OR expires_at > $4) LIMIT 1",
             &[server_id.0.into(), key.into(), erased.into(), now.into()],
         )
         .await?;
