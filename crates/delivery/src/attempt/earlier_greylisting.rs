@@ -4,7 +4,7 @@ use postroad_mail::Signal;
 use postroad_model::{Status, Timestamp};
 use postroad_store::{Delivery, NewDelivery};
 
-use super::settle::stored_signal;
+use super::judge::stored_signal;
 use crate::schedule::Greylisted;
 
 /// Maximum number of deliveries that are read. Greylisting is over after fewer attempts.

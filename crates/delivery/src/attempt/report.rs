@@ -6,7 +6,7 @@ use postroad_model::{BounceClass, Timestamp};
 use postroad_smtp::{Phase, Reply};
 
 use super::ending::Ending;
-use super::settle::{is_put_back, reply_phase, signal_of, signal_of_greeting};
+use super::judge::{is_put_back, reply_phase, signal_of, signal_of_greeting};
 use crate::pacing::Reason;
 use crate::schedule::{Job, Reaction, RefusalReply, Schedule};
 

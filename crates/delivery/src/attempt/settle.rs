@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_mail::{ReplyPhase, Signal, classify_in};
-use postroad_model::{BounceClass, DomainName, EventKind, Status, SuppressionReason, Timestamp};
-use postroad_smtp::{Phase, Reply};
+use postroad_model::{DomainName, EventKind, Status, SuppressionReason, Timestamp};
 use postroad_store::{NewDelivery, NewEvent, NewSuppression, OTHER_PROVIDER, Outcome};
 use rand::Rng;
-use serde::Serialize;
 
 use super::connection::Peer;
 use super::ending::Ending;
+use super::event_data::EventData;
+use super::judge::{Judgement, is_greylisting, is_unanswered, judge};
 use crate::journal::FlightKey;
 use crate::prepare::Work;
 use crate::retry::RetryPolicy;
@@ -75,151 +74,6 @@ pub(crate) struct Retry {
     pub(crate) entry: Entry,
 }
 
-/// Effect of an ending on the message.
-struct Judgement {
-    /// `None` for a success.
-    class: Option<BounceClass>,
-    is_permanent: bool,
-    /// Whether the remote host decided it, not Postroad.
-    is_remote_decision: bool,
-    is_dead_address: bool,
-    /// Whether it counts as an attempt: a host was tried.
-    counts: bool,
-    possible_duplicate: bool,
-    /// Whether the next attempt should use the same source address.
-    keeps_source: bool,
-    details: String,
-    reply: Option<Reply>,
-}
-
-impl Judgement {
-    fn temporary(class: BounceClass, details: String) -> Self {
-        Self {
-            class: Some(class),
-            is_permanent: false,
-            is_remote_decision: false,
-            is_dead_address: false,
-            counts: true,
-            possible_duplicate: false,
-            keeps_source: false,
-            details,
-            reply: None,
-        }
-    }
-
-    fn permanent(class: BounceClass, details: String) -> Self {
-        Self { is_permanent: true, ..Self::temporary(class, details) }
-    }
-}
-
-/// Effect of a reply in this phase on other messages.
-pub(super) fn signal_of(reply: &Reply, phase: Phase) -> Option<Signal> {
-    classify_in(reply_phase(phase), &mail_reply(reply)?).signal
-}
-
-/// Like `signal_of`, for a greeting that refused the connection.
-pub(super) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
-    classify_in(ReplyPhase::Greeting, &mail_reply(reply)?).signal
-}
-
-/// Whether a message that was refused before the end of its data simply waits again, without a failed attempt, because
-/// the refusal was about its connection. `was_used`: the connection had carried other messages. A fresh connection
-/// cannot be used up: a host that says so refuses the message. `is_closing`: the host closes the connection.
-pub(super) fn is_put_back(signal: Option<Signal>, was_used: bool, is_closing: bool) -> bool {
-    match signal {
-        Some(Signal::TooManyConnections) => true,
-        Some(Signal::ConnectionUsedUp) => was_used,
-        _ => was_used && is_closing,
-    }
-}
-
-fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
-    postroad_mail::Reply::new(reply.code, &reply.lines.join("\n")).ok()
-}
-
-/// Phase for the classification of a reply in this phase of the session.
-pub(super) fn reply_phase(phase: Phase) -> ReplyPhase {
-    match phase {
-        Phase::MailFrom => ReplyPhase::MailFrom,
-        Phase::RcptTo => ReplyPhase::Recipient,
-        Phase::Data | Phase::Body | Phase::Final => ReplyPhase::Data,
-        _ => ReplyPhase::Greeting,
-    }
-}
-
-fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judgement {
-    let host = if peer.mx.is_empty() { "the remote server" } else { &peer.mx };
-    match ending {
-        Ending::Accepted(reply) => Judgement {
-            class: None,
-            reply: Some(reply),
-            ..Judgement::temporary(BounceClass::Other, format!("Accepted by {host}"))
-        },
-        Ending::Refused { reply, phase } => judge_refusal(reply, host, phase, is_simulated),
-        Ending::TooLarge { size, size_max } => Judgement::permanent(
-            BounceClass::TooLarge,
-            format!("The message has {size} bytes and {host} takes at most {size_max}"),
-        ),
-        Ending::Utf8NotOffered => Judgement::permanent(
-            BounceClass::Protocol,
-            format!("The message needs SMTPUTF8, which {host} does not offer"),
-        ),
-        Ending::Interrupted { phase, problem, class, after_final } => Judgement {
-            possible_duplicate: after_final,
-            ..Judgement::temporary(
-                class,
-                format!("The conversation with {host} broke off at {phase}: {problem}"),
-            )
-        },
-        Ending::Unreachable { problem, class, reply, was_tried } => {
-            let said = reply.as_ref().and_then(mail_reply);
-            let judged = said.map(|reply| classify_in(ReplyPhase::Greeting, &reply).class);
-            Judgement {
-                counts: was_tried,
-                reply,
-                ..Judgement::temporary(judged.unwrap_or(class), format!("No connection: {problem}"))
-            }
-        }
-        Ending::NoRoute { problem, class } => {
-            let is_permanent = class != BounceClass::Dns;
-            Judgement { is_permanent, counts: false, ..Judgement::temporary(class, problem) }
-        }
-        Ending::Waited { cause, class, .. } => Judgement {
-            counts: false,
-            ..Judgement::temporary(class, format!("It has not been offered yet: {cause}"))
-        },
-        Ending::Expired => Judgement {
-            counts: false,
-            ..Judgement::permanent(BounceClass::Other, "Its time to be sent (`expires_at`) passed".to_owned())
-        },
-        Ending::Broken(problem) => {
-            Judgement { counts: false, ..Judgement::permanent(BounceClass::Other, problem) }
-        }
-        Ending::NoReply => Judgement {
-            possible_duplicate: true,
-            ..Judgement::temporary(
-                BounceClass::Other,
-                "The service was killed between the end of the message and the reply".to_owned(),
-            )
-        },
-        Ending::Abandoned => Judgement {
-            possible_duplicate: true,
-            // It is unknown whether a host was reached.
-            counts: false,
-            ..Judgement::temporary(
-                BounceClass::Other,
-                "The node that was sending it is gone, and nobody knows whether it arrived".to_owned(),
-            )
-        },
-    }
-}
-
-/// Whether the next attempt should use the same source address: a receiver that greylists by address remembers only
-/// that one. After a refusal for any other known reason, another address may succeed.
-fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
-    code < 500 && matches!(signal, None | Some(Signal::Greylisted))
-}
-
 /// The details, with the reason why TLS was not used though the host offers it, and the conclusion about the receiver.
 fn described(judged: &Judgement, attempt: &Attempt<'_>) -> String {
     let separator = if judged.class.is_none() { "" } else { ";" };
@@ -230,54 +84,6 @@ fn described(judged: &Judgement, attempt: &Attempt<'_>) -> String {
     let conclusion =
         attempt.conclusion.as_ref().map(|conclusion| format!("; {conclusion}")).unwrap_or_default();
     format!("{}{without_tls}{conclusion}", judged.details)
-}
-
-fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judgement {
-    let verdict = mail_reply(&reply).map(|reply| classify_in(reply_phase(phase), &reply));
-    let class = verdict.as_ref().map_or(BounceClass::Other, |verdict| verdict.class);
-    // The simulator's permanent refusals are final at once, except for full mailboxes.
-    let is_final_at_once = is_simulated && reply.code >= 500 && class != BounceClass::Full;
-    let is_permanent =
-        verdict.as_ref().map_or(reply.code >= 500, |verdict| verdict.permanent) || is_final_at_once;
-    let how = if is_permanent { "refused it" } else { "does not take it now" };
-    Judgement {
-        class: Some(class),
-        is_permanent,
-        is_remote_decision: true,
-        is_dead_address: verdict.as_ref().is_some_and(|verdict| verdict.hard),
-        counts: true,
-        possible_duplicate: false,
-        keeps_source: keeps_source(reply.code, verdict.and_then(|verdict| verdict.signal)),
-        details: format!("{host} {how} {}", refused_command(phase, class)),
-        reply: Some(reply),
-    }
-}
-
-/// The command that was refused, and why, as deliveries show it.
-fn refused_command(phase: Phase, class: BounceClass) -> String {
-    format!("({phase}, {class})")
-}
-
-/// Effect on other messages of a refusal that was stored as this delivery; `None` also if the delivery is no refusal.
-pub(super) fn stored_signal(delivery: &NewDelivery) -> Option<Signal> {
-    let class = BounceClass::parse(delivery.bounce_class.as_deref()?)?;
-    let phase = Phase::all().find(|phase| delivery.details.contains(&refused_command(*phase, class)))?;
-    let reply = postroad_mail::Reply::parse(&delivery.output).ok()?;
-    classify_in(reply_phase(phase), &reply).signal
-}
-
-fn is_greylisting(ending: &Ending) -> bool {
-    matches!(ending, Ending::Refused { reply, phase } if signal_of(reply, *phase) == Some(Signal::Greylisted))
-}
-
-/// Whether the receiver has not replied about this message, so that its greylisting of the message is unchanged.
-fn is_unanswered(ending: &Ending) -> bool {
-    match ending {
-        Ending::Waited { .. } | Ending::NoRoute { .. } | Ending::Interrupted { .. } => true,
-        // If no host was tried, this machine may be unable to send from the address.
-        Ending::Unreachable { was_tried, .. } => *was_tried,
-        _ => false,
-    }
 }
 
 /// Turns an ending into its settlement. Retries due up to `horizon_end` stay in this node's schedule.
@@ -413,76 +219,6 @@ pub(crate) fn settle(
     }
 }
 
-/// Data of an event, in documented order. Serialised directly to text, because every outcome has one.
-#[derive(Serialize)]
-struct EventData<'a> {
-    status: Status,
-    details: &'a str,
-    /// Counts from 1; `null` where no host was contacted.
-    attempt: Option<u32>,
-    output: &'a str,
-    sent_with_ssl: bool,
-    time: Option<f64>,
-    mx: Option<&'a str>,
-    remote_ip: Option<&'a str>,
-    source_ip: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ip_pool: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tls_version: Option<&'a str>,
-    code: Option<i64>,
-    enhanced_code: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_attempt_at: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    possible_duplicate: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bounce: Option<Bounce<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    class: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Bounce<'a> {
-    kind: &'static str,
-    class: Option<&'a str>,
-    code: Option<i64>,
-    enhanced_code: Option<&'a str>,
-    diagnostic: &'a str,
-}
-
-impl<'a> EventData<'a> {
-    fn of(delivery: &'a NewDelivery, kind: EventKind, attempt: Option<u32>) -> Self {
-        let (class, enhanced_code) = (delivery.bounce_class.as_deref(), delivery.enhanced_code.as_deref());
-        let is_bounce = kind == EventKind::Bounced;
-        Self {
-            status: delivery.status,
-            details: &delivery.details,
-            attempt,
-            output: &delivery.output,
-            sent_with_ssl: delivery.sent_with_ssl,
-            time: delivery.duration_us.map(|us| us as f64 / 1e6),
-            mx: delivery.mx.as_deref(),
-            remote_ip: delivery.remote_ip.as_deref(),
-            source_ip: delivery.source_ip.as_deref(),
-            ip_pool: None,
-            tls_version: delivery.tls.as_deref().and_then(|tls| tls.split_whitespace().next()),
-            code: delivery.code,
-            enhanced_code,
-            next_attempt_at: delivery.next_attempt_at.map(Timestamp::to_rfc3339),
-            possible_duplicate: delivery.possible_duplicate,
-            bounce: is_bounce.then(|| Bounce {
-                kind: "sync",
-                class,
-                code: delivery.code,
-                enhanced_code,
-                diagnostic: &delivery.output,
-            }),
-            class: class.filter(|_| !is_bounce),
-        }
-    }
-}
-
 fn shortened(mut text: String) -> String {
     if text.len() > OUTPUT_BYTES_MAX {
         text.truncate(text.floor_char_boundary(OUTPUT_BYTES_MAX));
@@ -493,7 +229,8 @@ fn shortened(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use postroad_model::{DeliveryId, MessageId, ServerId, SourceId};
+    use postroad_model::{BounceClass, DeliveryId, MessageId, ServerId, SourceId};
+    use postroad_smtp::{Phase, Reply};
     use postroad_store::Delivery;
 
     use super::*;
@@ -581,16 +318,6 @@ mod tests {
             (None, None),
             "the refusal was no greylisting: another address may succeed"
         );
-    }
-
-    #[test]
-    fn a_retry_keeps_its_address_only_after_greylisting_and_unexplained_delays() {
-        assert!(keeps_source(450, Some(Signal::Greylisted)));
-        assert!(keeps_source(451, None));
-        assert!(!keeps_source(552, None));
-        for signal in [Signal::Reputation, Signal::TooFast, Signal::Content, Signal::RecipientPolicy] {
-            assert!(!keeps_source(421, Some(signal)), "{signal:?}");
-        }
     }
 
     #[test]

@@ -48,14 +48,25 @@ async fn a_text_that_is_no_day_is_named_and_the_other_filters_stay() {
     assert!(turned.status == 200 && turned.text().contains("The last day should not be before the first"));
 }
 
+fn utc_day() -> String {
+    SystemClock.now().to_rfc3339()[..10].to_owned()
+}
+
 /// The browser of the tests is in New York.
 #[tokio::test]
 async fn days_are_those_of_the_readers_time_zone() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let id = site.send(json!({})).await;
-    site.until(id, "Sent").await;
+    // A message whose events are all of one day of UTC.
+    let today = loop {
+        let day = utc_day();
+        let id = site.send(json!({})).await;
+        site.until(id, "Sent").await;
+        if utc_day() == day {
+            break day;
+        }
+    };
     let week = "Days of the time zone America/New_York.";
     browser.open(&site.path(&format!("/servers/{server}"))).await;
     browser.until_text(week).await;
@@ -65,7 +76,6 @@ async fn days_are_those_of_the_readers_time_zone() {
     browser.until_text("whole days, America/New_York").await;
     // At any time, at least one of the two last zones is on another day than UTC.
     let cookie = site.cookie().await;
-    let today = SystemClock.now().to_rfc3339()[..10].to_owned();
     let shows = async |zone: &str| {
         let cookie = format!("{cookie}; zone={zone}");
         let path = format!("/servers/{server}/events?since={today}&until={today}");
