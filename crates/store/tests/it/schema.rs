@@ -18,6 +18,27 @@ async fn sqlite_schema_is_the_golden_one() {
     compare("schema_sqlite.sql", &text);
 }
 
+/// For a condition with a list of more than two values, SQLite fills a temporary table at every write.
+#[tokio::test]
+async fn no_index_makes_writes_of_messages_fill_a_temporary_table() {
+    let fixture = Fixture::sqlite().await;
+    let connection = rusqlite::Connection::open(fixture.engine_files.sqlite_path()).unwrap();
+    for statement in [
+        "INSERT INTO messages (server_id, id, send_id, token, rcpt_to, status, bounce_for_id, last_seq)
+         VALUES (1, 2, 3, 't', 'r', 'Pending', 0, 1)",
+        "UPDATE messages SET status = 'Sent', hold_expiry = NULL, last_delivery_at = 4 WHERE server_id = 1 AND id = 2",
+        "INSERT INTO queue (server_id, message_id, domain, due_at, attempts) VALUES (1, 2, 'example.com', 3, 0)",
+        "UPDATE queue SET due_at = 4, attempts = 1 WHERE server_id = 1 AND message_id = 2",
+        "DELETE FROM queue WHERE server_id = 1 AND message_id = 2",
+    ] {
+        let mut explain = connection.prepare(&format!("EXPLAIN {statement}")).unwrap();
+        let steps = explain.query_map([], |row| row.get::<_, String>(1)).unwrap();
+        let steps: Vec<String> = steps.map(|step| step.unwrap()).collect();
+        assert!(steps.iter().any(|step| step.starts_with("Idx")), "{statement}: {steps:?}");
+        assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{statement}: {steps:?}");
+    }
+}
+
 // Needs several threads: copying a database blocks one, while another closes the connections to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_schema_is_the_golden_one() {
