@@ -445,7 +445,7 @@ CREATE INDEX messages_by_bounce_for ON messages (server_id, bounce_for_id) WHERE
 CREATE INDEX messages_by_hold ON messages (hold_expiry) WHERE hold_expiry IS NOT NULL;
 
 CREATE INDEX messages_by_rare_status ON messages (server_id, status, id)
-    WHERE status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled');
+    WHERE status = 'Held' OR status = 'HardFail' OR status = 'Bounced' OR status = 'HoldCancelled' OR status = 'Cancelled';
 
 CREATE TABLE nodes (
     node INTEGER PRIMARY KEY,
