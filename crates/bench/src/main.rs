@@ -1,8 +1,9 @@
-//! Benchmark of `cargo xtask bench`: Postroad and its peers, Postfix and Haraka, on the same work, in one run on one machine.
+//! Benchmark of `cargo xtask bench`: measures Postroad and its peers, Postfix and Haraka, in one run on one machine,
+//! where they do the same work.
 //!
-//! Each part adds its figures to one report, printed as tables and written as JSON. The programs it starts (`postroad`
-//! and the load generators of `bin/`) are in the same folder as this program: `cargo xtask bench` builds all of them
-//! first.
+//! Each part adds its figures to one report, printed as tables and written as JSON. The programs that parts start
+//! (`postroad` and the load generators of `bin/`) are in the same folder as this program: `cargo xtask bench` builds
+//! all of them first.
 
 mod accept;
 mod accounts;
@@ -34,8 +35,8 @@ use postroad_testkit::postgres::Database;
 use self::report::Report;
 use self::systems::{Kind, Systems};
 
-/// `--messages` is rounded up to a multiple of this: the warm-up sends a twentieth of them, which must be a multiple of
-/// ten recipients per request.
+/// `--messages` is rounded up to a multiple of this: the warm-up sends a twentieth of them, in requests of up to ten
+/// recipients, which must all be full.
 const MESSAGES_STEP: usize = 200;
 
 /// Measures Postroad beside Postfix and Haraka; docs/performance.md explains the figures.

@@ -57,7 +57,8 @@ impl ReturnPathKey {
         Some((server_id, message_id))
     }
 
-    /// MAC over the text instead of the ids: two texts of the same ids have different MACs.
+    /// MAC over the text before it, not over the decoded ids. `base32::decode` ignores left-over bits, so several texts
+    /// give the same ids; only the one that `local_part` wrote has this MAC.
     fn mac(&self, payload: &str) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(PURPOSE);

@@ -25,7 +25,7 @@ pub(crate) struct ViewedAccount {
 }
 
 impl ViewedAccount {
-    /// The person's own account, on the page of this section.
+    /// The person's own account. The menu marks `section` as the current page.
     pub(crate) fn own(visit: &Visit, section: Section) -> Self {
         Self { id: visit.person.user.account_id, base: "/account".to_owned(), section, customer: None }
     }

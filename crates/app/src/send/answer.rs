@@ -38,7 +38,7 @@ pub fn limit_warning(used: &LimitUse) -> Option<String> {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedMessage {
-    /// The bare address as it was sent.
+    /// The address without a name, spelled as in the request.
     pub address: String,
     pub id: MessageId,
     pub token: MessageToken,

@@ -15,7 +15,7 @@ pub(crate) struct UsablePool {
 }
 
 impl App {
-    /// `None` if the server has no such pool.
+    /// `None` if there is no pool of this name that the server may use.
     pub(super) async fn find_pool_for(
         &self,
         server_id: ServerId,

@@ -14,7 +14,8 @@ use postroad_test_programs::install;
 /// npm installs no package that is newer than this date.
 const PACKAGES_BEFORE: &str = "2026-06-01";
 
-/// Allows relaying for everybody, and routes everything to the sink.
+/// Allows relaying for everybody, and routes everything to the sink. To hold messages in the queue, it does not call
+/// `next` when Haraka asks for the route, so Haraka waits for ever.
 const PLUGIN: &str = "'use strict'
 exports.register = function () {
   this.register_hook('connect_init', 'relay')

@@ -1,4 +1,4 @@
-//! Sends to the inbox with our own client session, in every way that it can send.
+//! Sends to the inbox with our own client session, with and without PIPELINING and CHUNKING.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use postroad_testkit::ManualClock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The verdicts, one for each message.
+/// Sends the messages on one connection. Returns a verdict for each.
 async fn send(address: SocketAddr, config: ClientConfig, messages: Vec<OutgoingMessage>) -> Vec<Verdict> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let mut session = ClientSession::new(config);

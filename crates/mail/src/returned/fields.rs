@@ -124,7 +124,7 @@ impl RecipientFields {
     /// The diagnostic text without its type prefix. The types of HCL Notes and Postfix are removed too.
     pub(super) fn diagnostic(&self) -> &str {
         let diagnostic = self.find("diagnostic-code").map(untyped).unwrap_or_default();
-        // Messaging Server and PowerMTA write an explanation in parentheses after the status.
+        // Oracle's Messaging Server and PowerMTA write an explanation in parentheses after the status.
         let explained = || self.find("status").and_then(|status| status.split_once('('));
         if diagnostic.is_empty() {
             explained().map_or("", |(_, explanation)| explanation.trim_end_matches(')'))

@@ -59,7 +59,7 @@ fn fields_may_be_missing_or_odd() {
         "Original-Recipient: <jo@example.com>\nAction: failed\nDiagnostic-Code: smtp; 550 5.1.1 <jo@example.com>... User unknown",
         "jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard",
     );
-    // Messaging Server explains the status instead of quoting a reply.
+    // Oracle's Messaging Server explains the status instead of quoting a reply.
     check_fields(
         "Original-recipient: rfc822;jo@example.com\nAction: failed\nStatus: 5.4.4 (Illegal host/domain name found)",
         "jo@example.com bounce 5.4.4 - bad_domain permanent hard",

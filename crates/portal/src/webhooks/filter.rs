@@ -9,7 +9,7 @@ use crate::query::query;
 
 /// The filters of a query.
 pub(super) struct Filters {
-    /// Result of the attempts to show: `taken`, `not_taken` or empty.
+    /// Result of the attempts to show: `taken` (the endpoint accepted the event), `not_taken`, or empty for all.
     pub(super) result: String,
     pub(super) days: DayRange,
 }
@@ -39,7 +39,7 @@ impl Filters {
         WebhookAttemptFilter { taken: self.taken_filter(), since: self.days.from(), until: self.days.to() }
     }
 
-    /// Query of the page with the same filters, before an attempt.
+    /// Query of the page with the same filters that begins before this attempt.
     pub(super) fn query(&self, before: &str) -> String {
         let result = if self.taken_filter().is_some() { &self.result } else { "" };
         let (since, until) = (&self.days.since, &self.days.until);

@@ -1,5 +1,5 @@
-//! The first person of an installation, who sets it up by its link, signs out, and in again. Also an invited person's
-//! authenticator app.
+//! The first person of an installation opens the set-up link, creates the account, signs out, and signs in again. Also
+//! the authenticator apps of the first person and of an invited one.
 
 use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::{Browser, totp_code};

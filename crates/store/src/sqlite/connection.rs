@@ -50,8 +50,8 @@ pub(super) fn open_reader_of_pages(path: &Path) -> Result<Connection, StoreError
     Ok(connection)
 }
 
-/// Makes plans independent of parameter values. Otherwise SQLite inspects them where a partial index might be used, and
-/// prepares the statement again for every new value.
+/// Makes plans independent of parameter values. Otherwise, where a partial index might be used, SQLite inspects the
+/// values and prepares the statement again for every new one.
 fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

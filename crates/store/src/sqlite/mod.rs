@@ -134,7 +134,7 @@ impl Engine {
         accepted
     }
 
-    /// Writes large bodies to their files, several at the same time. On failure none of them is left.
+    /// Writes large bodies to their files, several at the same time. On failure removes those that were written.
     async fn write_bodies(&self, sends: &[NewSend]) -> Result<(), StoreError> {
         let large: Vec<&NewSend> = sends.iter().filter(|send| send.is_large()).collect();
         let mut written = Vec::new();
@@ -192,8 +192,9 @@ impl Engine {
         written
     }
 
-    /// After a successful commit, earlier failed groups can no longer reappear, because their part of the log is
-    /// overwritten. Files that they left and no row names are then garbage, on a disk that may just have been full.
+    /// Removes the files that failed groups left, unless a row names them. Called after a successful commit: earlier
+    /// failed groups can no longer reappear then, because their part of the log is overwritten. The files are not left
+    /// to the sweep at the next start, because the disk may just have been full.
     async fn remove_doubtful_bodies(&self) {
         let doubtful = std::mem::take(&mut *self.doubtful_bodies.lock());
         for id in doubtful {
@@ -219,7 +220,8 @@ impl Engine {
         self.remove_bodies_by(job).await
     }
 
-    /// Removes some bodies and overwrites their bytes.
+    /// Removes some bodies and overwrites those that were stored in rows. Files of large bodies are removed, but not
+    /// overwritten.
     pub(crate) async fn erase_bodies(&self, sends: Vec<SendId>) -> Result<u64, StoreError> {
         let job: Job<_> = Box::new(move |sql| {
             Box::pin(async move { sql.overwriting(bodies::remove_bodies(sql, &sends)).await })

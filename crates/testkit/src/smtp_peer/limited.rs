@@ -1,4 +1,4 @@
-//! Connects the SMTP peer's sockets to a `HiddenReceiver`, which the pacing simulation uses too, with the real clock.
+//! Connects the SMTP peer's sockets, on the real clock, to a `HiddenReceiver`, which the pacing simulation uses too.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -72,7 +72,7 @@ impl State {
             self.connections.insert(context.connection, number);
             return Ok(());
         }
-        // The address is in the current command, because recipients are offered one by one.
+        // Read from the command: `context.rcpt_to` has only the recipients that were accepted before.
         let (_, path) = context.line.split_once('<').unwrap_or_default();
         let path = path.split('>').next().unwrap_or_default();
         let recipient = if at == RefusedAt::RcptTo { path } else { "" };

@@ -13,8 +13,9 @@ const ELIF_MAX: usize = 100;
 /// Tags of one text: each costs memory when it is compiled.
 const TAGS_MAX: usize = 10_000;
 
-/// Parses a source text. Returns errors with their positions, in the order of the text. A syntax error is returned
-/// alone, because the rest cannot be interpreted. Otherwise all unavailable constructs are returned, up to a limit.
+/// Parses a source text. Returns errors with their positions, in the order of the text. An exceeded limit is returned
+/// alone, and so is a syntax error, because the rest cannot be interpreted. Otherwise the constructs that are not
+/// allowed are returned, up to a maximum number.
 pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(SourcePosition, String)>> {
     let lines = Lines::new(source);
     check_bounds(source, &lines).map_err(|found| vec![found])?;
