@@ -2,7 +2,7 @@
 //! orphaned file, which the sweep at start removes. A row without its file cannot occur.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,6 +55,15 @@ impl BodyFiles {
         if let Err(error) = fs::remove_file(self.path(id)) {
             tracing::warn!(%error, send.id = %id, "orphaned body not removed; retrying at the next start");
         }
+    }
+
+    /// Overwrites and removes a body. If it cannot be overwritten, it is only removed.
+    pub(super) async fn erase(&self, id: SendId) {
+        let path = self.path(id);
+        if let Err(error) = blocking(move || overwrite(&path)).await {
+            tracing::warn!(%error, send.id = %id, "body of an erased message not overwritten; it is only removed");
+        }
+        self.remove(id);
     }
 
     /// Removes files that no row names. Runs before the store takes work, so every file is either named or an orphan.
@@ -111,10 +120,18 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::File::open(folder.parent().expect("the body folder is above"))?.sync_all()
     })();
     if written.is_err() {
-        // The disk is probably full: free the space again.
+        // The disk is probably full: free the space again. The error may have come before or after the rename.
         let _ = fs::remove_file(&unfinished);
+        let _ = fs::remove_file(path);
     }
     written
+}
+
+fn overwrite(path: &Path) -> io::Result<()> {
+    let mut file = fs::File::options().write(true).open(path)?;
+    let bytes = file.metadata()?.len();
+    io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
+    file.sync_all()
 }
 
 /// Creates a file and its folder, accessible to the owner only.
@@ -132,5 +149,23 @@ async fn blocking<T: Send + 'static>(
             result.map_err(|e| StoreError::Unavailable(format!("a body file cannot be read or written: {e}")))
         }
         Err(_) => Err(StoreError::Unavailable("the service is stopping".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_erased_body_is_overwritten_before_it_is_removed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let bodies = BodyFiles::open(folder.path().join("bodies")).unwrap();
+        bodies.write(SendId(7), Bytes::from_static(b"private text")).await.unwrap();
+        // A second name of the file shows what is left of its content.
+        let other_name = folder.path().join("other");
+        fs::hard_link(bodies.path(SendId(7)), &other_name).unwrap();
+        bodies.erase(SendId(7)).await;
+        assert_eq!(fs::read(other_name).unwrap(), [0; 12]);
+        assert!(!bodies.path(SendId(7)).exists());
     }
 }

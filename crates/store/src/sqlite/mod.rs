@@ -124,12 +124,11 @@ impl Engine {
             Ok(Accepted::Stored(_)) => self.remove_doubtful_bodies().await,
             // The group may be on disk although its flush was reported as failed.
             Err(StoreError::Unavailable(_)) => self.doubtful_bodies.lock().extend(files),
-            Ok(Accepted::Repeated(_)) | Err(StoreError::Internal(_)) => {
+            Ok(Accepted::Repeated(_)) | Err(_) => {
                 for id in files {
                     self.bodies.remove(id);
                 }
             }
-            Err(_) => {}
         }
         accepted
     }
@@ -213,26 +212,25 @@ impl Engine {
         }
     }
 
-    /// Removes some bodies, and then the files of the large ones.
+    /// Removes some bodies: first their rows, then the files of the large ones.
     pub(crate) async fn remove_bodies(&self, old: Vec<SendId>) -> Result<u64, StoreError> {
         let job: Job<_> =
             Box::new(move |sql| Box::pin(async move { bodies::remove_bodies(sql, &old).await }));
-        self.remove_bodies_by(job).await
+        let (rows, files) = self.write(job).await?;
+        for id in files {
+            self.bodies.remove(id);
+        }
+        Ok(rows)
     }
 
-    /// Removes some bodies and overwrites those that were stored in rows. Files of large bodies are removed, but not
-    /// overwritten.
+    /// Like `remove_bodies`, and overwrites what is removed.
     pub(crate) async fn erase_bodies(&self, sends: Vec<SendId>) -> Result<u64, StoreError> {
         let job: Job<_> = Box::new(move |sql| {
             Box::pin(async move { sql.overwriting(bodies::remove_bodies(sql, &sends)).await })
         });
-        self.remove_bodies_by(job).await
-    }
-
-    async fn remove_bodies_by(&self, job: Job<(u64, Vec<SendId>)>) -> Result<u64, StoreError> {
         let (rows, files) = self.write(job).await?;
         for id in files {
-            self.bodies.remove(id);
+            self.bodies.erase(id).await;
         }
         Ok(rows)
     }

@@ -87,7 +87,8 @@ fn words(query: &str) -> Vec<String> {
 impl Term {
     /// Parses a term; `None` if it is not valid. Mailpit ignores such terms too.
     fn parse(word: &str) -> Option<Self> {
-        let plain = word.strip_prefix(['!', '-']).unwrap_or(word);
+        // A sign alone is a text, as in `order - 5`.
+        let plain = word.strip_prefix(['!', '-']).filter(|plain| !plain.is_empty()).unwrap_or(word);
         let is_negated = plain.len() < word.len();
         let lower = plain.to_lowercase();
         let (field, value) = lower.split_once(':').unwrap_or(("", &lower));
@@ -211,6 +212,7 @@ mod tests {
             ]
         );
         assert_eq!(conditions("before:soon larger:x"), []);
+        assert_eq!(conditions("-"), [(false, Condition::Text("-".into()))]);
         assert!(Search::parse("  ").is_err());
         assert!(Search::parse(&"x".repeat(5_000)).is_err());
         assert_eq!(Search::parse(&"x ".repeat(1_000)).unwrap().terms.len(), TERMS_MAX);
