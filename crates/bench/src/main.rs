@@ -84,7 +84,7 @@ enum Part {
     Latency,
     /// A million messages that are due and suspended: memory, start, and a fresh message behind them
     Backlog,
-    /// The same work behind a history and a backlog a hundred times as large
+    /// The same work behind a history a hundred times as large, then beside a backlog
     Growth,
     /// Deliveries of webhooks a second
     Webhooks,

@@ -30,7 +30,7 @@ pub(crate) struct TimeseriesIn {
     from: Option<String>,
     /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// `minute` (at most 48 hours, recent days only), `hour`, `day` or `month`.
+    /// `minute` (at most 48 hours, recent days only), `hour`, `day` (the default) or `month`.
     #[schema(pattern = "^(minute|hour|day|month)$")]
     granularity: Option<String>,
     /// IANA name such as `Europe/Berlin`; `UTC` if left out.
