@@ -18,7 +18,7 @@ pub(super) struct EventData<'a> {
     remote_ip: Option<&'a str>,
     source_ip: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ip_pool: Option<&'a str>,
+    ip_pool: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls_version: Option<&'a str>,
     code: Option<i64>,
@@ -43,7 +43,12 @@ struct Bounce<'a> {
 }
 
 impl<'a> EventData<'a> {
-    pub(super) fn of(delivery: &'a NewDelivery, kind: EventKind, attempt: Option<u32>) -> Self {
+    pub(super) fn of(
+        delivery: &'a NewDelivery,
+        kind: EventKind,
+        attempt: Option<u32>,
+        ip_pool: Option<&'a str>,
+    ) -> Self {
         let (class, enhanced_code) = (delivery.bounce_class.as_deref(), delivery.enhanced_code.as_deref());
         let is_bounce = kind == EventKind::Bounced;
         Self {
@@ -56,7 +61,7 @@ impl<'a> EventData<'a> {
             mx: delivery.mx.as_deref(),
             remote_ip: delivery.remote_ip.as_deref(),
             source_ip: delivery.source_ip.as_deref(),
-            ip_pool: None,
+            ip_pool,
             tls_version: delivery.tls.as_deref().and_then(|tls| tls.split_whitespace().next()),
             code: delivery.code,
             enhanced_code,

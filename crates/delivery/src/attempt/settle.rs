@@ -187,8 +187,7 @@ pub(crate) fn settle(
             ..entry.clone()
         },
     });
-    let data =
-        EventData { ip_pool: attempt.ip_pool.as_deref(), ..EventData::of(&delivery, kind, attempt_number) };
+    let data = EventData::of(&delivery, kind, attempt_number, attempt.ip_pool.as_deref());
     let data = serde_json::to_string(&data);
     let event = NewEvent { kind, data: data.expect("texts and numbers are JSON") };
     Settlement {

@@ -195,7 +195,7 @@ struct Group {
 
 /// The groups of a batch.
 #[derive(Default)]
-struct Groups<'a> {
+struct Grouping<'a> {
     groups: Vec<Group>,
     /// Index by dimensions, provider and minute.
     of_event: HashMap<(&'a Dimensions, &'a str, i64), usize>,
@@ -213,7 +213,7 @@ impl Tally {
         rows_max: usize,
     ) -> Self {
         let mut tally = Self::default();
-        let mut groups = Groups::default();
+        let mut grouping = Grouping::default();
         for event in events {
             if tally.counters.len() + tally.recipient_domains.len() >= rows_max {
                 break;
@@ -226,7 +226,7 @@ impl Tally {
                 continue;
             }
             let provider = providers.get(&recipient_domain).map_or(OTHER_PROVIDER, String::as_str);
-            tally.group_of(event, provider, &mut groups).sums.add(&adds);
+            tally.group_of(event, provider, &mut grouping).sums.add(&adds);
             let day = Grain::Day.start(event.at);
             tally.last_day = tally.last_day.max(day);
             tally
@@ -235,7 +235,7 @@ impl Tally {
                 .or_default()
                 .add(day, &adds.counts);
         }
-        for group in groups.groups {
+        for group in grouping.groups {
             for key in keys_of(&group) {
                 tally.counters.entry(key).or_default().add(&group.sums);
             }
@@ -249,14 +249,14 @@ impl Tally {
         &mut self,
         event: &'a CountedEvent,
         provider: &'a str,
-        groups: &'g mut Groups<'a>,
+        grouping: &'g mut Grouping<'a>,
     ) -> &'g mut Group {
         let key = (&event.facts.dimensions, provider, Grain::Minute.start(event.at));
-        let index = *groups.of_event.entry(key).or_insert_with(|| {
+        let index = *grouping.of_event.entry(key).or_insert_with(|| {
             let full = Dimensions { provider: provider.to_owned(), ..event.facts.dimensions.clone() };
             let sets = Breakdown::NUMBERED.map(|breakdown| {
                 let set = (breakdown, breakdown.part_of(&full));
-                *groups.of_part.entry(set.clone()).or_insert_with(|| {
+                *grouping.of_part.entry(set.clone()).or_insert_with(|| {
                     self.sets.push(set);
                     self.sets.len() - 1
                 })
@@ -265,10 +265,10 @@ impl Tally {
             for key in keys_of(&group) {
                 self.counters.entry(key).or_default();
             }
-            groups.groups.push(group);
-            groups.groups.len() - 1
+            grouping.groups.push(group);
+            grouping.groups.len() - 1
         });
-        &mut groups.groups[index]
+        &mut grouping.groups[index]
     }
 }
 
