@@ -44,10 +44,11 @@ pub(super) const MESSAGES_POSTGRES: &str = concat!(
      WHERE m.bounce_for_id = 0"
 );
 
-/// The statuses are those of the index `messages_by_rare_status`, so that it is used.
+/// The condition is that of the index `messages_by_rare_status`, so that it is used.
 pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
      WHERE server_id = $1 AND status = $2 AND id >= $3 AND id < $4
-     AND status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled') ORDER BY id DESC LIMIT $5";
+     AND (status = 'Held' OR status = 'HardFail' OR status = 'Bounced' OR status = 'HoldCancelled' OR status = 'Cancelled')
+     ORDER BY id DESC LIMIT $5";
 pub(super) const BY_QUEUE: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4";
 /// Reads only the scheduled messages of the queue, which may have many others. Without `INDEXED BY`, SQLite would use
