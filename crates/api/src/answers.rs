@@ -43,7 +43,7 @@ impl Answers {
     }
 
     /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one. Fails with 503 if no memory
-    /// gets free in time.
+    /// becomes free in time.
     pub(crate) async fn reserve(
         &self,
         tenant: impl Into<Tenant>,

@@ -73,7 +73,7 @@ impl BlockingPool {
                 return Ok(());
             }
             woken.0.notified().await;
-            // This wait has no timeout: the call may have stored something already. Threads get free soon, because
+            // This wait has no timeout: the call may have stored something already. Threads become free soon, because
             // calls hold them only while they work.
             thread = self.threads.acquire_without_timeout(tenant, 1).await;
         }

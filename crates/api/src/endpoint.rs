@@ -91,18 +91,18 @@ impl<C> Call<C> {
         std::mem::take(&mut self.body)
     }
 
-    /// Reserves memory for a request and the values made from it; 503 if none gets free in time.
+    /// Reserves memory for a request and the values made from it; 503 if none becomes free in time.
     pub(crate) async fn grow_memory(&mut self, bytes: usize) -> Result<(), Failure> {
         self.bodies.grow(self.tenant, &mut self.memory, bytes).await
     }
 
-    /// Waits for a permit to post a sample event. Each server has few of them; 503 if none gets free in time.
+    /// Waits for a permit to post a sample event. Each server has few of them; 503 if none becomes free in time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.samples.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("too many samples are being posted".into()).into())
     }
 
-    /// Waits for a permit to change many scheduled messages. Each server has few of them; 503 if none gets free in
+    /// Waits for a permit to change many scheduled messages. Each server has few of them; 503 if none becomes free in
     /// time.
     pub(crate) async fn schedule_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.schedule_changes.acquire(self.tenant, 1).await;
@@ -111,7 +111,7 @@ impl<C> Call<C> {
         permit.ok_or_else(full)
     }
 
-    /// Waits for a permit to work on a batch. Each server has few of them; 503 if none gets free in time.
+    /// Waits for a permit to work on a batch. Each server has few of them; 503 if none becomes free in time.
     pub(crate) async fn batch_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.batches.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("too many batches are in progress".into()).into())

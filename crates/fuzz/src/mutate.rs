@@ -1,5 +1,5 @@
-//! Mutates valid inputs: changes and inserts bytes; cuts, repeats and replaces pieces. The same seed number gives the
-//! same inputs.
+//! Mutates valid inputs: changes and inserts bytes; cuts, repeats and replaces pieces. The same seeds and
+//! `number` give the same inputs.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};

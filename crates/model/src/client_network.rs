@@ -1,4 +1,4 @@
-//! The network of a client, which limits per address count as one address.
+//! A client's network: limits per address treat it as one address.
 
 use std::net::{IpAddr, Ipv6Addr};
 

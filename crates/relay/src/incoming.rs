@@ -23,7 +23,7 @@ pub(crate) struct Incoming {
     share: Share,
     /// Number of bytes that the share covers.
     covered: usize,
-    /// Whether the message is discarded, because no memory got free in time.
+    /// Whether the message is discarded, because no memory became free in time.
     is_dropped: bool,
 }
 
@@ -33,7 +33,8 @@ impl Incoming {
         Self { envelope, memory, tenant, bytes_max, bytes, share, covered: 0, is_dropped: false }
     }
 
-    /// Appends a piece. Waits for memory, which slows the sender down; discards the message if none gets free in time.
+    /// Appends a piece. Waits for memory, which slows the sender down; discards the message if none becomes free in
+    /// time.
     pub(crate) async fn add(&mut self, piece: &[u8]) {
         if self.is_dropped {
             return;

@@ -51,7 +51,7 @@ impl Memory {
         }
     }
 
-    /// Makes `share` cover `bytes`. Returns `false` if the memory did not get free in time.
+    /// Makes `share` cover `bytes`. Returns `false` if the memory did not become free in time.
     pub(crate) async fn grow(&self, tenant: Tenant, share: &mut Share, bytes: usize) -> bool {
         if bytes <= SMALL_BYTES_MAX {
             return self.small.grow(tenant, &mut share.small, bytes).await;

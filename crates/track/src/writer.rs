@@ -17,7 +17,7 @@ use crate::event_queue::EventQueue;
 
 /// Maximum number of events in one transaction: a long one would delay SQLite's only writer.
 const BATCH: usize = 100;
-/// Longest delay until a due click is noticed.
+/// Longest delay until due clicks, and events added while others wait, are noticed.
 const TICK: Duration = Duration::from_millis(250);
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// Time to write the last events when the service stops.

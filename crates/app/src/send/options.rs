@@ -122,12 +122,12 @@ pub(super) fn check_metadata(
     if problems.len() > before { BTreeMap::new() } else { pairs.iter().cloned().collect() }
 }
 
-/// RFC 6901: `~` and `/` in a pointer's token are escaped.
+/// A key as token of a JSON pointer: cut like quoted texts, with `~` and `/` escaped (RFC 6901).
 pub(super) fn pointer_token(text: &str) -> String {
     shown(text).replace('~', "~0").replace('/', "~1")
 }
 
-/// The beginning of a text that an answer quotes, because it may be long.
+/// The part of a text that an answer quotes: only the beginning, because the text may be long.
 pub(super) fn shown(text: &str) -> &str {
     &text[..text.floor_char_boundary(256)]
 }

@@ -1,4 +1,4 @@
-//! Judge: what the ending of an attempt means for its message, and a reply for other messages.
+//! Judge: what the ending of an attempt means for its message, and what a reply means for other messages.
 
 use postroad_mail::{ReplyPhase, Signal, classify_in};
 use postroad_model::BounceClass;
@@ -195,7 +195,8 @@ pub(super) fn is_greylisting(ending: &Ending) -> bool {
 pub(super) fn is_unanswered(ending: &Ending) -> bool {
     match ending {
         Ending::Waited { .. } | Ending::NoRoute { .. } | Ending::Interrupted { .. } => true,
-        // If no host was tried, this machine may be unable to send from the address.
+        // If no host was tried, this machine may be unable to send from the source address: the next attempt may then
+        // use another one.
         Ending::Unreachable { was_tried, .. } => *was_tried,
         _ => false,
     }

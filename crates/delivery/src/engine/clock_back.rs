@@ -10,7 +10,7 @@ use super::EngineShared;
 use super::resolve::HORIZON;
 use crate::schedule::Entry;
 
-/// Pauses before each round of corrections. Several rounds, because operations in progress may still store times of
+/// The pause before each round of corrections. Several rounds, because operations in progress may still store times of
 /// the old clock.
 const CORRECTION_PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(10), Duration::from_mins(1)];
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);

@@ -63,7 +63,7 @@ pub(crate) struct EngineShared {
     intake_limits: IntakeLimitsCopy,
     /// Messages that connections are sending, each with its site.
     being_sent: Mutex<HashMap<(ServerId, MessageId), String>>,
-    /// Wakes one of a path's idle connections.
+    /// Wakes idle connections, by path: each permit wakes one.
     wakers: Mutex<HashMap<usize, Arc<Semaphore>>>,
     /// Connection attempts by number; notified to abort when others need the connection.
     attempts: Mutex<HashMap<u64, Arc<Notify>>>,
@@ -71,7 +71,7 @@ pub(crate) struct EngineShared {
     shortage: watch::Sender<Shortage>,
     begins: mpsc::Sender<begin::Request>,
     settlements: mpsc::Sender<Settlement>,
-    /// Claims to release when the store can be reached again.
+    /// Claims that the feeder releases in its next round, as soon as the store can be reached.
     postponed_releases: Mutex<Vec<(ServerId, MessageId)>>,
     /// Mark up to which changes of servers have been read; locked while the setup is read.
     setup_mark: tokio::sync::Mutex<Option<SetupMark>>,
@@ -256,13 +256,13 @@ impl EngineShared {
         });
     }
 
-    /// Releases the claim when the store can be reached again, whether or not the message was marked as begun. Then the
-    /// message is claimed again.
+    /// Releases the claim in the feeder's next round, as soon as the store can be reached, whether or not the message
+    /// was marked as begun. Then the message is claimed again.
     pub(crate) fn release_later(&self, key: (ServerId, MessageId)) {
         self.postponed_releases.lock().push(key);
     }
 
-    /// Releases claims that had to wait for the store.
+    /// Releases the claims of `release_later`.
     pub(crate) async fn release_postponed(&self) -> Result<(), StoreError> {
         let keys = std::mem::take(&mut *self.postponed_releases.lock());
         if keys.is_empty() {
@@ -317,7 +317,7 @@ impl EngineShared {
         }
     }
 
-    /// Completes when every message whose last bytes were sent has its final reply.
+    /// Completes when no message whose last bytes were sent awaits its final reply any more.
     pub(crate) async fn wait_for_final_replies(&self) {
         loop {
             let mut none_left = std::pin::pin!(self.awaiting_reply.none_left.notified());

@@ -110,7 +110,7 @@ pub struct Recovered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "there is at most one for each message that awaited its final reply when a process died"
+    reason = "there is at most one for each flight whose outcome was not stored when a process ended"
 )]
 pub enum RecoveredOutcome {
     /// The reply is to be recorded. If it is an acceptance, the message must never be sent again.

@@ -36,7 +36,7 @@ pub(super) struct PhraseFinder {
 pub(super) struct FoundPhrases(Vec<bool>);
 
 impl PhraseList {
-    /// `None` if the phrase could never be found in a normalised text.
+    /// `None` if the phrase is empty or not normalised as texts are.
     pub(super) fn add(&mut self, phrase: &str) -> Option<PhraseId> {
         let needle = phrase.strip_suffix('*').unwrap_or(phrase);
         if needle.is_empty() || normalise(needle) != needle {

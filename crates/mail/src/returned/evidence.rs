@@ -87,7 +87,8 @@ impl Evidence<'_> {
         let facts = Facts { enhanced, coded, is_expired: self.is_expired() };
         let (class, hard) = weigh(kind, &judged, code, facts, phase);
         let class = self.category.filter(|_| judged.verdict.vague).unwrap_or(class);
-        // A local program knows mailboxes and messages; its permission errors are about itself.
+        // A local program can judge the mailbox and the message. But its permission errors are about the program
+        // itself, not about the receiver's policy.
         let class =
             if self.is_local_program && class == BounceClass::Policy { BounceClass::Other } else { class };
         let diagnostic = [self.diagnostic, quoted.map_or("", |quoted| quoted.text), &section, &notice];
@@ -190,7 +191,7 @@ fn weigh(
     }
     let in_phase = phase.map(|phase| verdict.in_reply_to(phase, enhanced));
     let is_doubtful = is_dead && in_phase.is_some_and(|other| other.class != verdict.class);
-    // x.7.0 and x.7.1 are policies of the receiver; a host without the user would say so.
+    // x.7.0 and x.7.1 are policies of the receiver; a host without the user would reply x.1.1.
     let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
@@ -201,8 +202,9 @@ fn weigh(
     if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_patience {
         return (BounceClass::Timeout, false);
     }
-    // A remote host's "unknown user" makes an address dead if the host refused the recipient, or if its code says so.
-    // Otherwise it is treated as after DATA, where filters hide behind these words.
+    // A remote host's "unknown user" makes an address dead if filters never use the text as a pretext, if the host
+    // refused the recipient, or if an enhanced code other than x.0.x comes with it. Otherwise it is treated as a
+    // refusal after DATA, where filters hide behind these words.
     let is_coded = coded.is_some_and(|code| code.subject != 0);
     let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     if verdict.class == BounceClass::BadMailbox && !is_proven {

@@ -52,13 +52,14 @@ fn scheme_start(text: &[u8], separator: usize) -> Option<usize> {
     (!is_in_word).then_some(start)
 }
 
-/// Number of bytes that can be part of a URL.
+/// Number of bytes at the beginning that can be part of a URL.
 fn run_length(text: &[u8]) -> usize {
     let is_part = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'<' | b'>' | b'"' | b'`');
     text.iter().position(|b| !is_part(b)).unwrap_or(text.len())
 }
 
-/// End of a URL; `None` if it is uncertain: a non-ASCII character may belong to the URL or to the next word.
+/// End of a URL. `None` if it is uncertain (a non-ASCII character may belong to the URL or to the next word), or if the
+/// URL is too long or has nothing after `://`.
 fn url_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
     if run.len() > TARGET_BYTES_MAX || text.get(run.end).is_some_and(|b| !b.is_ascii()) {
         return None;

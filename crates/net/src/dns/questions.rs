@@ -56,7 +56,7 @@ pub(super) struct Questions {
 pub(super) enum NoAnswer {
     /// No answer in time.
     Late,
-    /// No permit got free in time, or too many look-ups wait for one. A query may have been sent, but its answer was
+    /// No permit became free in time, or too many look-ups wait for one. A query may have been sent, but its answer was
     /// awaited only briefly.
     Busy,
 }

@@ -25,7 +25,7 @@ impl<T: Copy + Eq + Hash> BytePool<T> {
     }
 
     /// Makes `share` cover `bytes`. A size above the tenant's maximum takes the whole maximum. Returns `false` if the
-    /// bytes did not get free in time.
+    /// bytes did not become free in time.
     pub async fn grow(&self, tenant: T, share: &mut ByteShare, bytes: usize) -> bool {
         let more = bytes.div_ceil(KIB).min(self.kib.share_max()).saturating_sub(share.kib.count());
         match self.kib.acquire(tenant, more).await {

@@ -49,8 +49,8 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
         self.share_max
     }
 
-    /// Waits at most `wait_max` for permits; `None` if they did not get free in time. A number above `share_max` takes
-    /// `share_max` permits.
+    /// Waits at most `wait_max` for permits; `None` if they did not become free in time. A number above `share_max`
+    /// takes `share_max` permits.
     pub async fn acquire(&self, tenant: T, permits: usize) -> Option<FairPermit> {
         timeout(self.wait_max, self.acquire_without_timeout(tenant, permits)).await.ok()
     }

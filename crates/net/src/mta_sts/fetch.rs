@@ -60,7 +60,7 @@ pub(super) enum FetchError {
     Body(Box<dyn std::error::Error + Send + Sync>),
     #[error("it took too long")]
     Late,
-    /// No request was sent: no permit got free in time, or too many look-ups wait for the host's addresses.
+    /// No request was sent: no permit became free in time, or too many look-ups wait for the host's addresses.
     #[error("too many policies are being fetched")]
     Busy,
     #[error("{0}")]

@@ -20,7 +20,7 @@ pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<New
 
 /// Thresholds of a limit (nine tenths, all of it) that are crossed when the count grows from `before` to `after`.
 pub(crate) fn crossed_thresholds(limit: u32, before: i64, after: i64) -> impl Iterator<Item = EventKind> {
-    // Even a limit of 0 is reached only by a first message.
+    // A limit of 0 is reached only by the first message.
     let full = i64::from(limit).max(1);
     let nearly = (i64::from(limit) * 9 + 9) / 10;
     let is_crossed = |threshold: i64| before < threshold && threshold <= after;

@@ -30,6 +30,7 @@ on_both_engines!(
     counts_of_an_earlier_version_are_counted_again,
 );
 
+/// End of a range in seconds that includes everything; still fits an `i64` in microseconds.
 const FOREVER: i64 = i64::MAX / 2_000_000;
 
 pub(crate) fn rules() -> CountingRules {
@@ -421,7 +422,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.len(), 200);
 }
 
-/// Replaces the tables of counters by those of version 8, as far as migration 9 reads them.
+/// Replaces the tables of counters by those of version 8, as far as migration 9 needs them.
 const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGINT);
     DROP TABLE counter_dimensions; CREATE TABLE counter_dimensions (id BIGINT);
     DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";

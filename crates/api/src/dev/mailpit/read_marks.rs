@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::group::Group;
 
-/// Maximum number of marks; further ones are dropped. The inbox holds fewer messages, but those that leave it without
-/// this API keep their marks.
+/// Maximum number of marks; further ones are dropped. The inbox holds fewer messages, but messages that it loses by
+/// other means than this API leave their marks behind.
 const MARKS_MAX: usize = 20_000;
 
 /// Read marks and counters. Cheap to clone.

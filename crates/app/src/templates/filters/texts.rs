@@ -93,7 +93,7 @@ fn to_json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(Value::from_safe_string(text))
 }
 
-/// Escapes a text and writes a `<br>` for each line break.
+/// Escapes a text and writes a `<br>` between its lines.
 fn nl2br(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     require(value)?;
     let context = Context::of(state)?;

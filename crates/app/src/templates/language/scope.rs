@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::lookups::Segment;
 
 /// Longest chain of values computed from one another. Deeper nesting could overflow the stack when values are compared
-/// or dropped, and a text doubled in each step would grow without limit.
+/// or dropped.
 pub(super) const DEPTH_MAX: usize = 32;
 
 #[derive(Debug, Clone, Default)]
