@@ -4,7 +4,7 @@
 //! address is a name or a comment to another. So this parser accepts the plain grammar of RFC 5322 3.4 and refuses
 //! everything that could be parsed differently. It reports every address in an accepted list.
 
-use postroad_model::Limits;
+use postroad_model::{DomainName, Limits};
 
 use crate::encoded_word::decode_words;
 use crate::header_block::unfold;
@@ -81,21 +81,22 @@ pub fn find_spelled_domains(text: &str) -> Vec<String> {
     if text.is_ascii() && decoded == text {
         return Vec::new();
     }
-    // Invisible characters must not hide an address.
-    let decoded: String = decoded.chars().filter(|c| !is_unseen(*c)).collect();
+    // Invisible characters must not hide an address. Joiners may be a part of a domain (RFC 5892 A.1 and A.2).
+    let decoded: String = decoded.chars().filter(|c| !is_unseen(*c) || is_joiner(*c)).collect();
     let is_at = |c: char| matches!(c, '@' | '\u{ff20}' | '\u{fe6b}');
     let is_dot = |c: char| matches!(c, '.' | '\u{2024}' | '\u{3002}' | '\u{fe52}' | '\u{ff0e}' | '\u{ff61}');
     let mut found = Vec::new();
     for (at, sign) in decoded.match_indices(is_at) {
-        let before = decoded[..at].chars().next_back();
+        let before = decoded[..at].trim_end_matches(is_joiner).chars().next_back();
         if before.is_none_or(|c| c.is_whitespace() || matches!(c, '<' | '(' | ',' | ';' | ':')) {
             continue;
         }
         let after_sign = &decoded[at + sign.len()..];
-        let is_host = |c: char| c.is_alphanumeric() || is_dot(c) || matches!(c, '-' | '_');
+        let is_host = |c: char| c.is_alphanumeric() || is_dot(c) || is_joiner(c) || matches!(c, '-' | '_');
         let host = &after_sign[..after_sign.find(|c| !is_host(c)).unwrap_or(after_sign.len())];
-        let host = host.trim_matches(|c| is_dot(c) || matches!(c, '-' | '_'));
+        let host = host.trim_matches(|c| is_dot(c) || is_joiner(c) || matches!(c, '-' | '_'));
         if host.contains(is_dot) {
+            let host = if DomainName::parse(host).is_ok() { host } else { &host.replace(is_joiner, "") };
             found.push(format!("x@{host}"));
             if found.len() > ADDRESSES_MAX {
                 break;
@@ -108,16 +109,22 @@ pub fn find_spelled_domains(text: &str) -> Vec<String> {
 /// Characters of `is_hidden`, and other invisible characters and very narrow spaces, which honest names may contain.
 fn is_unseen(c: char) -> bool {
     is_hidden(c)
-        || matches!(c, '\u{200c}' | '\u{200d}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        || is_joiner(c)
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{2006}' | '\u{2008}'..='\u{200a}' | '\u{202f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}'
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Control characters, zero-width spaces and changes of direction: headers with them are refused. The joiners U+200C and
-/// U+200D are not among them: emoji and Persian names contain them.
+/// Control characters, zero-width spaces and changes of direction: headers with them are refused. Joiners
+/// are not among them: emoji and Persian names contain them.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Invisible characters with which some scripts are written, and emoji of several people.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}')
 }
 
 #[derive(Debug, Clone, Copy)]

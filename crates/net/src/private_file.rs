@@ -9,9 +9,10 @@ const MODE: u32 = 0o600;
 
 /// Creates the file, readable by its owner only, or replaces the content of an existing file.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::options().create(true).truncate(true).write(true).mode(MODE).open(path)?;
-    // An existing file has kept its mode.
+    let mut file = File::options().create(true).truncate(false).write(true).mode(MODE).open(path)?;
+    // An existing file has kept its mode. If that cannot be changed, it keeps its content too.
     file.set_permissions(Permissions::from_mode(MODE))?;
+    file.set_len(0)?;
     file.write_all(text.as_bytes())
 }
 

@@ -67,8 +67,11 @@ pub(crate) async fn find(
     let erased = erased_key(server_id, &key);
     let row = sql
         .query_opt(
-            "SELECT fingerprint, answer FROM idempotency_keys
-             WHERE server_id = $1 AND key IN ($2, $4) AND expires_at > $3 LIMIT 1",
+            // SQLite would fill a temporary table from a list of both keys.
+            "SELECT fingerprint, answer FROM idempotency_keys WHERE server_id = $1 AND key = $2 AND expires_at > $3
+             UNION ALL
+             SELECT fingerprint, answer FROM idempotency_keys WHERE server_id = $1 AND key = $4 AND expires_at > $3
+             LIMIT 1",
             &[server_id.0.into(), key.into(), now.into(), erased.into()],
         )
         .await?;

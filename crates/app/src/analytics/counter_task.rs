@@ -14,10 +14,10 @@ use crate::App;
 const PAUSE: Duration = Duration::from_secs(3);
 /// Longest wait for a notification after the pause: other nodes or slow transactions may have added events.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// Maximum number of batches of one server before the next server's turn.
-const BATCHES_PER_TURN: usize = 8;
+/// Maximum number of batches, of up to 2,000 events each, of one server before the next server's turn.
+const BATCHES_PER_TURN: usize = 2;
 /// Maximum number of batches that an analytics call waits for; then it is answered from the events counted so far.
-const BATCHES_PER_CALL: usize = 40;
+const BATCHES_PER_CALL: usize = 10;
 
 /// Handle of the running task.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl App {
         for _ in 0..BATCHES_PER_CALL {
             match self.inner.store.count_events(server, &rules).await? {
                 CountProgress::AllDone => return Ok(true),
-                // `Overtaken`: nothing was counted, mostly because another node was faster. Try the next batch.
+                // `Overtaken`: mostly, another node was faster. Try the next batch.
                 CountProgress::MoreLeft | CountProgress::Overtaken => {}
             }
         }

@@ -1,6 +1,6 @@
 //! Sender of a raw message. Every trick here has fooled some pair of programs that read From differently.
 
-use postroad_mail::{AddressListProblem, RawFallback, RawProblem, prepare_raw};
+use postroad_mail::{AddressListProblem, RawFallback, RawProblem, find_spelled_domains, prepare_raw};
 use proptest::prelude::*;
 
 fn from_of(headers: &[u8]) -> Result<Vec<String>, RawProblem> {
@@ -86,6 +86,15 @@ fn encoded_words_that_spell_an_address_are_judged_like_from() {
         let claimed = claimed(&format!("From: {value}"));
         assert!(claimed.iter().all(|address| address.ends_with("@good.test")), "{value}: {claimed:?}");
     }
+}
+
+/// RFC 5892 A.1: after some letters a joiner is a part of the name, and the name without it is another domain.
+#[test]
+fn joiners_of_a_domain_that_needs_them_are_kept() {
+    let persian = "\u{646}\u{627}\u{645}\u{647}\u{200c}\u{627}\u{6cc}.example";
+    assert_eq!(find_spelled_domains(&format!("ann@{persian} <a@good.test>"))[0], format!("x@{persian}"));
+    assert_eq!(find_spelled_domains("ceo@ev\u{200c}il\u{200d}.test")[0], "x@evil.test");
+    assert_eq!(find_spelled_domains("ceo\u{200d}@\u{200d}evil.test\u{200c}")[0], "x@evil.test");
 }
 
 #[test]

@@ -8,11 +8,14 @@ use super::uncounted::Uncounted;
 use super::{counters, uncounted};
 use crate::{Result, Store};
 
-/// Maximum number of events added to the counters in one transaction. The more, the fewer rows are read and written: all
-/// events of a minute and a server usually change the same rows.
+/// Maximum number of events read at once. Events of a minute with the same dimensions change the same rows, so the more
+/// are counted together, the fewer rows are read and written.
 const FOLD_EVENTS_MAX: usize = 2_000;
-/// Approximate limit of rows written in one transaction, so that other writers wait only briefly.
+/// Approximate limit of rows written in one transaction, so that other writers wait only briefly. Events of many
+/// minutes or dimensions reach it first.
 const FOLD_ROWS_MAX: usize = 1_000;
+/// Maximum number of transactions of one call. Events that they leave are read again.
+const TALLIES_MAX: usize = 4;
 
 /// Result of one call of `count_events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +24,8 @@ pub enum CountProgress {
     AllDone,
     /// There may be more events.
     MoreLeft,
-    /// Nothing was counted: another node counted the events first, or retention removed a combination of dimension
-    /// values meanwhile.
+    /// Not all was counted that was read: another node counted the events first, or retention removed a combination of
+    /// dimension values meanwhile.
     Overtaken,
 }
 
@@ -33,7 +36,7 @@ impl Store {
         self.read(|sql| Box::pin(uncounted::list_uncounted_servers(sql))).await
     }
 
-    /// Adds the next events of a server to its counters. The sums and the new position are one transaction: each event
+    /// Adds the next events of a server to its counters. Sums and the position after them are one transaction: each event
     /// counts once, even after crashes and with several nodes.
     pub async fn count_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<CountProgress> {
         let rules = rules.clone();
@@ -47,23 +50,27 @@ impl Store {
         if uncounted.to == uncounted.from {
             return Ok(CountProgress::AllDone);
         }
-        let Uncounted { from, mut to, mut is_full, events, providers, holds } = uncounted;
-        let tally = Tally::of(&events, &providers, &holds, FOLD_ROWS_MAX);
-        if let Some(last) = events[..tally.taken].last()
-            && tally.taken < events.len()
-        {
-            (to, is_full) = (last.cursor, true);
+        let Uncounted { mut from, to, is_full, events, providers, holds } = uncounted;
+        let mut rest = &events[..];
+        for _ in 0..TALLIES_MAX {
+            let tally = Tally::of(rest, &providers, &holds, FOLD_ROWS_MAX);
+            let (counted, later) = rest.split_at(tally.taken);
+            rest = later;
+            let end = counted.last().filter(|_| !rest.is_empty()).map_or(to, |last| last.cursor);
+            let additions = self.read(move |sql| Box::pin(counters::prepare(sql, server_id, tally))).await?;
+            let added = self
+                .write(move |sql| {
+                    Box::pin(async move { counters::add(sql, server_id, from, end, &additions).await })
+                })
+                .await?;
+            if !added {
+                return Ok(CountProgress::Overtaken);
+            }
+            if rest.is_empty() {
+                return Ok(if is_full { CountProgress::MoreLeft } else { CountProgress::AllDone });
+            }
+            from = end;
         }
-        let additions = self.read(move |sql| Box::pin(counters::prepare(sql, server_id, tally))).await?;
-        let added = self
-            .write(move |sql| {
-                Box::pin(async move { counters::add(sql, server_id, from, to, &additions).await })
-            })
-            .await?;
-        Ok(match (added, is_full) {
-            (false, _) => CountProgress::Overtaken,
-            (true, true) => CountProgress::MoreLeft,
-            (true, false) => CountProgress::AllDone,
-        })
+        Ok(CountProgress::MoreLeft)
     }
 }

@@ -88,7 +88,11 @@ impl BodyFiles {
                     }
                     None => false,
                 };
-                if !keep && let Err(error) = fs::remove_file(&path) {
+                if keep {
+                    continue;
+                }
+                // It may be of an erasure that was interrupted after its row was gone.
+                if let Err(error) = overwrite(&path).and_then(|()| fs::remove_file(&path)) {
                     tracing::warn!(%error, path = %path.display(), "orphaned body not removed; retrying at the next start");
                 }
             }

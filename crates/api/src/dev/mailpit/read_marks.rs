@@ -1,6 +1,6 @@
 //! Read marks of messages, the number of deleted messages, and the uptime. In memory, like the inbox.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::group::Group;
 
-/// Maximum number of marks; further ones are dropped. The inbox holds fewer messages, but messages that it loses by
-/// other means than this API leave their marks behind.
+/// Maximum number of marks; beyond it, those of the oldest messages are dropped. The inbox holds fewer messages, but
+/// messages that it loses by other means than this API leave their marks behind.
 const MARKS_MAX: usize = 20_000;
 
 /// Read marks and counters. Cheap to clone.
@@ -21,7 +21,7 @@ pub(super) struct ReadMarks {
 
 #[derive(Debug)]
 struct Shared {
-    read: Mutex<HashSet<u64>>,
+    read: Mutex<BTreeSet<u64>>,
     deleted: AtomicU64,
     started: Instant,
 }
@@ -40,10 +40,13 @@ impl ReadMarks {
 
     pub(super) fn set(&self, group: &Group, is_read: bool) {
         let mut read = self.shared.read.lock();
-        if is_read && read.len() < MARKS_MAX {
-            read.insert(group.id());
-        } else if !is_read {
+        if !is_read {
             read.remove(&group.id());
+            return;
+        }
+        read.insert(group.id());
+        if read.len() > MARKS_MAX {
+            read.pop_first();
         }
     }
 
