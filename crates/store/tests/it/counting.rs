@@ -397,8 +397,8 @@ async fn a_removed_set_is_created_again(fixture: Fixture) {
 }
 
 async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
-    // 200 messages, each with its own combinations of dimensions: more rows than one transaction writes.
-    for number in 0..200 {
+    // 300 messages, each with its own combinations of dimensions: more rows than one call writes.
+    for number in 0..300 {
         let one = send(&fixture, &format!("a@d{number}.example"), |send| {
             send.info.tag = Some(format!("tag {number}"));
             send.info.from_domain = format!("shop{number}.example");
@@ -411,15 +411,15 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     let (first, counted) = loop {
         let progress = fixture.store.count_events(fixture.server, &rules()).await.expect("counting works");
         match (progress, total(&fixture).await.counts.of(Metric::Accepted)) {
-            (CountProgress::AllDone, counted) if counted < 200 => is_delayed = true,
+            (CountProgress::AllDone, counted) if counted < 300 => is_delayed = true,
             part => break part,
         }
     };
     assert!(is_delayed || first == CountProgress::MoreLeft, "{counted}");
-    assert!(is_delayed || (1..200).contains(&counted), "{counted}");
+    assert!(is_delayed || (1..300).contains(&counted), "{counted}");
     count_all_events(&fixture).await;
-    assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);
-    assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.len(), 200);
+    assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 300);
+    assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.len(), 300);
 }
 
 /// Replaces the tables of counters by those of version 8, as far as migration 9 needs them.
