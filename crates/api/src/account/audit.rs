@@ -79,7 +79,7 @@ pub(crate) struct AuditOut {
 /// Read the audit log
 ///
 /// Every sign-in, and every change of the account, its people, servers, credentials, keys, domains, webhooks, templates and suppressions, newest first. There is one entry for each change and none
-/// for refused calls. With several filters a page may have fewer entries than `limit`, also none, while `has_more` is true.
+/// for refused calls. With several filters a page may have fewer entries than `limit`, or even none, while `has_more` is true.
 #[crate::documented::path(
     post,
     path = "/api/v1/account/audit",

@@ -15,7 +15,7 @@ use crate::{
 #[openapi(
     info(
         title = "Postroad",
-        description = "Transactional e-mail. Every call is a POST with a JSON object and answers an envelope; \
+        description = "Transactional e-mail. Every call is a POST with a JSON object and is answered with an envelope; \
                        HTTP 200 means that the call was handled, `status` says how it went. Every answer carries \
                        X-Request-Id.",
         version = "1",

@@ -12,7 +12,7 @@ use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 
-/// Message in RFC 2822 form, with its envelope.
+/// Message in RFC 5322 form, with its envelope.
 #[request_shape]
 #[schema(example = json!({
     "mail_from": "shop@example.com",

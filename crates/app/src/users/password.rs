@@ -130,7 +130,7 @@ pub(super) fn check(password: &str, email: &str) -> Result<String, &'static str>
     let (local, _) = email.rsplit_once('@').unwrap_or((email, ""));
     let is_own = lower == email || (local.len() >= 4 && lower.starts_with(local) && count < local.len() + 6);
     if is_own || COMMON.lines().any(|common| common == lower) || is_monotonous(&lower) {
-        return Err("The password is one of those that are tried first: choose another");
+        return Err("The password is among those that attackers try first: choose another");
     }
     Ok(password)
 }

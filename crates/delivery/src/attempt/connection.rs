@@ -282,7 +282,7 @@ impl Connection {
     pub(crate) fn why_given_up_early(&self) -> Option<String> {
         let (after, usual) = self.given_up_early?;
         let (after, usual) = (after.as_secs_f32(), usual.as_secs_f32());
-        Some(format!("given up after {after} s instead of {usual} s because connections are short"))
+        Some(format!("given up after {after} s instead of {usual} s because connections are scarce"))
     }
 
     /// Whether the message was given up because it expired. The host has not accepted it, and the connection is

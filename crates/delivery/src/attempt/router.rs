@@ -207,7 +207,9 @@ impl Router {
         let valid_for = answers.iter().map(|answer| answer.valid_for).min().unwrap_or(plan.valid_for);
         if answers.iter().any(|answer| answer.tlsa == HostTlsa::Busy) {
             return Err(RouteFailure {
-                problem: "The TLSA records of the domain's mail servers were not looked up: too many look-ups wait.".to_owned(),
+                problem:
+                    "the TLSA records of the domain's mail servers were not looked up: too many look-ups wait"
+                        .to_owned(),
                 class: BounceClass::Dns,
                 is_final: false,
                 is_busy: true,

@@ -157,7 +157,7 @@ impl Why {
                     None => format!("no further connection {to} was allowed ({in_use} in use)"),
                 }
             }
-            Self::Dns { domain } => format!("the DNS had to say where mail for {domain} goes"),
+            Self::Dns { domain } => format!("the DNS was asked where mail for {domain} goes"),
             Self::NoAnswer { domain, reason: None } => {
                 format!("the DNS has not said yet where mail for {domain} goes")
             }

@@ -11,7 +11,7 @@ pub(crate) enum ExplainCommand {
         /// As the server sent it, such as "550 5.1.1 User unknown"; several lines are one argument
         #[arg(value_name = "REPLY")]
         text: String,
-        /// The command that was refused, if known: the same text can mean something else
+        /// The command that was refused, if known: the same text means different things in different phases
         #[arg(long, value_enum)]
         phase: Option<ReplyPhase>,
         /// Answer as JSON

@@ -166,7 +166,7 @@ fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
             version: "STSv1",
             needed_tag: Some("id"),
             missing_hint: format!(
-                "It asks senders of bounces for TLS. First see that https://mta-sts.{return_path}/.well-known/mta-sts.txt \
+                "It asks senders of bounces for TLS. First make sure that https://mta-sts.{return_path}/.well-known/mta-sts.txt \
                  answers: the HTTPS listener serves it, and its certificate has to name mta-sts.{return_path} and {host}."
             ),
         },

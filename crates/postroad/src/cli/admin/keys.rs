@@ -68,7 +68,7 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         changes: KeyChanges,
     },
-    /// End a key at once
+    /// Revoke a key at once
     Revoke {
         /// Id that `key list` shows
         #[arg(value_parser = parse_key_id)]
@@ -100,10 +100,10 @@ pub(crate) struct KeyChanges {
     /// Let it be used from everywhere
     #[arg(long, conflicts_with = "allow")]
     allow_all: bool,
-    /// When it ends, such as 2027-01-01T00:00:00Z
+    /// Expiry time, such as 2027-01-01T00:00:00Z
     #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
     expires_at: Option<Timestamp>,
-    /// Let it end only when it is revoked
+    /// Remove the expiry time
     #[arg(long, conflicts_with = "expires_at")]
     no_expiry: bool,
 }

@@ -106,7 +106,7 @@ pub(crate) enum UserCommand {
         /// E-mail address
         email: String,
     },
-    /// Create a link to create the first person of an installation
+    /// Print a link with which the first person of an installation signs up
     SetUpLink,
 }
 
