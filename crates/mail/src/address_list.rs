@@ -96,7 +96,8 @@ pub fn find_spelled_domains(text: &str) -> Vec<String> {
         let host = &after_sign[..after_sign.find(|c| !is_host(c)).unwrap_or(after_sign.len())];
         let host = host.trim_matches(|c| is_dot(c) || is_joiner(c) || matches!(c, '-' | '_'));
         if host.contains(is_dot) {
-            let host = if DomainName::parse(host).is_ok() { host } else { &host.replace(is_joiner, "") };
+            let is_joined = host.contains(is_joiner) && DomainName::parse(host).is_ok();
+            let host = if is_joined { host.to_owned() } else { host.replace(is_joiner, "") };
             found.push(format!("x@{host}"));
             if found.len() > ADDRESSES_MAX {
                 break;
