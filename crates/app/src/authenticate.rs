@@ -1,4 +1,4 @@
-//! Authentication and authorisation of API calls.
+//! Authentication and authorisation by the key of a server, for the API and SMTP.
 
 use std::net::IpAddr;
 use std::time::Duration;

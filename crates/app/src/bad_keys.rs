@@ -1,5 +1,5 @@
-//! Slows down addresses that guess keys. Only failed calls are delayed, so a valid key from the same address
-//! keeps working.
+//! Slows down addresses that guess keys or SMTP secrets. Only failures are delayed, so a valid key from the same
+//! address keeps working.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -34,7 +34,7 @@ struct Failures {
     shut_out_until: Option<Instant>,
 }
 
-/// Consequence of a failed call.
+/// Consequence of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Penalty {
     pub(crate) delay: Duration,
@@ -49,7 +49,7 @@ impl BadKeys {
         let mut failures = self.failures.lock();
         if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&address) {
             failures.retain(|_, failures| failures.is_remembered(now));
-            // Still full: a flood from many addresses. Delay them all instead of remembering more.
+            // Still full: a flood from many addresses. Delay every new one instead of remembering it.
             if failures.len() >= ADDRESSES_MAX {
                 return Penalty { delay: DELAY, shut_out: false };
             }

@@ -1,4 +1,4 @@
-//! Setup of `postroad dev`: an account, a live server, a verified domain and fresh keys.
+//! Setup of `postroad dev`: an account, a live server, a verified domain, keys, and a link that signs in to the portal.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;

@@ -2,18 +2,18 @@
 
 use postroad_model::{Scope, UserRole};
 
-/// Owner of the data that an operation touches; it decides which keys may call the operation.
+/// Which keys and people may call an operation. People also need its lowest role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// A server's own data; called with the server's keys.
+    /// One server's data: the server's keys, and people, but no account or operator keys.
     Server,
-    /// Data of a server or an account; called with the keys of either.
+    /// Data of a server or an account: all keys, and people.
     ServerOrAccount,
-    /// The account's data; called with account keys.
+    /// An account's data: account keys, operator keys, and people.
     Account,
-    /// The installation's data; the operator only.
+    /// Only the operator: operator keys, and people with the operator's rights.
     Operator,
-    /// A person's own data, such as password, sessions and saved searches; that person only.
+    /// A person's own data, such as password, sessions and saved searches: that person, and no key.
     Person,
 }
 
@@ -215,7 +215,7 @@ impl Operation {
         self.row().2
     }
 
-    /// Lowest role with which a person may call it. Operations of the operator's level are for the operator only.
+    /// Lowest role with which a person may call it. At the level `Operator`, people need the operator's rights, too.
     pub const fn role(self) -> UserRole {
         self.row().3
     }

@@ -22,7 +22,7 @@ pub enum Subject {
 /// Why an actor may not perform an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// Actors of this kind may never perform the operation; contains the operation's level.
+    /// The operation is not for this kind of key, or it is the operator's; contains the operation's level.
     Kind(Level),
     ServerScope {
         scope: Scope,
@@ -41,8 +41,8 @@ pub enum Denial {
     NotFound,
 }
 
-/// Checks whether `actor` may perform `operation` on an object of `subject`. A denial by kind, scope or role does not
-/// depend on the subject, so it reveals nothing about it.
+/// Checks whether `actor` may perform `operation` on an object of `subject`. Denials other than `NotFound` do not
+/// depend on the subject, so they reveal nothing about it.
 pub fn permit(actor: &Actor, operation: Operation, subject: Subject) -> Result<(), Denial> {
     permit_any(actor, operation)?;
     let is_own = match (actor, subject) {
@@ -152,7 +152,7 @@ mod tests {
                 UserRole::Admin => op.level() != Level::Operator,
                 _ if op.name().starts_with("person/") => true,
                 _ if op.level() == Level::Operator => false,
-                // Members and readers see neither the names of keys, nor other people's actions and addresses.
+                // Members and readers see neither account keys, nor other people's actions, invitations and sessions.
                 _ if ["account_keys/list", "account/audit", "users/invitations", "users/sessions"]
                     .contains(&op.name()) =>
                 {

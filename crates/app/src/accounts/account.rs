@@ -1,4 +1,4 @@
-//! An account's operations on itself: read, rename, usage. The operator names any account.
+//! An account's operations on itself: read, rename, usage. The operator names the account.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject};

@@ -24,7 +24,7 @@ pub struct NamedAuditEntry {
 pub enum ActorName {
     /// At the command line of the machine.
     CommandLine,
-    /// The operator of the service, by a key or signed in. Customers do not learn which person.
+    /// The operator of the service, by a key or signed in. Shown to customers, who do not learn which key or person.
     Operator,
     OperatorKey(String),
     Person {
@@ -40,7 +40,7 @@ pub enum ActorName {
         name: String,
         server: Option<String>,
     },
-    /// A key that is gone with its server or account.
+    /// A key that no longer exists: revoked long ago, or gone with its server or account.
     FormerKey,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Names<'a> {
         let id = entry.actor_id.unwrap_or_default();
         let name = match entry.actor.as_str() {
             "command_line" => ActorName::CommandLine,
-            // `list_audit` removes the ids of people outside the account.
+            // For customers, `list_audit` removes the ids of people outside the account.
             "user" if entry.actor_id.is_none() => ActorName::Operator,
             "user" => self.person(entry, UserId(id)).await?,
             "operator_key" if !self.shows_operators => ActorName::Operator,

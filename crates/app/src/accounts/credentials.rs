@@ -16,7 +16,7 @@ use crate::access::{Actor, Operation, permit, permit_any};
 use crate::secrets::KeyPair;
 
 const NETWORKS_MAX: usize = 100;
-/// Maximum number of valid credentials of one server.
+/// Maximum number of valid credentials of one server. Only creation is refused beyond it, not rotation.
 const CREDENTIALS_MAX: usize = 1_000;
 /// Longest time that the old key stays valid after a rotation.
 const GRACE_MAX: Duration = Duration::from_hours(30 * 24);
@@ -59,7 +59,7 @@ impl std::fmt::Debug for CreatedCredential {
 
 #[boxed_futures]
 impl App {
-    /// Two concurrent calls may both pass this check; the limit need not be exact.
+    /// Refuses one more credential beyond `CREDENTIALS_MAX`. Concurrent calls may exceed it: it need not be exact.
     async fn check_credential_count(&self, server_id: ServerId) -> Result<(), AccountRefusal> {
         if self.inner.store.count_credentials(server_id, CREDENTIALS_MAX).await? < CREDENTIALS_MAX {
             return Ok(());
@@ -207,7 +207,8 @@ impl App {
         self.credential_of(by, operation, id).await
     }
 
-    /// Creates a credential with the rights of the old one, which stays valid for at most `grace`.
+    /// Creates a credential with the rights of the old one, within the networks and expiry of the requesting key. The
+    /// old one stays valid for at most `grace`.
     pub async fn rotate_credential_as(
         &self,
         by: &Requester,
@@ -287,7 +288,8 @@ impl App {
     }
 }
 
-/// Only the operator changes the networks of an address key, because clients in them need no secret.
+/// Only the operator changes the networks of an address key, because clients in them need no secret. At least one must
+/// remain.
 fn check_networks_of_address_key(
     by: &Requester,
     current: &[IpNet],

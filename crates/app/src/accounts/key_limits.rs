@@ -27,7 +27,7 @@ impl App {
 }
 
 impl KeyLimits {
-    /// The requested networks, or those of the requesting key if none are requested. Refuses networks outside of them.
+    /// The requested networks, or the key's own if none are requested. Refuses networks outside the key's own.
     pub(super) fn within(&self, requested: Vec<IpNet>) -> Result<Vec<IpNet>, AccountRefusal> {
         if requested.is_empty() {
             return Ok(self.allow.clone());

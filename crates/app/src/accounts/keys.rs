@@ -87,7 +87,7 @@ impl App {
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
-    /// Creates a key with the rights of an account key for all accounts, and for operations of the operator's level.
+    /// Creates an operator key: an account key for every account, and a key for operations of the operator's level.
     pub async fn create_operator_key(
         &self,
         by: &Requester,
@@ -213,7 +213,7 @@ impl App {
         if request.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
             return Err(AccountRefusal::problem("expires_at", "is in the past"));
         }
-        // Nobody can create a key with more rights than their own.
+        // A key cannot create a key with more rights than its own.
         let (Actor::AccountKey { scopes, .. } | Actor::OperatorKey { scopes, .. }) = &by.actor else {
             return Ok(());
         };

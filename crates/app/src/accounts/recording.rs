@@ -65,7 +65,7 @@ impl App {
         Ok(id_created_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)?)
     }
 
-    /// Like `find_created`, for an object of a server.
+    /// Like `find_created`, for an object of a server; `key` is made by `CreationKey::of_server`.
     pub(crate) async fn find_created_on_server(
         &self,
         account_id: AccountId,

@@ -60,7 +60,7 @@ pub struct CallLimit {
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AccountRefusal {
-    /// Wrong fields, a reached ceiling, or an idempotency key that was used for another request.
+    /// Wrong fields, a reached or exceeded ceiling, or an idempotency key that was used for another request.
     #[error("{}", .0.message())]
     Refused(Refusal),
     #[error("the actor may not do this")]

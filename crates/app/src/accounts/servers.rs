@@ -1,4 +1,4 @@
-//! Servers of an account: create, list, change, suspend, delete, restore.
+//! Operations on the servers of an account.
 
 use std::time::Duration;
 

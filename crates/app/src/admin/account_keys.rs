@@ -84,7 +84,7 @@ impl App {
         Ok(json!({ "entries": entries.iter().map(audit_entry).collect::<Vec<_>>(), "next": next }))
     }
 
-    /// Finds an account that has an audit log; a removed account by its id.
+    /// Finds an account, or by its id a removed account whose audit log remains.
     async fn find_audited_account(&self, name_or_id: &str) -> Result<AccountId, AdminError> {
         let found = self.find_account(name_or_id).await;
         if found.is_err()

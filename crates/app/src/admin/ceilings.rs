@@ -1,4 +1,4 @@
-//! Ceilings that the operator sets on a server: its own key can set lower values, never higher ones.
+//! Ceilings that the operator sets on a server: its keys and its account can set lower values, but not higher ones.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, SendRate, ServerMode};
@@ -13,7 +13,7 @@ use crate::{App, ServerChangeRequest};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DaysCeiling {
     Days(u32),
-    /// No ceiling except the installation's retention.
+    /// No ceiling by the operator on this server. Those of the account and the installation remain.
     None,
 }
 
@@ -28,8 +28,8 @@ impl From<DaysCeiling> for Change<i64> {
 
 #[boxed_futures]
 impl App {
-    /// Sets the operator's ceiling on the mode. `Development` keeps the server's own key from making the server live;
-    /// `Live` allows either mode.
+    /// Sets the mode, and the operator's ceiling on it: after `Development` only the operator can make the server live;
+    /// `Live` removes the ceiling.
     pub async fn set_server_mode(&self, name_or_id: &str, mode: ServerMode) -> Result<Value, AdminError> {
         let mode = Some(mode.as_str().to_owned());
         self.set_server_ceilings(name_or_id, ServerChangeRequest { mode, ..ServerChangeRequest::default() })

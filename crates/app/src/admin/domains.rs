@@ -1,4 +1,5 @@
-//! Sending domains on the command line: of a server, or of an account and all its servers.
+//! Admin commands for sending domains, of a server or of an account and all its servers, and for the installation's
+//! host name.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, DomainName, LimitedObject, Timestamp};

@@ -7,7 +7,7 @@ use postroad_store::{Account, AccountFilter, Server, ServerFilter};
 use super::AdminError;
 use crate::App;
 
-/// Maximum number of servers or accounts that are read for one name.
+/// Maximum number of servers or accounts that are read for one name; as many deleted ones are read, too.
 const NAMED_MAX: usize = 10;
 
 #[boxed_futures]

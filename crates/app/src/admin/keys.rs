@@ -1,4 +1,4 @@
-//! Admin commands for API keys. A key is shown only when it is created or rotated.
+//! Admin commands for API keys. Key and secret are shown only when they are created.
 
 use std::collections::HashMap;
 use std::time::Duration;

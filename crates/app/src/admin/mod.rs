@@ -1,4 +1,4 @@
-//! Operations of the operator at the command line, one method of `App` each; the answer is JSON. Servers are named by
+//! Operations of the operator at the command line, one method of `App` each; most return JSON. Servers are named by
 //! `NAME`, `ACCOUNT/NAME` or id.
 
 mod account_keys;

@@ -16,7 +16,7 @@ use crate::ip_pools::{
 };
 use crate::{App, ServerChangeRequest};
 
-/// Maximum number of pools or days that one list shows.
+/// Maximum number of pools, or of entries of an address's history, that one list shows.
 const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]

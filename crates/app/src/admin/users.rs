@@ -10,7 +10,7 @@ use crate::App;
 use crate::accounts::Requester;
 use crate::users::{InvitationRequest, Invited, NewPersonRequest, UserChangeRequest, UserRefusal};
 
-/// Maximum number of people that one list shows.
+/// Maximum number of people, invitations or sessions that one list shows.
 const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]

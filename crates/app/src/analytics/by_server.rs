@@ -23,9 +23,9 @@ pub struct ServerFigures {
 
 #[boxed_futures]
 impl App {
-    /// Figures since `from` of the first servers of an account, and whether it has more servers. Two reads: the
-    /// servers, and the sums of the events counted so far. Unlike `analytics_summary`, it counts no further events.
-    /// Servers whose figures the requester may not see are left out.
+    /// Figures since `from` of the first servers of an account, and whether it has more servers. Unlike
+    /// `analytics_summary`, it does not count new events first. Servers whose figures the requester may not see are
+    /// left out.
     pub async fn figures_by_server(
         &self,
         by: &Requester,

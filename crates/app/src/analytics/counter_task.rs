@@ -1,5 +1,5 @@
-//! Task that counts events soon after they happen, and the catch-up before an analytics call is answered. On
-//! failure (store unavailable) nothing is lost: the events stay and are counted in the next round.
+//! Task that counts events soon after they happen, and the catch-up before an analytics call is answered. On failure
+//! nothing is lost: the events stay and are counted later.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use postroad_store::{CountProgress, CountingRules, StoreError};
 
 use crate::App;
 
-/// Minimum pause between two rounds, because events counted together need fewer rows. Analytics calls do not wait for
-/// it.
+/// Pause after each count of all events, because events counted together need fewer rows. Analytics calls do not wait
+/// for it.
 const PAUSE: Duration = Duration::from_secs(3);
 /// Longest wait for a notification after the pause: other nodes or slow transactions may have added events.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ impl CounterTask {
                     Err(error) => tracing::warn!(%error, "counting events failed; retrying in a few seconds"),
                 }
                 tokio::time::sleep(PAUSE).await;
-                // A timeout or an error also starts the next round.
+                // A timeout or an error also starts the next count.
                 let _ = tokio::time::timeout(IDLE_PAUSE, notices.changed()).await;
             }
         });
@@ -68,7 +68,7 @@ impl App {
         Ok(CountProgress::MoreLeft)
     }
 
-    /// Counts the server's uncounted events. Returns `false` if there are more than a call should wait for.
+    /// Counts the server's uncounted events. Returns `false` if some may be left after `BATCHES_PER_CALL` batches.
     pub(super) async fn catch_up(&self, server: ServerId) -> Result<bool, StoreError> {
         let rules = self.counting_rules();
         for _ in 0..BATCHES_PER_CALL {

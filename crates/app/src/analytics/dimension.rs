@@ -111,7 +111,8 @@ pub enum DimensionValue {
 }
 
 impl DimensionValue {
-    /// Parses a filter value: an empty text means `None`, and a credential's id becomes a number.
+    /// Parses a filter value: an empty text means `None`, and a credential's id becomes a number. Domains and providers
+    /// match in any letter case.
     pub fn of_text(dimension: Dimension, text: &str) -> Self {
         match (dimension, text) {
             (_, "") => Self::None,

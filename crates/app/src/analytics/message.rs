@@ -119,7 +119,7 @@ fn figures_of(status: Status, due_at: Timestamp, events: &[Event]) -> MessageMet
 impl MessageMetrics {
     fn add_attempt(&mut self, event: &Event, data: &Value, due_at: Timestamp) {
         let after = |moment: Timestamp| moment.since(due_at).as_secs_f64();
-        // Without a contacted host there was no attempt: the domain does not exist, or the message expired.
+        // Without a contacted host there was no attempt: for example, the domain does not exist.
         if let Some(attempt) = data["attempt"].as_u64() {
             if attempt > self.attempts && self.attempts == 0 {
                 let taken = std::time::Duration::try_from_secs_f64(data["time"].as_f64().unwrap_or(0.0));

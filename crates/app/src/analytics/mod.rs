@@ -52,7 +52,7 @@ fn wrong(pointer: &str, message: impl Into<String>) -> Refusal {
     Refusal::Validation(vec![FieldProblem::new(pointer, message)])
 }
 
-/// Range of a call that specifies none.
+/// Default range of calls, except of time series by the minute, hour or month.
 const USUAL_RANGE: Duration = Duration::from_hours(30 * 24);
 
 impl App {

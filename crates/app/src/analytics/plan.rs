@@ -1,5 +1,6 @@
 //! Chooses the counters to read for a list of spans. Counters of whole UTC days are read where they fit into one span;
-//! before and after them, counters of hours and quarters. Quarters serve time zones that are not whole hours from UTC.
+//! before and after them, counters of hours and quarters. Quarters serve ranges that begin or end within an hour, and
+//! time zones that are not whole hours from UTC.
 
 use postroad_store::Grain;
 

@@ -41,7 +41,7 @@ pub struct Timeseries {
     /// Start of the first span and end of the last.
     pub from: Timestamp,
     pub to: Timestamp,
-    /// Largest first.
+    /// Largest first; the rest is last.
     pub series: Vec<Series>,
     pub is_current: bool,
     /// True if tags, templates or source addresses that the query uses are counted together, because there are too

@@ -1,4 +1,4 @@
-//! Settings of a domain that only the operator changes: verified without DNS, tracking.
+//! Settings of a domain that only the operator changes: tracking, and whether it is verified without a DNS check.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
@@ -60,7 +60,7 @@ impl App {
         self.set_tracking_of(by, &domain, DomainTracking { host, ..tracking }).await
     }
 
-    /// `tracking.host` is a host name in DNS form.
+    /// Stores the settings; refuses this service's own name as host. `tracking.host` is a host name in DNS form.
     async fn set_tracking_of(
         &self,
         by: &Requester,

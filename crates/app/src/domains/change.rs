@@ -14,12 +14,12 @@ use crate::access::Operation;
 use crate::accounts::Requester;
 use crate::{App, FieldProblem};
 
-/// How long links work in mail that is kept forever.
+/// How long links in sent mail keep working if mail is kept forever.
 const LINKS_WORK_MAX: Duration = Duration::from_hours(24 * 365 * 10);
 
 #[boxed_futures]
 impl App {
-    /// The records of the domain with this name, whoever owns it; for the DNS server of `postroad dev`.
+    /// The records of a domain with this name, whoever owns it; for the DNS server of `postroad dev`.
     pub async fn records_to_publish(&self, name: &str) -> Result<Vec<RecordCheck>, DomainRefusal> {
         let name = parse_name(name)?;
         let found = self.inner.store.find_domains_named(name, 1).await?.pop();

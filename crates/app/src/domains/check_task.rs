@@ -1,4 +1,5 @@
-//! Task that checks domains periodically. Every node runs it; the store assigns each domain to one node.
+//! Task that checks domains periodically, and writes events of domains that earlier transactions left. Every node runs
+//! it; the store assigns each due check to one node.
 //!
 //! If the store is unavailable, it tries again after a pause. Stopping aborts running checks: nothing is recorded,
 //! and they are due again a few minutes later.
@@ -94,7 +95,7 @@ impl RunningChecks {
 }
 
 impl App {
-    /// Begins as many checks as the limit allows.
+    /// Writes events of domains that wait, then begins as many due checks as the limit allows.
     async fn begin_checks(&self, running: &mut RunningChecks) {
         if let Err(error) = self.inner.store.write_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying with the next check");

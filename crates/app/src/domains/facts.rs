@@ -78,7 +78,7 @@ impl App {
             checker.facts.put(config, service.clone());
             return service.clone();
         }
-        // Keep using the last good facts. A failure is not cached: the next check looks them up again.
+        // Keep using the last good facts. A failure is not cached: the next call looks them up again.
         let known = known.map(|(_, service)| service).or(found);
         known.unwrap_or_else(|| Service::unknown(&config, unknown_reason()))
     }
@@ -144,8 +144,8 @@ impl App {
         Ok(())
     }
 
-    /// The installation's host name as it was when this node started. Used in return paths, in the installation's DKIM
-    /// signatures, and in the addresses for complaints and reports.
+    /// The installation's host name as it was when this node started. Return paths and the installation's DKIM
+    /// signatures, for example, use it.
     pub fn host(&self) -> &DomainName {
         self.inner.installation_host.get().unwrap_or(&self.inner.hostname)
     }

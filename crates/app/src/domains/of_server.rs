@@ -36,7 +36,7 @@ impl App {
         self.list_domains_as(&caller.requester(), caller.into(), ListedDomains::default(), after, limit).await
     }
 
-    /// Checks a domain now and returns it. Returns the last result if that is only seconds old.
+    /// Checks a domain now and returns it. Returns the last result if another check began only seconds ago.
     pub async fn verify_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
         self.verify_domain_as(&caller.requester(), caller.into(), name).await
     }

@@ -11,8 +11,8 @@ use crate::access::{Actor, Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester};
 use crate::{App, Caller};
 
-/// The owner as the caller names it. A server key need not name one. An account key names a server, or means the
-/// account itself. The operator names either.
+/// The owner as the caller names it. A server key need not name one. An account key or a person names a server, or
+/// means the account itself. The operator names either.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamedOwner {
     pub server: Option<ServerId>,
@@ -60,7 +60,7 @@ impl App {
     }
 
     /// Returns a page ordered by id, and whether there are more. For a server, lists its domains and those of its
-    /// account; for an account, its own domains and those of its servers.
+    /// account; for an account, its own domains and those of its servers; for an operator who names neither, all.
     pub async fn list_domains_as(
         &self,
         by: &Requester,
@@ -93,7 +93,7 @@ impl App {
         Ok(account.map_or(DomainScope::All, DomainScope::InAccount))
     }
 
-    /// Checks a domain now and returns it. Returns the last result if that is only seconds old.
+    /// Checks a domain now and returns it. Returns the last result if another check began only seconds ago.
     pub async fn verify_domain_as(
         &self,
         by: &Requester,

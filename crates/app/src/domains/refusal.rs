@@ -15,7 +15,7 @@ pub enum DomainRefusal {
     Exists,
     #[error("the owner has {domains_max} domains, the maximum (`domains.per_server`); delete one first")]
     TooMany { domains_max: usize },
-    /// Too many domains are being added or checked, by this account or by all accounts.
+    /// Too many domains are being added, checked or given new keys, by this account or by all accounts.
     #[error("too many domains are being added or checked at this moment; try again in a few seconds")]
     Busy,
     #[error("the domain is not verified")]
@@ -23,7 +23,7 @@ pub enum DomainRefusal {
     /// A caller who names a server, or uses its key, may use the domain but not change it.
     #[error("the domain belongs to the account")]
     OfAccount,
-    /// The owner is unknown, or does not belong to the actor.
+    /// For example, a denial, or an owner that is unknown or somebody else's.
     #[error(transparent)]
     Account(AccountRefusal),
     #[error(transparent)]

@@ -26,7 +26,7 @@ const HTTPS_PORT: u16 = 443;
 /// Clients and settings of domain checks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DomainChecker {
-    /// DNS client without a cache, so that a record is seen as soon as it is published.
+    /// DNS client without a cache of its own, so that a published record is seen soon.
     pub(super) dns: Dns,
     /// Checks the certificates of tracking hosts; `None` if links never use customers' names.
     http: Option<GuardedHttp>,

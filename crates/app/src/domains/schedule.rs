@@ -27,7 +27,7 @@ const FAILING_MAX: Duration = Duration::from_hours(72);
 /// Results of a check that determine when the next one is due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Findings {
-    /// Whether all required records are verified; `None` if the DNS gave no verdict.
+    /// Whether all required records and a DKIM key are verified; `None` if there is no verdict.
     pub(super) is_good: Option<bool>,
     /// Whether all records are verified, including optional ones, and the tracking host can be used.
     pub(super) is_complete: bool,

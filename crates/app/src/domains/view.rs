@@ -133,8 +133,8 @@ pub(super) fn record_name_of(domain: &Domain, key: &DomainKey) -> String {
     format!("{}._domainkey.{}", key.selector, domain.name)
 }
 
-/// The DKIM records of the keys. Only the record of the signing key is required; before there is one, the record of the
-/// key that will sign.
+/// The DKIM records of the keys. Only the record of the signing RSA key is required; before there is one, the record of
+/// the RSA key that will sign.
 pub(super) fn dkim_records(keys: &[DomainKey]) -> Vec<DkimRecord> {
     let is_rsa = |key: &&DomainKey| key.algorithm == KeyAlgorithm::Rsa;
     let of_state = |state| keys.iter().filter(is_rsa).find(|key| key.state == state);

@@ -1,5 +1,5 @@
-//! Explains why a record is missing: an unregistered domain, a name that contains the domain twice, or a wildcard that
-//! answers instead.
+//! Explains why a record is missing or has no answer: an unregistered domain, a name that contains the domain twice, a
+//! wildcard that answers instead, a CNAME loop, or a DNS failure.
 
 use postroad_model::DomainName;
 
@@ -8,11 +8,11 @@ use super::chain::{Chain, follow};
 use super::expected::ExpectedRecord;
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
 
-/// A name that exists only if a wildcard answers for it.
+/// Label of a name that exists only if a wildcard answers for it.
 const PROBE_LABEL: &str = "postroad-wildcard-check";
 
-/// The verdict on a record that the DNS says does not exist. `is_ours` recognises the record if it was published under
-/// another name.
+/// The verdict on a record that the DNS says does not exist. `is_ours` recognises the record at a name that contains
+/// the domain twice.
 pub(super) fn missing(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -38,7 +38,7 @@ pub(super) fn missing(
     Ok(record.judged(RecordStatus::Missing, found, Some(hint)))
 }
 
-/// The verdict when the DNS gave no answer: `dns_error`, unless the name itself is the cause.
+/// The verdict when the DNS gave no answer: `dns_error`, unless a CNAME loop is the cause.
 pub(super) fn no_answer(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -70,7 +70,7 @@ pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> 
     RecordCheck { value, ..check }
 }
 
-/// Whether an answer comes from a wildcard of the domain, and not from a record at the name itself.
+/// Whether an answer probably comes from a wildcard of the domain: another name has the same records.
 pub(super) fn is_wildcard(
     view: &View<'_>,
     domain: &DomainName,

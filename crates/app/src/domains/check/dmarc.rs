@@ -42,7 +42,7 @@ pub(super) fn judge(
     Ok(record.judged(RecordStatus::Mismatch, texts, Some(hint)))
 }
 
-/// The verdict by the policy of the registered domain; `None` if it has no policy.
+/// The verdict by the policy of the registered domain; `None` if it has no policy, or is `domain` itself.
 fn judge_organisation(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -169,8 +169,8 @@ fn judge_several(record: &ExpectedRecord, name: &str, several: &[&[u8]], found: 
     RecordCheck { value: String::from_utf8_lossy(kept).into_owned(), ..check }
 }
 
-/// Rank of a policy: the less mail it refuses, the higher; records without a valid policy come last. With several
-/// records none applies now, so the mildest is suggested.
+/// Rank of a policy: the less mail it refuses, the higher; records without a valid policy come last. Of equals, one
+/// with report addresses ranks higher. With several records none applies now, so the mildest is suggested.
 fn mildness(policy: &[u8]) -> (u8, bool) {
     let text = String::from_utf8_lossy(policy);
     let mildness = match tag_value(&text, "p").map(str::to_ascii_lowercase).as_deref() {

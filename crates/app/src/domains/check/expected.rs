@@ -17,7 +17,7 @@ pub struct DkimRecord {
     pub required: bool,
 }
 
-/// The records to publish for one domain, and the facts by which they are judged.
+/// The records to publish for one domain or the installation, and the facts by which they are judged.
 #[derive(Debug, Clone)]
 pub struct ExpectedRecords {
     pub(super) service: Service,

@@ -83,7 +83,7 @@ pub(super) fn judge_pointer(
     }
 }
 
-/// The MX of the name is this host, or a host with the same address.
+/// An MX of the name is this host, or a host that shares an address with it.
 pub(super) fn judge_mail_host(
     view: &View<'_>,
     record: &ExpectedRecord,

@@ -15,7 +15,7 @@ use super::service::Service;
 const REPORT_PERMISSION_PROBE: &str = "postroad-wildcard-check.example";
 
 impl ExpectedRecords {
-    /// The records of the host, its source addresses, and the names below the host that customers' records point to.
+    /// The records of the host, of its source addresses, and of the names below the host.
     pub fn of_installation(service: &Service, keys: &[DkimRecord]) -> Self {
         let host = &service.host;
         let mut records = host_records(service);

@@ -34,7 +34,7 @@ pub async fn look_up(dns: &Dns, expected: &ExpectedRecords) -> DnsAnswers {
 pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAnswers {
     let deadline = Instant::now() + TIME_MAX;
     let mut answers = DnsAnswers::default();
-    // Every round answers at least one question, so the loop ends.
+    // Every round answers the questions missed so far; beyond the limits they count as failed.
     loop {
         let missed = {
             let view = View::new(&answers);

@@ -57,7 +57,7 @@ pub enum RecordStatus {
     /// Not checked yet, or not checkable.
     Pending,
     Verified,
-    /// The DNS says that there is no such record.
+    /// There is no such record, or only a wildcard answers.
     Missing,
     /// The record exists, but does not have the required effect.
     Mismatch,
@@ -75,14 +75,14 @@ pub struct RecordCheck {
     pub record_type: RecordType,
     /// Without a dot at the end.
     pub name: String,
-    /// The value to publish. For a verified record that needs no change, the value found. Empty if too little is known
-    /// to suggest one.
+    /// The value to publish. For a verified SPF or DMARC record that needs no change, the value found. Empty if too
+    /// little is known to suggest one.
     pub value: String,
     pub required: bool,
     pub status: RecordStatus,
     /// Text found in the DNS, shortened and without control characters, because others wrote it.
     pub found: Vec<String>,
-    /// The change to make, as a sentence for the person who edits the DNS.
+    /// The change to make, or a note, in sentences for the person who edits the DNS.
     pub hint: Option<String>,
 }
 

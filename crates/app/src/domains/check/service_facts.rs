@@ -53,8 +53,8 @@ struct VisibleSources {
     unseen: Vec<SendingAddress>,
 }
 
-/// Source addresses as receivers see them. A private source address is replaced by the addresses of its HELO name. If
-/// the operating system may choose the source address, all addresses of the host name count.
+/// Source addresses as receivers see them. A private source address is replaced by the public addresses of its HELO
+/// name. If the operating system may choose the source address, all public addresses of the host name count.
 fn seen_from_outside(
     view: &View<'_>,
     config: &ServiceConfig,

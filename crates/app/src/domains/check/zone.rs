@@ -9,9 +9,9 @@ const TTL_SECS: u32 = 3_600;
 /// RFC 1035 3.3: the bytes of one string.
 const STRING_BYTES_MAX: usize = 255;
 
-/// One line for each record, with complete names, so that it fits into any zone file. Records that are in place or not
-/// needed are comments; so are SPF and DMARC records that could not be judged, and PTR records, which the hosting
-/// provider sets.
+/// A line for each record, with complete names, so that it fits into any zone file. Records that are in place or not
+/// needed, or have no known value, are comments. So are SPF and DMARC records that could not be judged, and PTR
+/// records, which the hosting provider sets.
 pub fn zone_fragment(checks: &[RecordCheck]) -> String {
     let mut zone = String::new();
     for check in checks {

@@ -30,7 +30,7 @@ pub(in super::super) struct MacroValues<'a> {
     pub(in super::super) sender_domain: &'a str,
     /// The domain whose record is being evaluated.
     pub(in super::super) domain: &'a str,
-    /// The PTR name of the address, confirmed by its own address record; `unknown` without one.
+    /// A PTR name of the address that resolves back to it; `unknown` without one.
     pub(in super::super) validated_name: &'a str,
 }
 
@@ -92,7 +92,7 @@ impl DomainSpec {
         Some(name.trim_end_matches('.').to_owned())
     }
 
-    /// Whether the name depends on the sender's address or HELO name.
+    /// Whether each sender may lead to another name. The macro `v` does not count: it has only two values.
     pub(super) fn differs_by_sender(&self) -> bool {
         self.has_macro(b"iph")
     }

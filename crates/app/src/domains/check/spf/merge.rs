@@ -16,13 +16,13 @@ pub(super) enum InsertPosition {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     pub(super) terms: Vec<String>,
-    /// Whether one of the terms may have allowed some sender. If so, the record ends in `?all`, so that nobody is
-    /// refused.
+    /// Whether one of them, or of the invalid terms dropped before, may have allowed a sender. If so, the record ends
+    /// in `?all`, so that this sender is not refused.
     pub(super) may_allow: bool,
 }
 
-/// Merges all terms of the records, except `left_out`, with the `added` ones. The result ends in the mildest `all` of
-/// the records, so that no sender that was allowed or tolerated is refused. `+all` becomes `?all`.
+/// Merges the terms of the records, except `left_out` and those after `all`, with the `added` ones. The result ends in
+/// the mildest `all` of the records, but `+all` becomes `?all`.
 pub(super) fn merged(
     records: &[SpfRecord],
     added: &[String],

@@ -71,7 +71,7 @@ pub(super) fn judge(
     }
 }
 
-/// The reason why there is no verdict and no suggestion.
+/// Status and hint if no verdict and no suggestion is possible.
 fn cannot_be_judged(service: &Service, texts: &[&[u8]]) -> Option<(RecordStatus, String)> {
     if let Some(reason) = &service.unknown {
         let hint = format!(
@@ -151,7 +151,7 @@ fn judge_one(
     Ok(RecordCheck { value: suggestion.text, ..record.judged(status, found, hint) })
 }
 
-/// The sender for whom costs are counted. They differ between senders only with macros, and rarely then.
+/// The sender for whom lookups are counted. Their number differs between senders only with macros.
 fn first_sender<'a>(service: &'a Service, domain: &'a str) -> Sender<'a> {
     let source = &service.sources[0];
     Sender { address: source.address, helo: source.helo.as_str(), domain, trusted: None }

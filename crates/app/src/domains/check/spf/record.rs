@@ -64,7 +64,7 @@ pub(in super::super) fn is_spf(text: &[u8]) -> bool {
 }
 
 impl SpfRecord {
-    /// Parses a text for which [`is_spf`] is true; texts have about 4096 bytes at most. Invalid terms stay in the list.
+    /// Parses a text for which [`is_spf`] is true. Invalid terms stay in the list.
     pub(in super::super) fn parse(text: &str) -> Self {
         let words = text.split(' ').filter(|word| !word.is_empty()).skip(1);
         let mut terms: Vec<Term> = words.map(Term::parse).collect();

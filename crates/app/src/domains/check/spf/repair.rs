@@ -1,4 +1,4 @@
-//! Repairs typing errors in SPF records whose meaning is clear.
+//! Repairs typing errors in SPF records where it is clear what was meant.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::record::{SpfRecord, Term, TermKind};
 
-/// `v=spf1` as first word, and misspellings of it, in lower case and without spaces. Longer ones come first.
+/// `v=spf1` and misspellings of it, in lower case and without spaces. Longer ones come first.
 const VERSIONS: [&str; 12] = [
     "v=spf1", "v:spf1", "v-spf1", "v=sfp1", "vspf1", "v=spf", "v:spf", "v-spf", "v=sfp", "spf1", "vspf",
     "spf=",
@@ -63,7 +63,7 @@ fn repaired_word(word: &str) -> Option<Term> {
     let term = Term::parse(&word);
     match &term.kind {
         TermKind::Invalid => {}
-        // A second redirect becomes an include, which allows the same senders.
+        // A redirect here is mostly a second one. An include allows the same senders.
         TermKind::Redirect(_) => return valid_term(&format!("include:{}", word.split_once('=')?.1)),
         TermKind::OtherModifier => return None,
         TermKind::Directive { .. } => return Some(term),
