@@ -1,5 +1,5 @@
 //! Permissions: actors, operations, and the table of which actor may perform which operation. The API, SMTP and the
-//! portal check this table; the command line may do everything.
+//! portal use this table; the command line may do everything.
 
 mod actor;
 mod operation;

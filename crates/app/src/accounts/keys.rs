@@ -87,7 +87,8 @@ impl App {
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
-    /// Creates an operator key: an account key for every account, and a key for operations of the operator's level.
+    /// Creates an operator key. It works like an account key of every account, and for operations of the operator's
+    /// level.
     pub async fn create_operator_key(
         &self,
         by: &Requester,

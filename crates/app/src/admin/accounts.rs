@@ -47,7 +47,7 @@ impl App {
         Ok(shown(&self.update_account_as(&by, id, request).await.map_err(named(object))?))
     }
 
-    /// The account's objects, the messages that it sent in the current periods, and its ceilings.
+    /// The account's objects, its messages in the current periods that have a limit, and its ceilings.
     pub async fn show_account_usage(&self, name: &str) -> Result<Value, AdminError> {
         let account = self.find_account(name).await?;
         let usage = self.account_usage(&Requester::command_line(), Some(account.id)).await?;

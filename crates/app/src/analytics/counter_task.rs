@@ -84,7 +84,8 @@ impl App {
 
 /// Gives every server with uncounted events a turn, in rounds, until no server has events left after its turn. Each
 /// round lists the servers again, so that a server with few events does not wait for a busy one. A server that fails
-/// gets no further turn, and one of the errors is returned at the end. If the store is unavailable, the rounds end.
+/// gets no further turn, and one of the errors is returned at the end. If the store is unavailable, the rounds end at
+/// once.
 async fn in_turns<L, T>(list: impl Fn() -> L, turn: impl Fn(ServerId) -> T) -> Result<(), StoreError>
 where
     L: Future<Output = Result<Vec<ServerId>, StoreError>>,

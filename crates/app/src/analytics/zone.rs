@@ -1,4 +1,5 @@
-//! Starts of hours, days and months in a time zone. Days on which clocks change are shorter or longer than 24 hours.
+//! Time zones: starts of hours, days and months, and local times as text. Days on which clocks change are shorter or
+//! longer than 24 hours.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;

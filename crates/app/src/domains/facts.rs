@@ -14,7 +14,7 @@ use crate::App;
 use crate::access::Operation;
 use crate::accounts::Requester;
 
-/// DNS answers about this installation are cached for this long.
+/// DNS answers about this installation are looked up again after this long.
 const CACHED_FOR: Duration = Duration::from_secs(30);
 /// Timeout of the look-ups about this installation.
 const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(5);

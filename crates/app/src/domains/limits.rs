@@ -1,7 +1,7 @@
 //! Limits on domains: their number per owner, and the concurrent work for them.
 //!
 //! Generating an RSA key takes a tenth of a second of CPU time, a DNS check up to half a minute. Each account gets a
-//! few permits for both; beyond them it gets the error `DomainsBusy`.
+//! few permits for each of these; beyond them it gets the error `DomainsBusy`.
 
 use std::time::Duration;
 

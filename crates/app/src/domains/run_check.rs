@@ -19,7 +19,7 @@ use super::schedule::{CheckIntervals, Findings, next_check_at};
 use super::view::{DomainView, StoredRecord, dkim_records, record_name_of};
 use crate::App;
 
-/// Minimum time between two manual checks of one domain.
+/// Minimum time from any check of a domain to a manual one.
 const MANUAL_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const HTTPS_PORT: u16 = 443;
 

@@ -29,7 +29,7 @@ const FAILING_MAX: Duration = Duration::from_hours(72);
 pub(super) struct Findings {
     /// Whether all required records and a DKIM key are verified; `None` if there is no verdict.
     pub(super) is_good: Option<bool>,
-    /// Whether all records are verified, including optional ones, and the tracking host can be used.
+    /// Whether all records are verified, including optional ones, and the tracking host is not known to fail.
     pub(super) is_complete: bool,
     /// Time since which the newest key has been waiting for its record.
     pub(super) key_waits_since: Option<Timestamp>,

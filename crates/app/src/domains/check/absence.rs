@@ -70,7 +70,7 @@ pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> 
     RecordCheck { value, ..check }
 }
 
-/// Whether an answer probably comes from a wildcard of the domain: another name has the same records.
+/// Whether an answer probably comes from a wildcard of the domain: a name that nobody uses gets the same one.
 pub(super) fn is_wildcard(
     view: &View<'_>,
     domain: &DomainName,
@@ -80,7 +80,7 @@ pub(super) fn is_wildcard(
     Ok(view.ask(&format!("{PROBE_LABEL}.{domain}"), record_type)?.has_same_records(answer))
 }
 
-/// A sentence to show before other hints.
+/// Hint on a record in whose place a wildcard answers.
 pub(super) fn wildcard_hint(record: &ExpectedRecord, domain: &DomainName) -> String {
     let (name, record_type) = (&record.name, record.record_type.as_str());
     format!(

@@ -57,7 +57,7 @@ pub enum RecordStatus {
     /// Not checked yet, or not checkable.
     Pending,
     Verified,
-    /// There is no such record, or only a wildcard answers.
+    /// There is no such record; for some TXT records, a wildcard may answer instead.
     Missing,
     /// The record exists, but does not have the required effect.
     Mismatch,
@@ -93,7 +93,7 @@ pub enum Verdict {
     Verified,
     /// A required record, or every DKIM record, is missing or wrong.
     Failing,
-    /// Nothing is known to fail, but a required record or a DKIM record has no verdict, or there is no DKIM record.
+    /// Neither: a required record or a DKIM record has no verdict, or there is no DKIM record.
     Unknown,
 }
 

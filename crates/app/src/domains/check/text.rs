@@ -4,7 +4,7 @@
 const SHOWN_MAX: usize = 5;
 const SHOWN_CHARS_MAX: usize = 500;
 
-/// The found texts, shortened.
+/// The first few of the found texts, shortened.
 pub(super) fn shown_all<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
     texts.take(SHOWN_MAX).map(shown).collect()
 }

@@ -63,7 +63,7 @@ fn repaired_word(word: &str) -> Option<Term> {
     let term = Term::parse(&word);
     match &term.kind {
         TermKind::Invalid => {}
-        // A redirect here is mostly a second one. An include allows the same senders.
+        // Mostly a second redirect. As an include it allows the same senders.
         TermKind::Redirect(_) => return valid_term(&format!("include:{}", word.split_once('=')?.1)),
         TermKind::OtherModifier => return None,
         TermKind::Directive { .. } => return Some(term),

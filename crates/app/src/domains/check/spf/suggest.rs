@@ -23,8 +23,8 @@ pub(super) struct Suggestion {
     pub(super) dropped: Vec<String>,
 }
 
-/// Merges the records into one, without the terms that make receivers ignore the record, and adds our missing terms.
-/// Our include is used only while the record stays within ten lookups; plain addresses cost none.
+/// Merges the records into one, repairs or leaves out their broken terms, and adds our missing terms. Our include is
+/// used only while the record stays within ten lookups; plain addresses cost none.
 pub(super) fn suggest(
     view: &View<'_>,
     service: &Service,
