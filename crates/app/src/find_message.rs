@@ -53,8 +53,8 @@ impl App {
 
     /// Reads the stored bytes of a message: `record.send.size` bytes, preceded, for an outgoing message, by the
     /// `Received` header that each delivery adds. The signature and the links of a tracked copy are not included.
-    /// `None` if retention has removed the body. Also `None` for the service's own mail, because it contains links to
-    /// set a password.
+    /// `None` if retention or an erasure has removed the body. Also `None` for the service's own mail, which can
+    /// contain links to set a password.
     pub async fn read_message_bytes(
         &self,
         caller: &Caller,

@@ -1,7 +1,9 @@
 //! Periodic background work. Stores when keys and sessions were last used. Deletes old idempotency keys and counts of
-//! attempts, and expired suppressions, sessions, links and gates. Cancels expired holds. Sends notices about ceilings.
-//! Hands the mail of deleted servers to the retention job, and removes deleted servers and accounts. A step that fails
-//! is repeated in the next round and does not keep the others from running; times that are not stored yet are kept.
+//! attempts (`users/attempts.rs`), and expired suppressions, sessions, links and gates. Ends expired holds. Sends
+//! notices about ceilings. Cancels the mail of deleted servers, hands it to the retention job, and removes deleted
+//! servers and accounts. Corrects stored times after the clock went back.
+//!
+//! A step that fails is repeated in the next round and does not keep the others from running.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -113,7 +115,8 @@ impl Housekeeping {
 
 #[boxed_futures]
 impl App {
-    /// One round of the background work, except notices about ceilings. Runs all steps, even if some fail.
+    /// One round of the background work, except notices about ceilings and corrections after the clock went back. Runs
+    /// all steps, even if some fail.
     pub async fn run_housekeeping(&self) -> Result<(), FailedSteps> {
         let (store, mut round) = (&self.inner.store, Round::default());
         let begun_before = self.window_start();

@@ -118,7 +118,7 @@ impl App {
         store.open_inspector(new, INSPECTORS_MAX).await.map(drop)
     }
 
-    /// The inspector of a server, if one is open. One whose token is sealed with another key counts as none:
+    /// The inspector of a server, if one is open. An inspector whose token cannot be unsealed counts as none:
     /// `open_inspector` replaces it.
     pub async fn find_inspector(&self, server_id: ServerId) -> Result<Option<InspectorView>, StoreError> {
         let Some(found) = self.inner.store.find_inspector(server_id).await? else { return Ok(None) };
@@ -185,7 +185,7 @@ impl App {
         Ok(())
     }
 
-    /// Number of arrivals and clearings so far at the inspector of a server; `None` if none is open.
+    /// Number that grows with each arrival, clearing and opening of a server's inspector; `None` if none is open.
     pub async fn count_inspector_changes(&self, server_id: ServerId) -> Result<Option<i64>, StoreError> {
         self.inner.store.count_inspector_changes(server_id).await
     }

@@ -112,7 +112,7 @@ pub struct Settings {
     pub dkim_ed25519: bool,
     /// Retention periods.
     pub retention: Retention,
-    /// Maximum number of webhooks of one server. Each costs a row for every matching event, in the accepting
+    /// Maximum number of webhooks of one server. Each costs a row for every matching event, in the event's
     /// transaction.
     pub webhooks_per_server: usize,
     /// Maximum number of domains of one server; also of one account, not counting domains of its servers.
@@ -183,7 +183,7 @@ struct Inner {
     dkim_ed25519: bool,
     /// Cache of the pools that a send may name.
     pools: ttl_cache::TtlCache<ServerId, Arc<[UsablePool]>>,
-    /// Cache of keys, so that a request costs no read.
+    /// Cache of credentials, so that most requests are authenticated without a read.
     access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
     /// Cache of account and operator keys.
     account_keys: ttl_cache::TtlCache<KeyHash, AccountKey>,
@@ -222,7 +222,7 @@ struct Inner {
     warm_up_days: u32,
     /// Addresses for complaints and of the operator.
     feedback: FeedbackSettings,
-    /// Concurrency limit of analytics calls, searches and erasures, which may hold many rows.
+    /// Concurrency limit of calls that may hold many rows, such as searches.
     long_reads: long_reads::LongReads,
     /// Wakes the task that works on jobs.
     job_created: tokio::sync::Notify,
@@ -333,8 +333,8 @@ impl App {
         self.inner.tracking_base.get_or_init(|| format!("https://track.{}", self.inner.hostname))
     }
 
-    /// Clears the caches of accounts, servers, keys and domains after a change in this process. Other nodes see
-    /// the change when their cached entries expire.
+    /// Clears all caches of stored settings after a change in this process. Other nodes see the change when their
+    /// cached entries expire.
     fn forget_setup(&self) {
         self.inner.access.clear();
         self.inner.account_keys.clear();

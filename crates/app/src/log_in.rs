@@ -1,5 +1,5 @@
-//! Authentication of SMTP clients: by user name and secret, or by address. The user name is an API key or its login, an
-//! e-mail address chosen for that key.
+//! Authentication of SMTP clients: by user name and secret, by IP address, or none (in `postroad dev`). The user name
+//! is an API key or its login, an e-mail address chosen for that key.
 
 use std::time::Duration;
 
@@ -89,8 +89,8 @@ impl App {
         Ok(found)
     }
 
-    /// Authenticates by the credential bound to the client's address. The narrowest network wins, and the
-    /// oldest credential among equals.
+    /// Authenticates by the credential bound to the client's IP address. The narrowest network wins, and the oldest
+    /// credential among equals.
     pub async fn log_in_by_address(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let address = peer.address.to_canonical();
         let networks = self.bound_networks().await.map_err(LoginFailure::Store)?;

@@ -33,8 +33,7 @@ impl App {
     }
 }
 
-/// Problem of the certificate of a node's listeners and how to fix it, as the rest of a sentence; `None` if there is
-/// none.
+/// Problem of the certificate of a node's listeners, as the rest of a sentence; `None` if there is none.
 pub fn certificate_trouble(note: &CertificateNote, now: Timestamp) -> Option<String> {
     if let Some(problem) = &note.file_problem {
         return Some(format!("cannot be loaded again, and the next restart will fail: {problem}"));

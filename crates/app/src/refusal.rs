@@ -1,4 +1,5 @@
-//! Refusals of a send: one table from refusal to code and text, for all entry points.
+//! Refusals of sends, and of other operations for the same reasons: one table from refusal to code and text, for all
+//! entry points.
 
 use std::fmt;
 
@@ -7,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::templates::RenderFailure;
 
-/// A send that was not accepted. Nothing was stored, except possibly after `Unavailable`: a commit whose answer
-/// was lost may have succeeded.
+/// Why an operation was refused. Nothing was stored, except possibly after `Unavailable`: a commit whose answer was
+/// lost may have succeeded.
 ///
 /// Serialised in the stored answer to a batch, which repeated requests get: names of variants must not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

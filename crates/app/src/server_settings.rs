@@ -1,4 +1,4 @@
-//! Settings of a server that its own key may read and change.
+//! Settings of a server that its own key may read and change. Account keys use the same checks.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const HOSTS_MAX: usize = 100;
 const DAYS_MAX: u64 = 36_500;
 const DAY_SECS: u64 = 24 * 3_600;
 
-/// Requested changes, not checked yet; `None` keeps a setting.
+/// Requested changes, not checked yet; `None` and `Change::Keep` keep a setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChangeRequest {
     pub name: Option<String>,

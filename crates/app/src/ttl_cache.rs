@@ -50,7 +50,7 @@ impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
     }
 
     /// Stores a value. Does nothing if the cache was cleared since the read began: the value may be older than the
-    /// change.
+    /// change for which it was cleared.
     pub(crate) fn put(&self, key: K, value: V, start: ReadStart) {
         let mut cached = self.cached.lock();
         if start.generation != cached.generation {

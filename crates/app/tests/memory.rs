@@ -1,6 +1,5 @@
 //! A request takes at most three times its own bytes of memory, plus 1 MB (`Limits`). A counting allocator measures
-//! this for every field that a client can fill; therefore this is a separate test binary with a single test. It takes
-//! some seconds, because it makes more than a hundred requests of a megabyte.
+//! this for every field that a client can fill; therefore this is a separate test binary with a single test.
 
 #![cfg(test)]
 

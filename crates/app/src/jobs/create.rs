@@ -42,7 +42,8 @@ pub enum JobRefusal {
 }
 
 impl App {
-    /// Starts a job that erases all messages to an address, and the address wherever else it is stored.
+    /// Starts a job that erases all messages of the server to an address, and the address wherever else the server's
+    /// data contains it. A dry run only counts the messages.
     pub async fn start_erasure(
         &self,
         caller: &Caller,
@@ -101,7 +102,7 @@ impl App {
         Ok((jobs, has_more))
     }
 
-    /// Note on a finished job.
+    /// Note on what a finished erasure keeps; `None` for other jobs.
     pub fn note_on_job(&self, job: &MessageJob) -> Option<&'static str> {
         let is_erased = job.kind == JobKind::Erase && job.state == JobState::Done;
         let note = if self.inner.store.overwrites_erased() {

@@ -35,7 +35,8 @@ pub(super) fn filter_of(person: &EmailAddress) -> SearchFilter {
     SearchFilter { terms: vec![term], ..SearchFilter::default() }
 }
 
-/// Whether the item's recipient is the person to erase, if there is one: searches also find parts of addresses.
+/// Whether the item's recipient is `person`: searches also find parts of addresses. True if the job is not about one
+/// person.
 pub(super) fn is_to_person(item: &SearchItem, person: Option<&EmailAddress>) -> bool {
     person.is_none_or(|person| {
         EmailAddress::parse(&item.rcpt_to).is_ok_and(|to| to.mailbox_key() == person.mailbox_key())

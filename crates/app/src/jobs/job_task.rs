@@ -1,6 +1,6 @@
 //! Tasks that run jobs: one changes messages; the other finishes erasures (`JobPart::Remains`), which takes long.
 //! Servers take turns. If the store is unavailable, a job waits until its claim ends; after many failures in a row it
-//! is ended. After a crash at most the last step is repeated, which finds its messages already changed.
+//! is ended. After a crash only the last step is repeated; some of its messages may be changed already.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use super::ReturnRefusal;
 pub struct ReturnCounts {
     /// Mails that were taken: bounces, replies, complaints, reports, and mail for the operator.
     pub taken: u64,
-    /// Mails that were refused for good: about no message or domain of ours, or unreadable.
+    /// Mails that were refused for good.
     pub refused: u64,
     /// Mails whose sender was asked to try again.
     pub put_off: u64,

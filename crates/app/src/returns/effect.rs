@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Context for computing effects.
 pub(super) struct EffectContext<'a> {
     pub(super) message: &'a Message,
-    /// Simulated recipients are never suppressed and not counted.
+    /// Simulated recipients are not suppressed, and do not count for the source address.
     pub(super) is_simulated: bool,
     /// Id under which the returned mail is stored.
     pub(super) kept_as: MessageId,
@@ -40,7 +40,7 @@ pub(super) fn effect(returned: &Returned, about: &EffectContext<'_>) -> Option<R
 }
 
 /// Finds the statement about our recipient. A host that forwards or expands lists names other recipients; then the
-/// worst statement counts, because each of our messages has one recipient.
+/// first statement of the mail's kind counts, because each of our messages has one recipient.
 fn pick<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipient> {
     let key = |address: &str| EmailAddress::parse(address).map(|address| address.mailbox_key()).ok();
     let wanted = key(rcpt_to);

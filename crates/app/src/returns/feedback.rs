@@ -1,5 +1,5 @@
-//! Mail to the addresses for complaints and to the operator's addresses. A complaint about our message takes effect;
-//! everything else is forwarded to the operator or refused.
+//! Mail to the addresses for complaints and to the operator's addresses. A complaint about our message takes effect.
+//! Everything else is forwarded to the operator, ignored (feedback reports that are no complaints) or refused.
 
 use std::ops::ControlFlow;
 

@@ -1,6 +1,6 @@
-//! Bounces, complaints and reports: finds the message, interprets the mail and stores it. A MAC identifies the message,
-//! either in the recipient address or in the original that a complaint encloses. Anybody can write the rest of the
-//! content, so it only provides the reason.
+//! Bounces, complaints, reports about domains, and mail for the operator. A bounce or complaint is interpreted and
+//! stored with the message that it is about. A MAC identifies that message, in the recipient address or in the original
+//! that a complaint encloses; everything else in the mail may be forged.
 
 mod addresses;
 mod counts;
@@ -90,7 +90,7 @@ pub enum ReturnRefusal {
     /// Mail for the operator, but `forward_to` is not set.
     #[error("nobody reads mail to this address")]
     NoOperator,
-    /// Mail for the operator that was already forwarded here once.
+    /// Mail for the operator that was already forwarded here once, or has passed too many servers.
     #[error("the mail is in a loop")]
     Loop,
     /// Mail for the operator that cannot be forwarded as it is.
@@ -99,7 +99,7 @@ pub enum ReturnRefusal {
     /// Too many messages are being parsed, or a budget for mail from outsiders is used up.
     #[error("too many messages are being parsed")]
     Busy,
-    /// The store is unavailable; the sender may retry.
+    /// The store failed; the sender may retry.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -140,8 +140,8 @@ impl ReturnReceiver {
 
     /// Accepts one message for all its recipients. Parses it once for each kind of recipient, however many there are.
     ///
-    /// `Ok` means that nothing is left to do for at least one recipient: the mail and its effect are on stable storage,
-    /// or it is a report without effect. Other recipients may be refused permanently. On [`ReturnRefusal::Store`] and
+    /// `Ok` means that nothing is left to do for at least one recipient: what the mail causes is on stable storage, or
+    /// it is a report without effect. Other recipients may be refused permanently. On [`ReturnRefusal::Store`] and
     /// [`ReturnRefusal::Busy`] the sender should retry.
     pub async fn take(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
         let outcome = self.take_for_each(to, mail).await;

@@ -51,7 +51,7 @@ impl ReturnReceiver {
     }
 
     /// One row for each of our domains with mail in the report. Mail from other names counts for the domain whose
-    /// policy applied.
+    /// policy applied; that domain also gets a row if the report has no mail.
     async fn dmarc_rows(&self, summary: DmarcSummary) -> Result<Vec<DomainReport>, ReturnRefusal> {
         let parse = |name: &str| DomainName::parse(name).ok();
         let policy_domain = parse(&summary.domain);

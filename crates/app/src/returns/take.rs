@@ -19,7 +19,7 @@ const MESSAGE_ID_BYTES_MAX: usize = 500;
 
 impl ReturnReceiver {
     /// Stores the mail for each of the paths, with its effect on their messages. Succeeds if it is accepted for at
-    /// least one.
+    /// least one of them, and none fails temporarily.
     pub(super) async fn take_return(
         &self,
         paths: &[&ReturnAddress],
@@ -123,7 +123,8 @@ impl ReturnReceiver {
         Ok(())
     }
 
-    /// Whether the message's return path may have used this name: the installation's, or its From domain's.
+    /// Whether the message's return path may have had the domain of `to`: `rp.<name>`, where the name is that of the
+    /// installation, of this node or of the message's From domain.
     fn may_be_return_domain_of(&self, to: &ReturnAddress, message: &Message) -> bool {
         let name = to.address.rsplit_once('@').map_or("", |(_, name)| name);
         self.addresses.return_domains.iter().any(|own| name.eq_ignore_ascii_case(own))

@@ -1,5 +1,5 @@
-//! Task that adds messages to the search index, one block at a time, servers in turn. If the store is unavailable
-//! nothing is lost: searches scan messages outside the index, and the next round adds them.
+//! Task that adds messages to the search index, one block at a time, servers in turn, and merges older blocks. If the
+//! store is unavailable nothing is lost: searches scan messages outside the index, and a later round adds them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::App;
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Messages of a block. Every search scans up to this many unindexed messages, and those of the last seconds. Servers
-/// with fewer messages have no index.
+/// Messages of a block. Searches also scan the messages outside the index, usually fewer than one block. Servers with
+/// fewer messages have no index.
 const BLOCK_MESSAGES: usize = 4_096;
 
 /// Handle of the running task.
@@ -24,7 +24,7 @@ pub struct IndexTask {
 /// State of the task between its rounds.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Newest message of each server when it had too few for a block.
+    /// Newest message of each server when no block could be added.
     seen: HashMap<ServerId, i64>,
     /// Servers that may have blocks to merge.
     to_merge: BTreeSet<ServerId>,
@@ -75,7 +75,8 @@ impl App {
                 }
                 match store.index_next_block(server_id, BLOCK_MESSAGES).await? {
                     IndexProgress::Added => has_more = true,
-                    // The newest messages wait for the next round: messages with lower ids may still be committing.
+                    // Too few messages, not counting the newest: lower ids may still be committing. Tried again when
+                    // the server has a newer message.
                     IndexProgress::Nothing => drop(progress.seen.insert(server_id, newest)),
                 }
             }

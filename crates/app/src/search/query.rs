@@ -1,5 +1,5 @@
-//! The query language of searches: words and `key:value` pairs, all of which must hold. A minus before one negates it;
-//! quotes keep words together.
+//! The query language of searches: words and `key:value` pairs, all of which must hold. A minus negates the word or
+//! pair that follows it; quotes keep words together.
 
 use postroad_model::{MessageId, Status, Timestamp};
 use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter};

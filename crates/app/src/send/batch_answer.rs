@@ -11,7 +11,8 @@ use crate::{FieldProblem, Refusal};
 /// Maximum number of problems listed in one answer. Every refused message still names its first one.
 const PROBLEMS_MAX: usize = 1_000;
 
-/// The answer to a batch with at least one accepted message, and to every repetition of the request.
+/// The answer to a batch that was not rejected as a whole. If a message was accepted, repetitions of the request get
+/// the same answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchAnswer {
     pub batch_id: BatchId,

@@ -15,7 +15,7 @@ struct BatchWarning {
     text: String,
     /// Index of the first message.
     first: usize,
-    /// Number of warnings with this text about later messages.
+    /// Number of further warnings with this text.
     others: usize,
 }
 

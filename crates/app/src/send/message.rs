@@ -37,7 +37,7 @@ impl App {
             .await
     }
 
-    /// Makes all checks of one message, then composes it. `batch` limits the work of the templates of its batch.
+    /// Makes all checks of one message, then composes it. `batch` is the template work left to the message's batch.
     pub(super) async fn check_message(
         &self,
         caller: &Caller,
@@ -54,7 +54,7 @@ impl App {
             None => None,
         };
         let track = draft.track;
-        // From here on only the message is in memory, not the request.
+        // Drops the request: afterwards only the message is in memory.
         let (mut checked, unsubscribe) = self.compose_checked(caller.server_id, draft, pool_id, template)?;
         checked.options.tracking =
             self.decide_tracking(caller, &checked.from_domain, track, unsubscribe).await?;
@@ -98,7 +98,7 @@ impl App {
         Ok(())
     }
 
-    /// Checks Resent-From and Resent-Sender like From, because mail programs show them like From.
+    /// Checks the addresses in Resent-From and Resent-Sender, because some mail programs show them like From.
     async fn authorise_resent(&self, caller: &Caller, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
         let is_resent = |name: &str| {
             name.eq_ignore_ascii_case("resent-from") || name.eq_ignore_ascii_case("resent-sender")
@@ -240,7 +240,7 @@ struct CheckedHeaders {
     reply_to: Option<String>,
     /// Postal's header for the tag, which is not sent to the recipient.
     tag: Option<String>,
-    /// A warning for each header that a parameter replaces.
+    /// Warnings about headers that a parameter replaces.
     ignored: Vec<String>,
 }
 

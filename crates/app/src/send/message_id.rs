@@ -1,5 +1,5 @@
-//! Makes Message-IDs for messages without one (a UUID at the domain of return paths), and finds the message that a
-//! return path names.
+//! Makes Message-IDs for messages without one (a UUID at `rp.<hostname>`), and finds the message that a return path
+//! names.
 
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ impl App {
         self.inner.return_path_key.get()?.parse(local_part)
     }
 
-    /// Message-ID by which a complaint about a message of this server is recognised.
+    /// Message-ID by which a complaint about a message of this server is recognised. Random, and not recognised, until
+    /// the installation's secret is known.
     pub(super) fn new_message_id(&self, server_id: ServerId) -> String {
         let own = || {
             let number = self.inner.store.ids().ok()?.next();
@@ -49,7 +50,7 @@ impl App {
         self.message_id_of(own().unwrap_or_else(Uuid::new_v4))
     }
 
-    /// Message-ID for mail that belongs to no server; complaints about it are not handled here.
+    /// Random Message-ID, for forwarded mail: complaints are not recognised by it.
     pub(super) fn random_message_id(&self) -> String {
         self.message_id_of(Uuid::new_v4())
     }

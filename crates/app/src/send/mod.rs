@@ -1,4 +1,4 @@
-//! Accepting mail: the only way a message enters the system, whatever its entry point.
+//! Accepting mail: the only way an outgoing message enters the system, whatever its entry point.
 
 mod accept;
 mod addresses;

@@ -1,4 +1,4 @@
-//! Optional settings of a send: tag, metadata, times, template, pool, list-unsubscribe.
+//! Optional settings of a send, such as tag, metadata, times, pool and list-unsubscribe.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Pools that a send may name: its server's own and the shared one. Other customers' pools are reported as unknown
-//! names.
+//! Pools that a send may name: its server's own and the shared one. Names of other pools are reported as unknown.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Checks of messages that the sender built, by send/raw or by SMTP.
+//! Checks of messages that the sender built: by send/raw, by SMTP, or forwarded to the operator.
 
 use postroad_mail::{AddressListProblem, RawFallback, RawMessage, RawProblem};
 use postroad_model::{EmailAddress, ServerId};
@@ -59,7 +59,7 @@ pub(super) fn built_subject(raw: &RawMessage) -> String {
     raw.subject.replace('\0', "")
 }
 
-/// The domain of the first From address, which is verified.
+/// The domain of the first From address.
 pub(super) fn built_domain(raw: &RawMessage) -> String {
     let address = raw.from.first().and_then(|address| EmailAddress::parse(address).ok());
     address.map(|address| address.domain().as_str().to_owned()).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! send/raw: a message built by the sender. Its bytes are kept, except for headers that must be added or removed.
+//! send/raw: a message built by the sender. Its bytes are kept, except for bare line breaks, and headers that must be
+//! added or removed.
 
 use std::collections::BTreeMap;
 

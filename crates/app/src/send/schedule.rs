@@ -28,7 +28,7 @@ pub enum ScheduleRefusal {
     NotFound,
     /// It has no `send_at`, or it was held or cancelled.
     NotScheduled,
-    /// It is being sent, or was sent.
+    /// It is being sent, or was tried already.
     TooLate,
     Validation(Vec<FieldProblem>),
     Store(StoreError),

@@ -1,4 +1,4 @@
-//! Accepts a message that arrived by SMTP. After the checks it is handled like send/raw.
+//! Accepts a message that arrived by SMTP.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use postroad_boxed_futures::boxed_futures;

@@ -11,7 +11,7 @@ const DETAILS_BYTES_MAX: usize = 500;
 /// Ids are below 2^53.
 const ID_MAX: i64 = (1 << 53) - 1;
 
-/// Requested suppression, not checked yet; an empty text counts as absent.
+/// Requested suppression, not checked yet; an empty optional text counts as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuppressionRequest {
     pub address: String,

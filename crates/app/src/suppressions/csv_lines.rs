@@ -2,7 +2,7 @@
 
 use csv_core::{ReadFieldResult, Reader};
 
-/// Maximum number of fields kept of a record; no list has more columns.
+/// Maximum number of fields kept of a record.
 const FIELDS_MAX: usize = 50;
 /// Maximum number of bytes kept of a field; an address and its details have fewer.
 const FIELD_BYTES_MAX: usize = 4 << 10;

@@ -13,7 +13,7 @@ use super::csv_lines::{Record, Records};
 const COLUMNS: [&str; 6] = ["address", "reason", "details", "origin_message_id", "created_at", "expires_at"];
 /// Columns of a text without a header.
 const WITHOUT_HEADER: [Column; 4] = [Column::Address, Column::Reason, Column::ExpiresAt, Column::Details];
-/// Names of the address column that other services use.
+/// Accepted names of the address column: other services name it differently.
 const ADDRESS_NAMES: [&str; 4] = ["address", "email", "email_address", "recipient"];
 
 /// Parsed list.

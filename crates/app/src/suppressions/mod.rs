@@ -56,7 +56,7 @@ impl App {
         Ok(results.collect())
     }
 
-    /// Ends the suppression of addresses. Messages held for them stay held until they are released or expire.
+    /// Ends the suppression of addresses. Messages held for them stay held.
     pub async fn remove_suppressions(
         &self,
         by: &Requester,

@@ -92,9 +92,9 @@ impl App {
         Ok(Some(Created { value, is_replay: true }))
     }
 
-    /// Changes the given fields, if `if_latest` is the newest version or left out. Changed texts become a new version,
-    /// equal ones do not. Publishes the newest version if `publish` is set. Without `if_latest`, concurrent changes are
-    /// applied one after the other.
+    /// Changes the given fields, if `if_latest` is the newest version or left out. Changed content becomes a new
+    /// version, unchanged content does not. Publishes the newest version if `publish` is set. Without `if_latest`,
+    /// concurrent changes are applied one after the other.
     pub async fn change_template(
         &self,
         caller: &Caller,

@@ -221,7 +221,7 @@ pub(super) fn problem(part: String, (position, message): (SourcePosition, String
 }
 
 /// Normal form of a language tag: language in lower case, script capitalised, region in upper case.
-/// Empty if the text is not a language tag.
+/// Empty if the text cannot be a language tag.
 pub(super) fn canonical_locale(text: &str) -> String {
     let part = |(at, part): (usize, &str)| match (at, part.len()) {
         (0, _) => part.to_ascii_lowercase(),

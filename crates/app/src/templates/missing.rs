@@ -89,7 +89,7 @@ pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) ->
     }
 }
 
-/// Every variable of a text that a model lacks, each with an error message. Optional variables are omitted.
+/// The first variables of a text that a model lacks, each with an error message. Optional variables are omitted.
 pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<(SourcePosition, String)> {
     let mut seen = HashSet::new();
     let absent = lookups.iter().filter(|lookup| !lookup.is_optional).filter_map(|lookup| {

@@ -67,7 +67,7 @@ impl App {
         batch: Option<&Arc<BatchWork>>,
     ) -> Result<TemplateMail, TemplateRefusal> {
         let found = match self.published(server_id, template.clone()).await {
-            // The cached look-ups may be outdated: the version or its layout may have been deleted.
+            // The cache may be outdated: a version may have been published meanwhile, or one or its layout deleted.
             Err(TemplateRefusal::VersionNotFound | TemplateRefusal::NotPublished) => {
                 self.inner.templates.forget();
                 self.published(server_id, template).await?

@@ -136,7 +136,7 @@ impl Trial<'_> {
         (rendered.filter(|_| problems.is_empty()), problems)
     }
 
-    /// Every variable that the model lacks, in all texts.
+    /// The variables that the model lacks, in all texts; the first ones of a text if there are many.
     fn all_absent(&self, model: &Model) -> Problems {
         let of_layout = self.layout.into_iter().flat_map(CompiledTemplate::each_part);
         let of_layout = of_layout.map(|(part, text)| (format!("layout/{part}"), text));
@@ -164,7 +164,6 @@ fn problem_of(failure: &RenderFailure) -> TemplateProblem {
     TemplateProblem { part: part.clone(), line, column, message: failure.message().to_owned() }
 }
 
-/// Shortcuts for tests and pages.
 impl Validation {
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()

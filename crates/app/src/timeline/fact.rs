@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::TimelineItem;
 
-/// The item of an event; `None` for events that other items show, such as those with a delivery record.
+/// The item of an event; `None` for events without one, such as those whose delivery record is shown.
 pub(super) fn of_event(event: &Event) -> Option<TimelineItem> {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let by_bot = if data["bot"] == true { ", probably by a program" } else { "" };

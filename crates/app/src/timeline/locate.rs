@@ -16,11 +16,11 @@ use crate::access::{Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Requester};
 use crate::send::stored_message_filter;
 
-/// Maximum number of messages of one send that are shown.
+/// Maximum number of messages found by one Message-ID.
 const FOUND_MAX: usize = 20;
-/// Time for one message of a known server.
+/// Time limit of a search by a Message-ID that names the server.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
-/// Time for a search from the operator's page.
+/// Time limit of a search from the operator's page.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(8);
 /// Servers whose newest messages are read in one statement. Each has at most a few thousand messages outside the index.
 const SERVERS_AT_ONCE: usize = 32;

@@ -1,5 +1,5 @@
-//! Timeline of a message, built from its events, its delivery records with their SMTP transcripts, and the webhook
-//! attempts for its events.
+//! Timeline of a message, built from its send, its events, its reschedules, its delivery records with their SMTP
+//! transcripts, and the webhook attempts for its events. Also finds messages for `postroad trace`.
 
 mod attempt;
 mod events;

@@ -11,7 +11,7 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 pub const CLICK_WINDOW: Duration = Duration::from_secs(2);
 /// Clicks on this many different links within the window come from a scanner, not from a person.
 const LINKS_OF_A_BURST: usize = 3;
-/// Clicks remembered per message: more do not change the verdict.
+/// Maximum number of clicks remembered per message.
 const REMEMBERED_MAX: usize = 32;
 
 /// Recent clicks.

@@ -250,7 +250,7 @@ impl App {
         let invitation = self.find_invitation(token).await?;
         let name = read_name(name)?;
         let password_hash = self.hash_new_password(password, &invitation.email).await?;
-        // The person has no id yet; the subject of the audit entry has it.
+        // The person has no id yet; the subject of the audit entry will have it.
         let actor = Actor::User {
             id: postroad_model::UserId(0),
             account_id: invitation.account_id,

@@ -1,4 +1,4 @@
-//! Refusals of sign-ins, and of changes to a person's own sign-in.
+//! Refusals of sign-ins and of other operations on people.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub enum UserRefusal {
     TotpDisabled,
     #[error("The service is busy: try again in a moment")]
     Busy,
-    /// An invalid field, or no permission.
+    /// Such as an invalid field, or no permission.
     #[error("{0}")]
     Account(AccountRefusal),
     #[error("The service cannot do this at the moment: try again shortly")]

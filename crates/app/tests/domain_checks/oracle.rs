@@ -1,4 +1,4 @@
-//! Compares our verdicts with the verdicts of mail-auth, which receivers use.
+//! Compares our verdicts with the verdicts of mail-auth, an independent implementation.
 
 use mail_auth::common::parse::TxtRecordParser as _;
 use mail_auth::common::verify::DomainKey;

@@ -143,7 +143,7 @@ fn call(
     if matches!(kind, ArgumentKind::Text | ArgumentKind::Number) && is_composite {
         return Err(invalid(format!("`{name}` takes a text or a number, not a {}", super::kind_of(first))));
     }
-    // Further arguments are names, numbers and short texts; in `default` any value, which is not inspected.
+    // The excepted filters do not read whole arguments.
     if !matches!(name, "default" | "d" | "length" | "count" | "first" | "attr") {
         args.iter().try_for_each(|arg| context.charge_value(arg))?;
     }

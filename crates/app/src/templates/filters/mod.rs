@@ -1,5 +1,5 @@
-//! The filters of templates. minijinja's own filters run only if their work is counted. Filters that could create a
-//! large value in one step are replaced by ours.
+//! The filters of templates. minijinja's own filters are charged for the arguments that they read as a whole. Filters
+//! that could create a large value in one step are replaced by ours.
 
 mod builtin;
 mod dates;

@@ -1,4 +1,5 @@
-//! Operators: `~ + - * / // % ** == != < <= > >= in`. Those that can do much work are charged for it.
+//! Operators: `~ + - * / // % ** == != < <= > >= in`, `not in`. Those that can do much work are charged for it. Also
+//! the filters that refuse missing variables, and `null` as the list of a loop.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -18,7 +19,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter(REQUIRED, required);
 }
 
-/// Fails with the number of the look-up if its value is missing.
+/// Fails with the number of the look-up if its value is missing, or is `null` and `takes_null` is not set.
 fn required(value: &Value, lookup: usize, takes_null: bool) -> Result<Value, Error> {
     if value.is_undefined() || (value.is_none() && !takes_null) {
         return Err(Error::from(ErrorKind::UndefinedError).with_source(MissingLookup(lookup)));

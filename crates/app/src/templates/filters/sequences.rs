@@ -49,8 +49,8 @@ fn join(state: &State<'_, '_>, list: &Value, between: Option<&Value>) -> Result<
     Ok(if is_safe { Value::from_safe_string(text) } else { Value::from(text) })
 }
 
-/// `rows|sum(attribute="price")`. Adds numbers only: a sum of texts or lists could grow without bounds. A row without
-/// the attribute is an error: a mail with a wrong sum is worse than none.
+/// `rows|sum(attribute="price")`. Adds numbers; `true` counts as 1. A row without the attribute is an error: a mail
+/// with a wrong sum is worse than none.
 fn sum(
     state: &State<'_, '_>,
     list: &Value,

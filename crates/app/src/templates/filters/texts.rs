@@ -80,7 +80,7 @@ fn replace(state: &State<'_, '_>, value: &Value, from: &str, to: &Value) -> Resu
     Ok(if value.is_safe() { Value::from_safe_string(out) } else { Value::from(out) })
 }
 
-/// JSON that is safe in HTML, also inside a script.
+/// JSON that is safe in the text of HTML, in scripts, and in attributes with single quotes.
 fn to_json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     require(value)?;
     let context = Context::of(state)?;

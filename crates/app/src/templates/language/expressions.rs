@@ -1,5 +1,5 @@
-//! Rewrites expressions: operators with two operands, except `and` and `or`, become a filter of ours. Only known
-//! filters, tests and functions are kept.
+//! Rewrites expressions: slices, and operators with two operands except `and` and `or`, become filters of ours. Only
+//! known filters, tests and functions are kept.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub(crate) const OPERATOR: &str = "postroad_operator";
 pub(crate) const REQUIRED: &str = "postroad_required";
 /// The filter that replaces slices.
 pub(crate) const SLICE: &str = "postroad_slice";
-/// Tests that stay minijinja's own.
+/// Tests that are not rewritten.
 const TESTS: [&str; 22] = [
     "defined",
     "undefined",

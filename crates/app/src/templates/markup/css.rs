@@ -7,7 +7,8 @@ use super::position::Position;
 use super::protect::{position_of, protect};
 use crate::templates::language::SourcePosition;
 
-/// Finds the first unclosed comment, quote or brace in the `<style>` and `<mj-style>` elements of a source.
+/// Finds the first comment, quote, `url(` or brace without its counterpart in the `<style>` and `<mj-style>` elements
+/// of a source.
 pub(crate) fn check_css(source: &str) -> Result<(), (SourcePosition, String)> {
     let protected = protect(source);
     for sheet in style_sheets(&protected.text) {

@@ -17,8 +17,9 @@ pub(crate) enum Styles {
 /// Limit on elements times rules: each rule is tried on each element.
 const TRIALS_MAX: usize = 1_000_000;
 
-/// The HTML with its styles inlined. Returns the HTML unchanged if it has no styles, is too large, or is not properly
-/// nested, for example with a template condition around a start tag only. Fetches nothing.
+/// The HTML with its styles inlined. Returns the HTML unchanged if it has no styles, too many elements and rules
+/// (`TRIALS_MAX`), or is not properly nested, for example with a template condition around a start tag only. Fetches
+/// nothing.
 pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
     let has_styles = html.as_bytes().windows(6).any(|part| part.eq_ignore_ascii_case(b"<style"));
     if !has_styles {

@@ -214,7 +214,7 @@ impl Writer {
         }
     }
 
-    /// A link's target follows its text on the same line.
+    /// Drops the space before the next word: the caller writes a link's target right after its text.
     fn drop_pending_space(&mut self) {
         self.has_space = false;
     }
