@@ -1,4 +1,4 @@
-//! Checks of the names of accounts, servers and pools, and of the reasons of suspensions.
+//! Checks of the names of accounts, servers and pools, and of the reasons of suspensions and slow-downs.
 
 const SERVICE_NAME: &str = "postroad";
 

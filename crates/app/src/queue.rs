@@ -58,8 +58,8 @@ impl App {
         self.inner.store.count_queue_of_server(caller.server_id).await
     }
 
-    /// Gates that may affect the caller's mail, except those on single addresses and paths, which `list_all_gates`
-    /// shows to the operator.
+    /// Gates that may affect the caller's mail from the pool that its server uses by default. Gates on single addresses
+    /// and paths are left out; `list_all_gates` shows them to the operator.
     pub async fn list_gates_as(&self, caller: &Caller) -> Result<Vec<Gate>, StoreError> {
         let mut gates = self.inner.store.list_gates().await?;
         if gates.is_empty() {

@@ -1,4 +1,4 @@
-//! Settings of a server that its own key may read and change. Account keys use the same checks.
+//! Settings of a server that its own key may read and change. Changes by the account use the same checks.
 
 use std::time::Duration;
 

@@ -96,7 +96,8 @@ pub enum ReturnRefusal {
     /// Mail for the operator that cannot be forwarded as it is.
     #[error("the mail cannot be forwarded: {0}")]
     NotForwardable(String),
-    /// Too many messages are being parsed, or a budget for mail from outsiders is used up.
+    /// Too many messages are being parsed, a budget for mail from outsiders is used up, or the search for the original
+    /// took too long.
     #[error("too many messages are being parsed")]
     Busy,
     /// The store failed; the sender may retry.

@@ -36,7 +36,7 @@ impl App {
         let mail = match rendered {
             Ok(mail) => mail,
             Err(TemplateRefusal::NotFound) => {
-                // Rendering failed; do not also report the texts as missing.
+                // There is no such template; do not also report the subject as missing.
                 draft.subject.get_or_insert_default();
                 return Ok(FillResult { name: None, problems: vec![no_template("/template", name)] });
             }

@@ -37,7 +37,7 @@ async fn aliases_are_followed() {
             .cname("mail.shop.example", "rp.post.example");
     };
     check(chain, ReturnPath, RecordStatus::Verified, &["mail.shop.example", "rp.post.example"], None).await;
-    // Aliases after our own name are ours to maintain.
+    // Our own name may be an alias, too: only we can change that.
     let beyond = |world: &World| {
         world.server.cname("track.shop.example", "track.post.example");
         world.server.remove("track.post.example").cname("track.post.example", "post.example");

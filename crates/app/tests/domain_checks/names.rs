@@ -1,4 +1,4 @@
-//! Domains as people enter them.
+//! Domains as people enter them, and the source addresses that receivers see.
 
 use postroad_app::domains::check::{Purpose, SendingAddress, Service, ServiceConfig};
 
