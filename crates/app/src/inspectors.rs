@@ -1,7 +1,7 @@
-//! Request inspectors: a URL of the service itself that accepts any request, and a page that shows the newest 50. They
-//! are for trying webhooks without a receiver.
+//! Request inspectors, for trying webhooks without a receiver: a URL of the service itself that accepts any request,
+//! and a page that shows the newest requests, at most 50.
 //!
-//! Anybody who knows the URL can send requests, so they are limited on each node.
+//! Anybody who knows the URL can send requests, so their number and size are limited on each node.
 
 use std::fmt;
 use std::time::Duration;

@@ -97,7 +97,7 @@ const DOMAINS_PER_SERVER: usize = 1_000;
 /// Default length of the warm-up plan in days.
 const WARM_UP_DAYS: u32 = 21;
 
-/// Maximum number of mails to people that are put into the queue at the same time.
+/// Maximum number of password-reset mails that are put into the queue at the same time.
 const NOTICES_AT_ONCE: usize = 8;
 
 /// Settings from the operator.
@@ -238,7 +238,7 @@ struct Inner {
     sealing_key: SealingKey,
     /// Last use of sessions, until housekeeping stores it.
     used_sessions: housekeeping::LastUses<UserSessionId>,
-    /// Permits to put mails to people into the queue.
+    /// Permits to put password-reset mails into the queue.
     notices: Arc<tokio::sync::Semaphore>,
     /// Sender of mails to people.
     notices_from: Option<EmailAddress>,

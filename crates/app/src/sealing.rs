@@ -1,5 +1,5 @@
-//! Encrypts stored secrets: AES-256-GCM under a key that is not in the database, so that a copy of the database alone
-//! does not reveal them.
+//! Encrypts secrets for the store: AES-256-GCM under a key that is not in the database, so that a copy of the database
+//! alone does not reveal them. Also derives tokens from that key.
 
 use std::fmt;
 

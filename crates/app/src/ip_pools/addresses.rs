@@ -93,7 +93,7 @@ impl App {
         Ok(Created { value: self.find_ip_pool(by, operation, request.pool).await?, is_replay })
     }
 
-    /// Whether an earlier call with the same key added the address. `NotFound` if it was removed since.
+    /// Whether an earlier call with the same idempotency key added the address. `NotFound` if it was removed since.
     async fn is_address_added(&self, pool: &Pool, key: Option<&CreationKey>) -> Result<bool, AccountRefusal> {
         let Some(id) = self.find_created(Some(key_owner_of(pool)), key).await? else { return Ok(false) };
         let sources = self.inner.store.list_sources().await?;

@@ -20,7 +20,7 @@ const PROBLEMS_SHOWN_MAX: usize = 100;
 /// Maximum number of running jobs of a server.
 const RUNNING_MAX: usize = 10;
 
-/// A job, and how many messages it will change.
+/// A started job, or a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedJob {
     /// `None` after a dry run.

@@ -1,4 +1,4 @@
-//! Counts of the returned mail that this process was offered since it started, for the operator.
+//! Counts of the returned mail that this process has received since it started, for the operator.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 

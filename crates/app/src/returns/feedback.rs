@@ -55,7 +55,7 @@ impl ReturnReceiver {
             self.keep_return(&to, &message, mail, returned, body).await
         };
         match kept.await {
-            // `Unknown`: retention removed the message meanwhile.
+            // `Unknown`: the message was removed or erased meanwhile.
             Err(ReturnRefusal::Unknown | ReturnRefusal::ForeignComplaint) => {
                 ControlFlow::Continue(ReturnRefusal::ForeignComplaint)
             }

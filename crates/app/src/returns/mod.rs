@@ -49,7 +49,7 @@ const STORED_REPORTS: BudgetLimits =
 /// Messages forwarded to the operator per hour: more than people read, but too few to flood a mailbox.
 const FORWARDS: BudgetLimits = BudgetLimits { all_max: 600, each_max: 60, refill: Duration::from_hours(1) };
 
-/// Accepts bounces, complaints and reports. Cheap to clone.
+/// Accepts bounces, complaints, reports and mail for the operator. Cheap to clone.
 #[derive(Clone)]
 pub struct ReturnReceiver {
     app: App,
@@ -75,7 +75,7 @@ pub struct ReturnedMail {
 /// Refusal of returned mail.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnRefusal {
-    /// The message no longer exists, or its return path cannot have had this domain.
+    /// The message no longer exists, was erased, or cannot have had a return path with this domain.
     #[error("there is no such message any more")]
     Unknown,
     #[error("the mail contains no report")]
@@ -107,7 +107,7 @@ pub enum ReturnRefusal {
 
 #[boxed_futures]
 impl App {
-    /// Counts of the mail that the bounce listener of this process was offered since it started.
+    /// Counts of the mail that the bounce listener of this process has received since it started.
     pub fn return_counts(&self) -> ReturnCounts {
         self.inner.return_counters.read()
     }

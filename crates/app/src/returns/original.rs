@@ -9,7 +9,7 @@ use postroad_store::Message;
 use super::{ReturnReceiver, ReturnRefusal};
 use crate::send::stored_message_filter;
 
-/// Time to look for a message that is not in the search index yet.
+/// Time limit of the search by Message-ID.
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Two matches are enough to know that the match is not unique.
 const FOUND_MAX: usize = 2;
@@ -54,7 +54,7 @@ impl ReturnReceiver {
                 let found = store.find_message(own.server_id, one.id).await?;
                 found.ok_or(ReturnRefusal::ForeignComplaint)
             }
-            // Removed by retention.
+            // Removed meanwhile, for example by retention.
             [] => Err(ReturnRefusal::ForeignComplaint),
         }
     }

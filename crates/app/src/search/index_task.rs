@@ -75,8 +75,8 @@ impl App {
                 }
                 match store.index_next_block(server_id, BLOCK_MESSAGES).await? {
                     IndexProgress::Added => has_more = true,
-                    // Too few messages, not counting the newest: lower ids may still be committing. Tried again when
-                    // the server has a newer message.
+                    // No full block. Messages of the last seconds do not count: lower ids may still be committing.
+                    // Tried again when the server has a newer message.
                     IndexProgress::Nothing => drop(progress.seen.insert(server_id, newest)),
                 }
             }

@@ -11,7 +11,7 @@ use crate::{App, Caller, FieldProblem};
 
 /// After this time the API returns a page with the matches so far and a cursor to continue.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
-/// The same limit for the portal, whose page reads other data as well.
+/// The limit of the portal, which is lower because the page reads other data as well.
 const PORTAL_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// Parses a query; a problem names the request's `field` that contained it.

@@ -22,7 +22,7 @@ pub struct BatchAnswer {
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
-    /// The limits against which its messages counted.
+    /// The limits against which the messages counted.
     #[serde(skip)]
     pub limits: Vec<LimitUse>,
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::App;
 
-/// Maximum time between making a Message-ID and storing its message, in either direction: nodes' clocks differ.
+/// Maximum difference between the time in a Message-ID and the time at which its message was accepted.
 const STORED_WITHIN: Duration = Duration::from_mins(10);
 
 /// Filter for the messages with a Message-ID that was made here.

@@ -19,8 +19,8 @@ impl App {
         Ok(own == Some(id))
     }
 
-    /// The service server and its account. Neither can be deleted: a restored one would no longer be known as the
-    /// service's own, and its links could be read.
+    /// The service server and its account. Neither can be deleted: a restored server would no longer be known as the
+    /// service's own, and the links in its mail could be read.
     pub(crate) async fn find_service_account(&self) -> Result<Option<(ServerId, AccountId)>, StoreError> {
         let Some(id) = self.inner.store.find_service_server().await? else { return Ok(None) };
         let server = self.inner.store.find_server(id).await?;

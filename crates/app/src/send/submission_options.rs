@@ -91,7 +91,7 @@ pub fn read_test_mode<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<b
     Some(is_test.unwrap_or(false))
 }
 
-/// Words for on and off in headers, in any letter case.
+/// Parses a word for on or off, in any letter case.
 fn parse_switch(value: &str) -> Option<bool> {
     let value = value.trim();
     let is_one_of = |words: [&str; 4]| words.into_iter().any(|word| value.eq_ignore_ascii_case(word));

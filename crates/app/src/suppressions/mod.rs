@@ -18,10 +18,10 @@ use crate::access::Operation;
 use crate::accounts::Requester;
 use crate::{App, FieldProblem, Refusal};
 
-/// Result for one item: the entry now in force, or its problems.
+/// Result for one item: the entry now in force, or the problems of the item.
 pub type AddResult = Result<AddedSuppression, Vec<FieldProblem>>;
 
-/// Result for one removal: whether the entry existed, or the problem of its address.
+/// Result for one removal: whether the entry existed, or the problem of the address.
 pub type RemoveResult = Result<bool, FieldProblem>;
 
 /// Page of an export.

@@ -22,7 +22,8 @@ const FOUND_MAX: usize = 20;
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time limit of a search from the operator's page.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(8);
-/// Servers whose newest messages are read in one statement. Each has at most a few thousand messages outside the index.
+/// Number of servers whose messages outside the index are read in one statement. Usually each has a few thousand at
+/// most.
 const SERVERS_AT_ONCE: usize = 32;
 
 /// Messages that a text names.

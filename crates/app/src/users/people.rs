@@ -10,7 +10,7 @@ use crate::App;
 use crate::access::{Actor, Operation, Subject, permit, permit_any};
 use crate::accounts::{AccountRefusal, ObjectKind, Requester, page};
 
-/// Request for a new person, with a password or a link to set one.
+/// Request for a new person. Without a password, the person sets one with a link.
 #[derive(Clone)]
 pub struct NewPersonRequest {
     pub account: AccountId,

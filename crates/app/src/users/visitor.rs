@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// A browser that is not signed in yet.
+/// A browser in which a person signs in.
 #[derive(Debug, Clone)]
 pub struct Visitor {
     pub address: IpAddr,

@@ -63,8 +63,8 @@ const OPERATOR_TESTS: [(&str, &str); 13] = [
 ];
 
 impl Lowering<'_> {
-    /// Writes an expression. minijinja reports a missing variable with its position, unless it is the branch of a
-    /// condition or an argument: these are written with `required`.
+    /// Writes an expression. minijinja reports a missing variable with its position, except in places such as branches
+    /// of conditions and arguments: these are written with `required`.
     pub(super) fn expression(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, hint, false).map(drop),
