@@ -64,7 +64,7 @@ pub struct Identity {
     /// Key of the MAC in return paths.
     pub return_path_secret: [u8; 32],
     /// Signs mail of domains without a working key, and mail to receivers with feedback loops by DKIM. It signs as the
-    /// installation's domain; return paths are at `rp.` in front of that domain.
+    /// installation's domain. Return paths are at `rp.` in front of that domain, unless the From domain has its own.
     pub dkim: Signer,
 }
 
@@ -259,7 +259,7 @@ impl Delivery {
             if let Err(error) = self.shared.save_pacing_notes().await {
                 tracing::warn!(%error, "storing pacing estimates failed; they are learned again after the restart");
             }
-            // The settler ends when everything is stored. It fails only if it panicked.
+            // The settler ends when no outcome is left to store. It fails only if it panicked.
             let _ = (&mut self.settler).await;
         };
         if timeout(STOP_TIME_MAX, settled).await.is_err() {

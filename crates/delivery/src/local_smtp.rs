@@ -38,7 +38,7 @@ pub(crate) trait Policy: Send + Sync + 'static {
 /// Reply to RCPT.
 pub(crate) enum RcptReply {
     Say(Reply),
-    /// Sends no reply until the client disconnects.
+    /// Sends no reply, and waits for the client to disconnect; for `SILENCE_MAX` at most.
     Silence,
 }
 

@@ -40,14 +40,15 @@ pub struct Waiting {
     pub why: String,
     /// The newest delivery record, if it is a temporary failure.
     pub last_failure: Option<NewDelivery>,
-    /// Gates that may apply to it: on everything, on its server, on its server's pool, and on its domain from any pool.
+    /// Gates that may apply to it: on everything, its server, its domain from any pool, and its server's pool. If the
+    /// server has no pool: on the shared pool.
     pub gates: Vec<Gate>,
 }
 
 /// Whether messages are being sent, and how late they are.
 #[derive(Debug, Clone)]
 pub struct Health {
-    /// Why nothing is sent at all; empty if all is well.
+    /// Faults that stop all sending; empty if there are none.
     pub problems: Vec<String>,
     /// Delay of the longest overdue message.
     pub lag: Duration,

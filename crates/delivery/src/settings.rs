@@ -13,12 +13,12 @@ use crate::schedule::warm_up::WarmUpPlan;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The public name of this host: the HELO name of the default source, and the name by which MX records that lead
-    /// back here are recognised.
+    /// The public name of this host, for example the HELO name of the default source. A domain's MX records with this
+    /// name lead back here.
     pub hostname: DomainName,
     /// Where the flight journal is kept.
     pub journal_dir: PathBuf,
-    /// Port of mail servers; differs from 25 only in tests.
+    /// Port of remote mail servers, usually 25.
     pub smtp_port: u16,
     pub smart_host: Option<SmartHost>,
     pub allow_private_destinations: bool,
@@ -55,13 +55,13 @@ pub struct Settings {
     pub simulator_domain: DomainName,
     /// Whether the simulator runs; without it, mail to its domain fails at once.
     pub simulator: bool,
-    /// Catch all mail in an inbox in this process instead of sending it out.
+    /// Catch mail in an inbox in this process instead of sending it out; the simulator's mail is not caught.
     pub catch_all: bool,
     /// Messages whose last bytes were sent may finish for this long when the service stops.
     pub drain_timeout: Duration,
     /// Certificate authorities to trust for verified TLS in addition to the public ones (PEM).
     pub ca_file: Option<PathBuf>,
-    /// Port of MTA-STS policy hosts; differs from 443 only in tests.
+    /// Port of MTA-STS policy hosts, usually 443.
     pub mta_sts_port: u16,
     /// File that keeps MTA-STS policies over a restart.
     pub mta_sts_file: PathBuf,

@@ -110,7 +110,7 @@ impl Job {
 }
 
 impl Drop for SigningPool {
-    /// Waits for the signatures in progress, which take half a millisecond each.
+    /// Waits for the signatures in progress. Nobody waits for queued ones any more, so they are dropped.
     fn drop(&mut self) {
         self.queue.lock().is_closed = true;
         self.queue.changed.notify_all();

@@ -1,4 +1,5 @@
-//! Parts of dialling: ids of connections, the class of socket errors, the reason why no address can be dialled.
+//! Parts of dialling: ids of connections, the class of socket errors, the reason why no address can be dialled, and
+//! which addresses senders may see.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,7 +8,7 @@ use postroad_model::BounceClass;
 use postroad_model::token::random_text;
 use postroad_net::guard;
 
-/// Identifies a connection in delivery records and logs.
+/// Identifies a connection in delivery records.
 pub(super) fn log_id() -> String {
     random_text(&mut rand::rng(), 10)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub(super) struct EventData<'a> {
     status: Status,
     details: &'a str,
-    /// Counts from 1; `null` where no host was contacted.
+    /// Counts from 1; `null` if the ending does not count as an attempt.
     attempt: Option<u32>,
     output: &'a str,
     sent_with_ssl: bool,

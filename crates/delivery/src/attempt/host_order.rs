@@ -1,5 +1,5 @@
-//! The order in which a site's hosts are tried: by preference; hosts of equal preference take turns. If an attempt ran
-//! out of time at dead hosts, the next attempt continues where it stopped.
+//! The order in which a site's hosts are tried: by preference; hosts of equal preference take turns. If an attempt
+//! stopped early at dead hosts, the next attempt continues from there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::route::RouteHost;
 /// Maximum number of sites whose turn is remembered. A forgotten site begins again at a random one of its most
 /// preferred hosts.
 const SITES_MAX: usize = 10_000;
-/// After this long without a new dead host, the preferred hosts are tried first again. Longer than the first pauses of
-/// the retry schedule with their jitter.
+/// After this long without a new dead host, the preferred hosts are tried first again. Longer than the first three
+/// pauses of the default retry schedule.
 const RESUME_FOR: Duration = Duration::from_mins(20);
 
 /// Turns of all sites, shared by all connections.
@@ -125,7 +125,7 @@ impl HostOrder {
         }
     }
 
-    /// A host answered. While preferred hosts are skipped, the next attempt begins with this host.
+    /// A host accepts messages. While preferred hosts are skipped, the next attempt begins with this host.
     pub(crate) fn reached(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
         let until =
             self.sites().get(attempt.site).and_then(|site_turn| Some(site_turn.resume.as_ref()?.until));
@@ -136,7 +136,7 @@ impl HostOrder {
         }
     }
 
-    /// All hosts were tried and none answered: the next attempt begins with the preferred ones.
+    /// All hosts were tried and none accepts messages: the next attempt begins with the preferred ones.
     pub(crate) fn exhausted(&self, attempt: &AttemptOrder<'_>) {
         if let Some(site_turn) = self.sites().get_mut(attempt.site) {
             site_turn.resume = None;

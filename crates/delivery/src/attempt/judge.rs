@@ -16,7 +16,7 @@ pub(super) struct Judgement {
     /// Whether the remote host decided it, not Postroad.
     pub(super) is_remote_decision: bool,
     pub(super) is_dead_address: bool,
-    /// Whether it counts as an attempt: a host was tried.
+    /// Whether it counts as an attempt.
     pub(super) counts: bool,
     pub(super) possible_duplicate: bool,
     /// Whether the next attempt should use the same source address.

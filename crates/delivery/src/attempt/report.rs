@@ -19,7 +19,7 @@ pub(crate) enum WaitsAgain {
     TaskEnds,
 }
 
-/// Reports how a host replied to a message.
+/// Reports how a host replied to a message, or that it did not reply in time.
 pub(crate) fn report_ending(
     schedule: &mut Schedule,
     path: usize,
@@ -104,8 +104,8 @@ fn refusal_reply<'a>(
     RefusalReply { lane: &job.lane, server, greylisted, phase, signal, reason }
 }
 
-/// Whether the message waits again without a failed attempt: the connection was one too many, or it was used before and
-/// closes. `is_marked`: the journal has the mark that precedes the message's last bytes.
+/// Whether the message waits again without a failed attempt: the connection was one too many, or it carried other
+/// messages before and takes no more. `is_marked`: the journal has the mark that precedes the message's last bytes.
 pub(crate) fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> Option<WaitsAgain> {
     match ending {
         Ending::Refused { reply, phase } if !matches!(phase, Phase::Body | Phase::Final) => {

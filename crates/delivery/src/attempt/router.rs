@@ -42,7 +42,7 @@ pub(crate) struct RouteFailure {
     /// No mail can be sent to the domain, for example because its DNS records say so. If false, a later look-up may
     /// find a host.
     pub(crate) is_final: bool,
-    /// No look-up was made, because too many are waiting.
+    /// A look-up was not made, because too many are waiting.
     pub(crate) is_busy: bool,
 }
 

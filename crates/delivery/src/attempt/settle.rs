@@ -1,4 +1,4 @@
-//! Settle: turns the ending of an attempt into the outcome: record, event, and next step.
+//! Settle: turns the ending of an attempt into the outcome: record, event, suppression and next attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,7 +130,7 @@ pub(crate) fn settle(
     let output = judged.reply.as_ref().map(|reply| shortened(reply.to_string())).unwrap_or_default();
     let enhanced_code = judged.reply.as_ref().and_then(|reply| reply.enhanced).map(|code| code.to_string());
     let code = judged.reply.as_ref().map(|reply| i64::from(reply.code));
-    // If no host was tried, the record is not an attempt: it has neither a number nor a duration.
+    // A record that does not count as an attempt has neither a number nor a duration.
     let attempt_number = judged.counts.then_some(entry.attempts + 1);
     let ended_at = attempt.ended_at.unwrap_or(now);
     let duration_us = judged.counts.then(|| ended_at.since(*started_at).as_micros() as i64);

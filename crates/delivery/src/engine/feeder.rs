@@ -1,5 +1,5 @@
-//! Feeds the schedule: claims messages from the store that are due within the horizon, and re-reads the setup. After a
-//! failure it tries again in the next round.
+//! Feeds the schedule: claims messages from the store that are due within the horizon, re-reads the setup, releases
+//! claims of dead nodes, and exchanges pacing notes. After a failure it tries again in the next round.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! Finds the routes of lanes, and settles messages that reach no host: their domain has no route, their receiver
-//! accepts nothing, or they expired while waiting.
+//! Finds the routes of lanes, and settles messages that reach no host: their domain has no route, or they waited for
+//! long or expired.
 
 use std::sync::Arc;
 use std::time::Duration;

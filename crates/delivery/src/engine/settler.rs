@@ -30,7 +30,8 @@ impl Settler {
         (sender, Self { settlements, aside: Arc::new(Semaphore::new(ASIDE_BATCHES_MAX)) })
     }
 
-    /// Runs until the engine has stopped and everything is stored. `all_tasks` is closed when the last task has ended.
+    /// Runs until the engine has stopped and no outcome is left to store. `all_tasks` is closed when the last task has
+    /// ended.
     pub(crate) async fn run(mut self, shared: Arc<EngineShared>, mut all_tasks: mpsc::Receiver<()>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut is_last_round = false;

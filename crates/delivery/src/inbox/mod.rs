@@ -76,7 +76,7 @@ impl Inbox {
         messages.kept.get(index).cloned()
     }
 
-    /// Receives the id of each new message.
+    /// Receives the id of the newest message whenever messages arrive; ids in between may be skipped.
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.shared.newest.subscribe()
     }

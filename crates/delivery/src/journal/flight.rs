@@ -115,6 +115,6 @@ pub struct Recovered {
 pub enum RecoveredOutcome {
     /// The reply is to be recorded. If it is an acceptance, the message must never be sent again.
     Replied(FinalReply),
-    /// The last bytes may have been sent. The message is retried, and marked as a possible duplicate.
+    /// The last bytes may have been sent. This is recorded as a possible duplicate, and the message is retried.
     NoReply,
 }

@@ -2,11 +2,11 @@
 //!
 //! One mark is written right before the final dot and one right after the reply, each with one write to a local file.
 //! There is no fsync: the journal protects against a killed process (kill -9), whose writes the kernel keeps, not
-//! against a machine crash. After a kill, flights with a reply are recorded and not sent again; flights without one may
-//! have arrived.
+//! against a machine crash. After a kill, the reply of a flight is recorded as its outcome; a message without a reply
+//! may have arrived.
 //!
-//! A mark that cannot be written is an error and leaves the file unchanged. Without the first mark the dot must not be
-//! sent. A missing second mark costs at most one `possible_duplicate`.
+//! A mark that cannot be written is an error and leaves no record. Without the first mark the dot must not be sent. A
+//! missing second mark costs at most one `possible_duplicate`.
 //!
 //! The journal is split into segment files, which are deleted oldest first once their flights are settled. The order
 //! matters: a second mark is never deleted while the first is kept.
@@ -43,7 +43,7 @@ pub struct Journal {
 struct State {
     folder: PathBuf,
     segment_bytes_max: u64,
-    /// `None` until the first mark, and after a segment had to be abandoned.
+    /// `None` until the first mark or check, and after a segment had to be abandoned.
     current: Option<Segment>,
     next_number: u64,
     /// The segment with the first mark of each unsettled flight.
@@ -178,7 +178,7 @@ impl State {
         }
     }
 
-    /// Deletes segments, oldest first, up to the first one with an unsettled flight.
+    /// Deletes segments, oldest first, up to the first one with an unsettled flight, or the current one.
     fn remove_settled_segments(&mut self) {
         let current = self.current.as_ref().map(Segment::number);
         while let Some(oldest) = self.open_in.first_entry() {

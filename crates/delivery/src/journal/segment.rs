@@ -55,7 +55,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Truncates the remains of a failed write.
+    /// Truncates everything after the last complete record.
     pub(super) fn cut_back(&mut self) -> io::Result<()> {
         self.file.set_len(self.length)
     }

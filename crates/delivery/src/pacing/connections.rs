@@ -20,19 +20,19 @@ const PAUSE_MAX: Duration = Duration::from_secs(45);
 pub struct ConnectionEstimate {
     /// `None` if nothing was ever refused.
     limit: Option<u32>,
-    /// The last reply "too many"; empty if connections failed without a reply, or if another process received it.
+    /// The last reply "too many"; empty if connections failed without a reply, or if the estimate was restored.
     reply: Reason,
     /// When one connection more than `limit` may be tried.
     try_at: Option<Timestamp>,
     /// Pause before that trial; it grows while trials are refused.
     try_after: Duration,
-    /// Pause while even the first connection is refused, because other clients use up the receiver's limit.
+    /// Pause while even the first connection is refused, for example because other clients use up the receiver's limit.
     pause: Probe,
     pause_last: Duration,
 }
 
 impl ConnectionEstimate {
-    /// Restores an estimate of another process.
+    /// Restores an estimate of another process, or an older one of this process.
     pub fn restored(limit: u32, now: Timestamp) -> Self {
         let limit = Some(limit.max(1));
         Self { limit, try_at: Some(now.plus(TRY_AFTER)), try_after: TRY_AFTER, ..Self::default() }

@@ -33,11 +33,11 @@ const SEARCH_STEP: Duration = Duration::from_millis(2_500);
 /// Confidence in the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Knowledge {
-    /// Only a lower bound: refused after a burst, long before a minute had passed.
+    /// A lower bound, because a burst was refused long before a minute had passed; or a guess after a standstill.
     Search,
     /// Measured over a few messages between two refusals.
     Rough,
-    /// Measured over about a minute.
+    /// Measured over at least half a minute or 30 messages, or restored from a stored estimate.
     Measured,
 }
 

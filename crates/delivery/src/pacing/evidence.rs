@@ -1,5 +1,5 @@
-//! Recent refusals without an acceptance in between. A wider scope is slowed only if several of its parts and several
-//! servers were refused.
+//! Recent refusals without an acceptance in between. The caller decides how many parts of a site or provider, and mail
+//! of how many servers, must be refused before all of it is slowed or stopped.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -53,7 +53,7 @@ impl GreylistTime {
         Some(sums(pauses).find(|sum| *sum > too_short).map_or(lasts, |longest| lasts.min(longest)))
     }
 
-    /// Wait before the first retry; `None` if nothing is known.
+    /// Wait before the first retry; `None` if no wait is known to be enough.
     pub fn pause(&mut self, pauses: &[Duration]) -> Option<Duration> {
         let longest = self.estimate(pauses)?;
         let less = self.candidates(longest).nth(1);

@@ -22,7 +22,7 @@ const MESSAGES_PER_PAUSE: f64 = 2.5;
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 const PAUSE_FIRST_MAX: Duration = Duration::from_secs(12);
 const PAUSE_MAX: Duration = Duration::from_secs(25);
-/// For refusals closer together than this, the rate is computed from the messages accepted between them.
+/// For refusals closer together than this, the estimate mixes the allowed rate with the measured one.
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
 /// Only a refusal at least this long after the previous one shows that the rate allowed at that moment was too high.
 const TRIED_RATE_COUNTS_AFTER: Duration = Duration::from_secs(45);
@@ -37,7 +37,7 @@ const AFTER_STANDSTILL_PER_MINUTE: f64 = 120.0;
 
 #[derive(Debug, Clone, Default)]
 pub struct RateEstimate {
-    /// `None` if nothing was ever refused; sending is not limited.
+    /// `None` while the rate is not limited.
     curve: Option<Curve>,
     pause: Probe,
     last_pause: Duration,
@@ -213,7 +213,7 @@ impl RateEstimate {
         }
     }
 
-    /// Whether nothing is sent, or only one probe message.
+    /// Whether nothing is sent, except perhaps one probe message.
     pub fn is_paused(&self) -> bool {
         !self.pause.is_open()
     }

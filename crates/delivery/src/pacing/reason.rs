@@ -15,12 +15,12 @@ pub enum Reader {
     Anyone,
 }
 
-/// A receiver's reply. A reply to a message may quote it: only the operator and the message's server read it in full;
-/// others, and `Display`, get its codes. A reply to a connection is shown to everyone.
+/// A receiver's reply. A reply to a message may quote the message: only the operator and the message's server see the
+/// whole reply; others, and `Display`, get its codes. A reply to a connection is shown to everyone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reason {
     reply: Arc<str>,
-    /// Server of the refused message; `None` if the reply came before any message.
+    /// Server of the refused message; `None` if the reply came before any message, or is restored from a note.
     server: Option<ServerId>,
 }
 
@@ -65,7 +65,7 @@ impl Reason {
         })
     }
 
-    /// The reply code and the enhanced code.
+    /// The reply code and the enhanced code, if the reply has them.
     pub fn codes(&self) -> &str {
         codes(&self.reply)
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The beginning of a reply: `451 4.7.1` or `451`.
+/// The beginning of a reply: `451 4.7.1` or `451`; empty if there is no code.
 fn codes(reply: &str) -> &str {
     let is_code = |code: &str| code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit());
     let (code, rest) = reply.split_once(' ').unwrap_or((reply, ""));

@@ -71,7 +71,7 @@ impl Standstill {
         self.only_server = self.only_server.filter(|only| *only == server);
     }
 
-    /// The server whose mail alone led to the standstill, if only one did.
+    /// The only server whose mail was refused, before and during the standstill; `None` if there is no such server.
     pub fn only_server(&self) -> Option<ServerId> {
         self.only_server.filter(|_| self.is_stopped())
     }

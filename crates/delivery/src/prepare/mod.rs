@@ -107,7 +107,7 @@ pub(crate) struct Preparer {
     /// Domain of return paths, unless the From domain has its own.
     return_domain: DomainName,
     memory: Arc<FreshMemory>,
-    /// Sends with messages being worked on.
+    /// Sends that were read from the store and have messages being worked on.
     sends: Mutex<HashMap<SendId, Weak<PreparedSend>>>,
 }
 

@@ -39,7 +39,7 @@ struct Entry {
 pub(crate) struct OwnDomains {
     store: Store,
     clock: Arc<dyn Clock>,
-    /// Signs mail of domains without their own key.
+    /// The installation's signer, alone in a list.
     installation: Signers,
     /// Incremented when the setup changes. Older entries are read again, but keep unchanged keys: parsing keys takes
     /// longer than reading them.

@@ -1,4 +1,5 @@
-//! Sending limits of large receivers: a built-in table, looked up by MX host name, that the operator can extend.
+//! Sending limits of large receivers: a built-in table, looked up by MX host name. The operator can change and add
+//! entries.
 
 mod provider_file;
 
@@ -14,7 +15,7 @@ use self::provider_file::{DEFAULT_NAME, Entry, parse_entries};
 /// The built-in table; tests check its entries.
 const BUILT_IN: &str = include_str!("../../rules/providers.toml");
 
-/// The limits of one receiver. Everything is per source address.
+/// The limits of one receiver, which hold for each source address, and how the receiver is recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
     /// Name in pacing states, gates and metrics.
@@ -129,8 +130,8 @@ impl Providers {
         })
     }
 
-    /// Limits of a smart host, as the operator set them. The table's limits are for receivers without an agreement
-    /// with us.
+    /// Limits of a smart host: connections and rate as the operator set them. The table's limits are for receivers
+    /// without an agreement with us.
     pub(crate) fn smart_host(&self, connections_max: u32, rate: Option<SendRate>) -> Arc<Provider> {
         Arc::new(Provider {
             name: "smarthost".to_owned(),
@@ -145,7 +146,7 @@ impl Providers {
         })
     }
 
-    /// The domains that belong to a provider by name alone.
+    /// Mailbox domains, each with the name of its provider.
     pub(crate) fn recipient_domains(&self) -> impl Iterator<Item = (DomainName, String)> {
         let of = |provider: &Arc<Provider>| {
             let name = provider.name.clone();

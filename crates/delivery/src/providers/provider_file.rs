@@ -32,7 +32,7 @@ pub enum ProviderProblem {
     SuffixTwice { provider: String, suffix: String, other: String },
 }
 
-/// One entry as written in a file; missing values come from the entry that it overrides.
+/// One entry as written in a file; missing values come from the built-in entry of that name, then from the default.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {

@@ -1,5 +1,5 @@
-//! A recipient's domain that refuses our mail by its own policy. While it has refused mail of only one server, the
-//! mail of others continues.
+//! A recipient's domain that refuses our mail, by its own policy or as too fast for the domain. While it has refused
+//! mail of only one server, the mail of others continues.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     pub(crate) attempts: u32,
     /// The pool that the caller chose for the message.
     pub(crate) chosen_pool: Option<PoolId>,
-    /// The source address of the last attempt; the next attempt uses it again while it is healthy.
+    /// The source address that the next attempt uses again while it is healthy; `None` for any address.
     pub(crate) source: Option<SourceId>,
     pub(crate) greylisted: Option<Greylisted>,
     /// Whether it was tried before this process claimed it: then its greylisting is in its deliveries.

@@ -41,7 +41,7 @@ impl EntryQueue {
         self.entries.insert(at, entry);
     }
 
-    /// Returns an entry that was taken and could not be tried: it comes first.
+    /// Puts back an entry that was taken and waits again: it comes first.
     pub(super) fn push_front(&mut self, entry: Entry) {
         if let Some(announce_at) = entry.announce_at {
             self.note(announce_at);

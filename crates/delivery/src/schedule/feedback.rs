@@ -1,4 +1,4 @@
-//! Reports of connection tasks to the schedule: connected, failed, settled, closed.
+//! Reports of connection tasks to the schedule: the size of a message, connected, failed, settled, closed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Gates: suspensions and slow-downs on a scope. A gate is one small record, never an edit of messages: closing one is
-//! O(1) and lifting it resumes at once.
+//! Gates: suspensions and slow-downs on a scope. A gate is one small record and changes no message, so lifting it
+//! resumes at once.
 
 use std::collections::HashMap;
 

@@ -27,7 +27,7 @@ pub(super) struct Lane {
     pub(super) entries: usize,
     /// Site queues and servers whose turns leave out this lane until it is readmitted.
     pub(super) parked_in: HashSet<(usize, ServerId)>,
-    /// Refusals of our mail by the domain's own policy.
+    /// Refusals that are about the domain: by its own policy, or because its mail came too fast.
     pub(super) trouble: DomainTrouble,
     /// The source address from which the domain last accepted a message, and when; only if the pool has several.
     pub(super) accepted_from: Option<(SourceId, Timestamp)>,

@@ -29,7 +29,7 @@ pub(crate) struct Late {
 struct Suspended {
     /// Servers that are suspended, by themselves, with their account or by a gate.
     servers: HashSet<ServerId>,
-    /// Lanes that a gate suspends: on their domain, on their pool or on all mail.
+    /// Lanes that a gate suspends: on the lane, its domain, its pool or all mail.
     lanes: HashSet<usize>,
 }
 

@@ -1,5 +1,5 @@
 //! The schedule: which messages are sent, to where, and in whose turn. Pure data and decisions: time is an argument,
-//! and work outside (resolve a domain, open a connection, wake one) is returned as actions.
+//! and work outside (resolve a domain; open, wake or abort a connection) is returned as actions.
 //!
 //! A message moves: timeline (not due) → lane (its domain's route is not known) → site queue (waits for its turn) →
 //! job (a connection has it).
@@ -165,7 +165,7 @@ struct SourceSite {
     connection_limit: ConnectionEstimate,
     rate: RateEstimate,
     standstill: Standstill,
-    /// Recipient domains that refused mail.
+    /// Recipient domains that refused mail for reputation, policy or content.
     refusing_domains: Evidence,
     /// Recipient domains whose mail was refused as too fast for the domain.
     too_fast_domains: Evidence,
@@ -173,7 +173,7 @@ struct SourceSite {
     greylist: GreylistTime,
     /// Time of the last reply that changed the estimates.
     evidence_at: Option<Timestamp>,
-    /// The estimates stored last, and when they were learned.
+    /// The estimates stored or restored last, and when they were learned.
     noted: Option<(pacing_notes::PacingEstimates, Timestamp)>,
 }
 
@@ -196,9 +196,9 @@ struct SourceProvider {
     too_fast_sites: Evidence,
     /// Sites at a standstill.
     refusing_sites: Evidence,
-    /// Recipient domains that refused mail, at any of the provider's sites.
+    /// Recipient domains that refused mail for reputation, at any of the provider's sites.
     refusing_domains: Evidence,
-    /// The estimate stored last, and when it was learned.
+    /// The estimate stored or restored last, and when it was learned.
     noted: Option<(pacing_notes::PacingEstimates, Timestamp)>,
 }
 
@@ -208,7 +208,7 @@ pub(crate) enum Action {
     Resolve {
         lane: usize,
         key: LaneKey,
-        /// The server whose message waits first for the route.
+        /// The server whose turn the look-up uses.
         server: ServerId,
     },
     Open {
@@ -296,7 +296,8 @@ impl Schedule {
         lane
     }
 
-    /// Returns a message that a connection took but did not try: it comes first in its lane.
+    /// Returns a message that a connection took and that waits again without a failed attempt. It comes first in its
+    /// lane, if the lane's route is known.
     pub(crate) fn put_back(&mut self, key: LaneKey, entry: Entry, now: Timestamp) {
         let lane = self.lane(key);
         self.count_in(lane, entry.server_id);
@@ -367,7 +368,7 @@ impl Schedule {
         entries
     }
 
-    /// Drops unused lanes, queues and paths.
+    /// Drops unused lanes, queues and paths, and the state of sources at sites and providers.
     pub(crate) fn sweep(&mut self, now: Timestamp) {
         self.sweep_shares();
         // A dropped lane needs no new DNS query: the DNS client caches the answers.
@@ -449,7 +450,7 @@ impl Schedule {
         }
     }
 
-    /// Moves entries that wait for addresses with a used-up daily quota to the pool that takes over.
+    /// Moves entries to another pool if the addresses that they wait for have used up their daily quota, or are gone.
     fn overflow(&mut self, now: Timestamp) {
         for id in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
             self.overflow_queue(id, now);

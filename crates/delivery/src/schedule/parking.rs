@@ -1,6 +1,6 @@
-//! Connections that only wait for the reply to a message they have sent. Aborting them could cause a duplicate, and
-//! hosts may take minutes. So up to a limit they are parked: they do not count among the node's connections, but still
-//! count for the limits of their site and provider.
+//! Connections that only wait for the reply to a message they have sent. Hosts may take minutes for it, and aborting
+//! could cause a duplicate. So up to a limit such connections are parked: they do not count among the node's
+//! connections, but still count for the limits of their site and provider.
 
 use postroad_model::Timestamp;
 

@@ -1,4 +1,4 @@
-//! Pull by credit: a message leaves the queue only when a connection asks for it and all limits allow it.
+//! Pull by credit: a message is given out only when a connection asks for one and all limits allow it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 pub(crate) enum WorkRequest {
     /// A connection task that was just started.
     First,
-    /// A connection that has settled its last message.
+    /// A connection task that is done with its last job.
     Again,
     /// A connection that was idle and was woken.
     AfterWait,

@@ -15,8 +15,8 @@ use crate::route::Route;
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
 /// Evidence that stops a whole site: `SITE_DOMAINS` domains refused mail of `SITE_SERVERS` servers. Or
-/// `SITE_DOMAINS_OF_ONE_SERVER` domains refused one server's mail for its reputation, and no other server has mail for
-/// the site (`one_server.rs`).
+/// `SITE_DOMAINS_OF_ONE_SERVER` domains refused one server's mail, the last one for reputation, and no other server has
+/// mail for the site (`one_server.rs`).
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
@@ -27,7 +27,7 @@ const PROVIDER_DOMAINS: usize = 6;
 /// Evidence that applies to a whole provider although it is from one server: refusals by this many domains, while no
 /// other server has mail for the provider.
 const PROVIDER_DOMAINS_OF_ONE_SERVER: usize = 12;
-/// "Too fast" in reply to recipients of this many domains, with nothing accepted in between, applies to the site.
+/// "Too fast" that is about this many domains, with nothing accepted in between, applies to the site.
 const TOO_FAST_DOMAINS: usize = 2;
 /// Refusals in a row that stop a source address at a site, if the domain accepts mail from another address of the pool.
 const ADDRESS_REFUSALS: u32 = 2;
@@ -39,7 +39,7 @@ const GREYLIST_MARGIN: f64 = 1.02;
 /// A reply that refuses a message or a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RefusalReply<'a> {
-    /// Lane of the message that was refused.
+    /// Lane of the message that was refused, or that the refused connection was for.
     pub(crate) lane: &'a LaneKey,
     pub(crate) server: ServerId,
     pub(crate) greylisted: Option<Greylisted>,
@@ -385,9 +385,9 @@ impl Schedule {
         })
     }
 
-    /// Many domains of a provider have their own site, so refusals by one say nothing about the others. If several of
-    /// them refuse the address for several servers, and none accepts anything in between, the refusal applies to the
-    /// provider.
+    /// Many domains of a provider have their own site, so refusals by one say nothing about the others. The refusal
+    /// applies to the provider if several domains refuse the address for several servers, and none accepts anything in
+    /// between. More domains are enough for one server, if no other server has mail for the provider.
     fn provider_refused_by_policy(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);

@@ -94,7 +94,7 @@ impl SiteQueue {
         self.put(lane, entry, EntryQueue::push);
     }
 
-    /// Returns an entry that was taken and could not be tried: it comes first in its lane.
+    /// Puts back an entry that was taken and waits again: it comes first in its lane.
     pub(super) fn push_front(&mut self, lane: usize, entry: Entry) {
         self.put(lane, entry, EntryQueue::push_front);
     }
@@ -236,7 +236,7 @@ impl SiteQueue {
         }
     }
 
-    /// Removes all entries, with their lanes.
+    /// Removes and returns all entries, each with its lane.
     pub(super) fn drain(&mut self) -> Vec<(usize, Entry)> {
         self.ring.clear();
         self.waiting = 0;

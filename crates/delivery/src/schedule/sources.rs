@@ -58,7 +58,7 @@ pub(super) struct Sources {
     default_helo: String,
     plan: WarmUpPlan,
     pools: HashMap<PoolId, Pool>,
-    /// The pool for messages that a warming address may not take.
+    /// The pool of servers without one of their own, also for messages that a warming address may not take.
     shared: Option<PoolId>,
     by_id: HashMap<SourceId, Arc<Source>>,
     /// Messages sent today.

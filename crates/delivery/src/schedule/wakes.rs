@@ -1,6 +1,6 @@
-//! Wake-ups: when the schedule examines waiting servers, lanes, queues and gates again. Each stores the time of its
-//! next wake-up. A wake-up for another time was replaced by an earlier one, and is ignored: if both took effect, both
-//! would schedule new ones, and their number would grow without end.
+//! Wake-ups: when the schedule examines waiting servers, lanes, queues, gates and connection attempts again. Each
+//! stores the time of its next wake-up. A wake-up for another time was replaced by an earlier one, and is ignored: if
+//! both took effect, both would schedule new ones, and their number would grow without end.
 
 use std::cmp::Reverse;
 
@@ -19,7 +19,7 @@ pub(super) enum Wake {
 }
 
 impl Schedule {
-    /// Examines the server, lane, queue or gates that this wake-up was scheduled for.
+    /// Examines what this wake-up was scheduled for.
     pub(super) fn wake(&mut self, at: Timestamp, wake: Wake, now: Timestamp) {
         match wake {
             Wake::Server(server) => {

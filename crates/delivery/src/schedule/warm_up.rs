@@ -1,5 +1,5 @@
 //! Warm-up of a new address: a daily quota that grows every day, and a pause when receivers object. Messages beyond the
-//! quota use the shared pool.
+//! quota use the shared pool, unless the address is in it.
 
 use postroad_model::Timestamp;
 use postroad_store::{Source, SourceCounts};

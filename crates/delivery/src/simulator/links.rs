@@ -2,7 +2,7 @@
 
 use super::visit::Visit;
 
-/// Bytes of a text that are searched; real messages are not longer.
+/// Bytes of a text that are searched, from its beginning.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Longest scheme, host and port in front of the mark.
 const BASE_BYTES_MAX: usize = 300;

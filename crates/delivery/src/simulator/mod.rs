@@ -1,6 +1,6 @@
 //! The simulator: recipients that behave as their name says, so that people can see how their application handles a
-//! bounce without harming anybody. Delivery treats it like any other mail server, and returned mail arrives by SMTP at
-//! our own bounce listener.
+//! bounce without harming anybody. Delivery sends to it by SMTP, but without limits and with short retry pauses.
+//! Returned mail arrives by SMTP at our own bounce listener.
 
 mod attempt_counts;
 mod behaviour;
@@ -93,7 +93,8 @@ impl Policy for Simulator {
             Behaviour::Say(reply) => RcptReply::Say(reply),
             Behaviour::Silent => RcptReply::Silence,
             Behaviour::SayFirst { times, reply } => {
-                // The return path is unique to the message, so it distinguishes the attempts of different messages.
+                // A return path is unique to its message, so it distinguishes the attempts of different messages. Only
+                // messages with the null path share a count.
                 let key = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
                 let mut attempts = self.attempts.lock();
                 let is_early = attempts.count(key) <= times;

@@ -72,7 +72,7 @@ struct Worker {
 struct OpenConnection {
     connection: Connection,
     since: Timestamp,
-    /// Number of messages sent over this connection.
+    /// Number of messages that this connection has carried, refused ones included.
     carried: u32,
     /// The provider's limits.
     rules: Arc<Provider>,
