@@ -46,7 +46,7 @@ pub enum Verdict {
     TooLarge { size: u64, size_max: u64 },
     /// The message needs SMTPUTF8, which is not offered; nothing was sent (RFC 6531 3.2).
     Utf8NotOffered,
-    /// The session ended without a reply; the following `Closed` says why.
+    /// The session ended without a valid reply; the following `Closed` says why.
     Interrupted,
 }
 
