@@ -26,7 +26,7 @@ pub(crate) struct Client {
 pub(crate) enum Identification {
     /// By AUTH.
     Login,
-    /// By a credential that is bound to its address.
+    /// By a credential that is bound to the client's address.
     Address,
     /// None is needed: the client submits with the key of `postroad dev`.
     None,

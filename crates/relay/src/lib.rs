@@ -1,5 +1,5 @@
-//! SMTP listeners. Applications submit mail to some of them; others accept bounces and complaints, and relay
-//! nothing.
+//! SMTP listeners. Applications submit mail to some of them; others accept returned mail (bounces, complaints, reports)
+//! and mail to the operator.
 //!
 //! The session is a state machine in `smtp`, and `app` decides. This crate owns the sockets and enforces
 //! limits: sessions in total and per address, bytes of all messages being received, time between two commands,

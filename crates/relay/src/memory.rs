@@ -1,4 +1,4 @@
-//! Limit on the bytes of all messages being received. Small messages have their own pool, so that slow large
+//! Limit on the bytes of all messages being received or stored. Small messages have their own pool, so that slow large
 //! ones cannot delay them. One tenant can hold only a part of each pool, so that it cannot block the others.
 
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ const TENANT_SHARE: usize = 2;
 pub(crate) enum Tenant {
     /// The server that a client submits for.
     Server(ServerId),
-    /// The network of a host that returns mail.
+    /// The network of a host that returns mail, or of a client without a caller.
     Network(IpAddr),
 }
 

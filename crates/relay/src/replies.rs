@@ -1,4 +1,4 @@
-//! SMTP replies to refusals of `app`, and to clients that exceed a limit.
+//! SMTP replies that `smtp` has no standard reply for: results of `app`, and refusals by the relay itself.
 
 use postroad_app::{LoginFailure, Refusal, ReportProblem, ReturnRefusal};
 use postroad_model::MessageToken;

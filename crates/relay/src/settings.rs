@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use postroad_model::{DomainName, Limits};
 
-/// Maximum size of a bounce. Bounces quote the original message; most hosts quote only its beginning.
+/// Maximum size of returned mail. Bounces quote the original message; many hosts quote only its beginning.
 const RETURN_BYTES_MAX: usize = 10 << 20;
 const RETURNS_IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
 
@@ -16,12 +16,12 @@ pub struct Settings {
     pub message_bytes_max: usize,
     /// Maximum number of bytes of all messages being received.
     pub in_flight_bytes_max: usize,
-    /// Proxies that must send a PROXY header before each connection. No other peer's header is accepted.
+    /// Proxies that must begin each connection with a PROXY header. No other peer's header is accepted.
     pub proxy_protocol_from: Vec<IpNet>,
     /// Maximum number of sessions on all listeners of one `Relay` together.
     pub sessions_max: usize,
     /// Maximum number of sessions of one address (IPv6: one /64). Loopback addresses are not counted: behind a tunnel
-    /// all clients have them.
+    /// all clients have the same one.
     pub sessions_per_address_max: usize,
     pub times: TimeLimits,
 }
@@ -41,7 +41,7 @@ pub struct TimeLimits {
     pub session: Duration,
     /// Time for a client to read a reply.
     pub write: Duration,
-    /// Longest wait of a message for its share of the memory.
+    /// Longest wait each time a message needs more memory.
     pub memory_wait: Duration,
     /// Time for messages in progress to finish when the relay stops.
     pub stop: Duration,
