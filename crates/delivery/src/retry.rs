@@ -39,9 +39,9 @@ impl RetryPolicy {
 
     /// Time of the next attempt of a message that was first due at `first_due`. `None` if it is to be given up.
     ///
-    /// The pause grows with the number of attempts. If the last attempt did not count, because no remote host could be
-    /// tried, the pause also grows with the message's age: a domain without DNS must not be looked up every minute for
-    /// two days.
+    /// The pause grows with the number of attempts. If the last attempt did not count, for example because the hosts'
+    /// addresses are unknown, the pause also grows with the message's age. Otherwise the message would be tried every
+    /// minute until it is given up.
     pub(crate) fn next_attempt(
         &self,
         attempts: u32,

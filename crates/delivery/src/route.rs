@@ -12,7 +12,7 @@ use crate::providers::Provider;
 /// The destination of a domain's mail.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// Identifies the set of hosts; limits apply per site.
+    /// Identifies the set of hosts.
     pub(crate) site: Arc<str>,
     /// Identifies the set of hosts and the required security: domains with equal values share connections.
     pub(crate) secured_site: Arc<str>,
@@ -60,7 +60,7 @@ impl Dane {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Security {
-    /// TLS with any certificate if the host offers it, otherwise plain.
+    /// TLS with any certificate if the host offers it; plain if it does not, or if TLS fails.
     Opportunistic,
     /// TLS with a certificate for the host's name is required; hosts must be listed by the policy, if there is one.
     Verified { demanded_by: TlsDemand, policy: Option<Arc<Policy>> },

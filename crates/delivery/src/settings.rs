@@ -37,7 +37,8 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// A connection takes no new messages after this long.
     pub connection_lifetime: Duration,
-    /// Maximum number of connections that this node opens to other mail servers.
+    /// Maximum number of concurrent connections of this node to mail servers. Up to half as many more may only wait for
+    /// a final reply.
     pub connections_max: u32,
     /// Whether messages are signed; off if a smart host signs.
     pub dkim: bool,

@@ -61,7 +61,7 @@ impl Flight {
         }
     }
 
-    /// Called right after the final reply, which is an acceptance (250) or the first refusal of the message.
+    /// Called right after the final reply: the acceptance of the message, or its first refusal.
     pub(super) fn replied(
         &self,
         (reply, phase): (&Reply, Phase),

@@ -230,8 +230,8 @@ fn in_turn(ids: Vec<usize>, last: usize) -> Vec<usize> {
     after
 }
 
-/// Whether a path's long wait for this reason is recorded: the receiver or a limit of ours causes it, not an
-/// operator. Waits for servers' rates and for the DNS are found separately.
+/// Whether a path's long wait for this reason is recorded: the receiver or a limit of ours causes it, not a gate or a
+/// pause. Waits for servers' rates and for the DNS are found separately.
 fn is_reported(why: &Why) -> bool {
     match why {
         Why::BackOff { .. }
