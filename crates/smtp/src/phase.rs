@@ -60,7 +60,7 @@ impl Phase {
         TABLE.iter().map(|(phase, ..)| *phase)
     }
 
-    /// Default limit, counted from the start of the phase or from the last byte that moved.
+    /// Default limit, counted from the start of the phase or the last byte that moved, whichever is later.
     pub const fn deadline(self) -> Option<Duration> {
         TABLE[self as usize].2
     }

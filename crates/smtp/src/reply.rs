@@ -18,7 +18,8 @@ pub struct Reply {
     pub code: u16,
     /// First enhanced code at the beginning of a line.
     pub enhanced: Option<EnhancedCode>,
-    /// Text after the code, line by line, including the enhanced code; control characters are replaced by spaces.
+    /// Text after the code, line by line, including the enhanced code. `ReplyReader` replaces control characters by
+    /// spaces.
     pub lines: Vec<String>,
 }
 

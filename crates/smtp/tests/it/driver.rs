@@ -47,7 +47,7 @@ impl Driver {
         Self { address, config, trust: None, impatient_in: None }
     }
 
-    /// Deadlines that are shorter than those of `Phase`, so that tests do not wait for minutes.
+    /// Deadlines of seconds at most, so that tests do not wait for minutes.
     fn deadline(&self, phase: Phase) -> Duration {
         let is_impatient = self.impatient_in == Some(phase);
         if is_impatient { Duration::from_millis(50) } else { Duration::from_secs(20) }
