@@ -1,4 +1,4 @@
-//! Greylisting of a message in attempts that this process did not make, read from the message's delivery records.
+//! Greylisting of a message in attempts before it was last claimed, read from the message's delivery records.
 
 use postroad_mail::Signal;
 use postroad_model::{Status, Timestamp};
@@ -7,7 +7,7 @@ use postroad_store::{Delivery, NewDelivery};
 use super::judge::stored_signal;
 use crate::schedule::Greylisted;
 
-/// Maximum number of deliveries that are read. Greylisting is over after fewer attempts.
+/// Maximum number of deliveries that are read. Greylisting is usually over after fewer attempts.
 pub(crate) const DELIVERIES_MAX: usize = 16;
 /// If a retry is late by more than this share of its planned wait since the first refusal, its wait says nothing about
 /// the receiver.

@@ -13,10 +13,10 @@ pub(super) struct Judgement {
     /// `None` for a success.
     pub(super) class: Option<BounceClass>,
     pub(super) is_permanent: bool,
-    /// Whether the remote host decided it, not Postroad.
+    /// Whether the remote host decided the ending, not Postroad.
     pub(super) is_remote_decision: bool,
     pub(super) is_dead_address: bool,
-    /// Whether it counts as an attempt.
+    /// Whether the ending counts as an attempt.
     pub(super) counts: bool,
     pub(super) possible_duplicate: bool,
     /// Whether the next attempt should use the same source address.

@@ -13,7 +13,8 @@ use crate::attempt::connection::FlightMarks;
 use crate::journal::{FinalReply, FlightKey, Journal};
 use crate::schedule::{CountedSource, Job};
 
-/// Counts messages whose last bytes were sent and whose final reply is missing; a stopping service waits for these.
+/// Counts messages whose last bytes were sent and whose final reply is not handled yet; a stopping service waits for
+/// these.
 #[derive(Debug, Default)]
 pub(crate) struct AwaitingReply {
     pub(super) count: AtomicUsize,

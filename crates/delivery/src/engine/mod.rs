@@ -83,7 +83,7 @@ pub(crate) struct EngineShared {
     /// Time in microseconds when the timer task wakes by itself.
     timer_set_for: AtomicI64,
     runtime: Handle,
-    /// Messages whose last bytes were sent and whose final reply is missing.
+    /// Messages whose last bytes were sent and whose final reply is not handled yet.
     pub(crate) awaiting_reply: Arc<flight::AwaitingReply>,
     stopping: watch::Sender<bool>,
     /// Each working task holds a clone; the last one to end closes the channel.

@@ -11,7 +11,7 @@ use postroad_smtp::EnhancedCode;
 pub enum Reader {
     Operator,
     Server(ServerId),
-    /// Any server: the text is stored with messages of all of them.
+    /// Any server: the text is stored with messages of several servers.
     Anyone,
 }
 

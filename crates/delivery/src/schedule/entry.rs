@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     /// The source address that the next attempt uses again while it is healthy; `None` for any address.
     pub(crate) source: Option<SourceId>,
     pub(crate) greylisted: Option<Greylisted>,
-    /// Whether it was tried before this process claimed it: then its greylisting is in its deliveries.
+    /// Whether it was tried before it was last claimed: then its greylisting is in its delivery records.
     pub(crate) was_tried_elsewhere: bool,
     /// When its wait is reported next; `None` before the first report.
     pub(crate) announce_at: Option<Timestamp>,

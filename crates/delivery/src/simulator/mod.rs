@@ -1,5 +1,5 @@
 //! The simulator: recipients that behave as their name says, so that people can see how their application handles a
-//! bounce without harming anybody. Delivery sends to it by SMTP, but without limits and with short retry pauses.
+//! bounce without harming anybody. Delivery sends to it by SMTP, without gates and rates, with short retry pauses.
 //! Returned mail arrives by SMTP at our own bounce listener.
 
 mod attempt_counts;
