@@ -1,5 +1,5 @@
-//! Finds the routes of lanes, and settles messages that reach no host: their domain has no route, or they waited for
-//! long or expired.
+//! Finds the routes of lanes, and settles messages that reach no host, because their domain has no route, or because
+//! they waited too long or expired.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Pull by credit: a message is given out only when a connection asks for one and all limits allow it.
+//! Pull by credit: a message leaves to be sent only when a connection asks for one and all limits allow it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
