@@ -1,4 +1,4 @@
-//! SMTP replies that `smtp` has no standard reply for: results of `app`, and refusals by the relay itself.
+//! SMTP replies to the results of `app`, and to what the relay itself refuses.
 
 use postroad_app::{LoginFailure, Refusal, ReportProblem, ReturnRefusal};
 use postroad_model::MessageToken;
