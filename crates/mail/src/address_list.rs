@@ -33,11 +33,11 @@ pub enum AddressListProblem {
 pub(crate) struct AddressList {
     /// The bare addresses, group members included. Never empty.
     pub(crate) addresses: Vec<String>,
-    /// Addresses that a reader sees in the encoded words of the header, as `find_spelled_domains` returns them.
+    /// Addresses that a reader sees in encoded words or non-ASCII text, as `find_spelled_domains` returns them.
     pub(crate) spelled: Vec<String>,
 }
 
-/// Maximum number of addresses in one header; real senders never have more.
+/// Maximum number of addresses in one header.
 const ADDRESSES_MAX: usize = Limits::ADDRESSES_PER_LIST_MAX;
 /// Maximum number of addresses and groups together: groups may be empty, so the number of addresses does not limit
 /// them.

@@ -16,7 +16,7 @@ use crate::part::{AttachmentPart, TextPart};
 #[derive(Debug, Clone)]
 pub struct Composition<'a> {
     pub from: &'a Mailbox,
-    /// Written only if it differs from `from`.
+    /// Written only if its address differs from that of `from`.
     pub sender: Option<&'a Mailbox>,
     pub reply_to: &'a [Mailbox],
     pub to: &'a [Mailbox],

@@ -27,7 +27,7 @@ const ADDRESS_FIELDS: [&str; 13] = [
     "Disposition-Notification-To",
 ];
 
-/// The field in 7 bits, except for local parts of addresses. Bytes that are not UTF-8 are decoded as ISO 8859-1.
+/// The field in 7 bits, except for local parts of addresses. A value that is not UTF-8 is decoded as ISO 8859-1.
 pub(crate) fn encode_field(field: &Field<'_>) -> Vec<u8> {
     let name = String::from_utf8_lossy(field.name);
     let text = match std::str::from_utf8(field.value) {

@@ -1,4 +1,5 @@
-//! Links and one-time codes of a message, for tests that continue where a person would click or type.
+//! Links and one-time codes of a message, for tests that continue where a person would click or type; and its visible
+//! text, for searches.
 
 use std::cell::RefCell;
 

@@ -28,7 +28,7 @@ impl InstallationId {
     }
 
     /// `Feedback-ID: campaign:server:account:installation`, from narrow to wide as Google reads it. The letters before
-    /// the ids keep the same value from occurring in two fields, which Google would add up.
+    /// the ids distinguish server 3 from account 3: Google would add up equal values of two fields.
     pub fn feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
         format!("{FEEDBACK_ID}: {}\r\n", self.identifiers(campaign, server, account))
     }

@@ -34,7 +34,7 @@ pub enum HeaderProblem {
     ContentTypeMessage,
 }
 
-/// Names that only the service writes, besides those that begin with `RESERVED_PREFIX`.
+/// Names that requests cannot set, besides those that begin with `RESERVED_PREFIX`.
 const RESERVED: [&str; 8] = [
     "Received",
     "DKIM-Signature",
@@ -101,7 +101,7 @@ pub fn check_content_type(text: &str) -> Result<(), HeaderProblem> {
 
 /// Accepts `<a@b>` or `a@b` and returns it without brackets, if it is a message identifier (RFC 5322 3.6.4).
 pub fn parse_message_id(text: &str) -> Option<String> {
-    // With its brackets, an id is one word of a header, which may have 900 bytes; real ids have fewer than 200.
+    // With its brackets, an id is one word of a header, which may have 900 bytes.
     const BYTES_MAX: usize = 898;
     let text = text.trim_matches([' ', '\t']);
     let id = match text.strip_prefix('<') {

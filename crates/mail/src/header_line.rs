@@ -1,4 +1,5 @@
-//! Writes one header field: folding at 78 columns, encoded words, quoted names. Any text results in exactly one field.
+//! Writes one header field: folding at 78 columns, encoded words, quoted names. Any text without control characters
+//! results in exactly one field.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +11,8 @@ const COLUMNS: usize = 78;
 const COLUMNS_MAX: usize = 998;
 /// RFC 2047 2: a line with an encoded word has at most 76.
 const ENCODED_COLUMNS: usize = 76;
-/// The longest text that is written without a break. Leaves room up to 998 columns for text that `glue` attaches.
+/// The longest word that `text` and `mixed_text` do not encode. Leaves room up to 998 columns for the field's name and
+/// for text that `glue` attaches.
 const ATOM_MAX: usize = 900;
 
 /// A field being written. `atom` and `encoded` write the white space before their text.

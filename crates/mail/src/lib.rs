@@ -1,8 +1,8 @@
-//! Messages as bytes: composing, accepting raw ones, parsing stored ones, DKIM, classifying refusals, and parsing
-//! bounces, complaints and reports about domains.
+//! Messages as bytes: composing, accepting raw ones, parsing stored ones, links for tracking, DKIM, return paths,
+//! classifying refusals, and parsing bounces, complaints and reports about domains.
 //!
-//! Everything here is a pure function: no I/O, no clock, no randomness except key generation, no state. The same input
-//! gives the same bytes on every machine.
+//! Everything here is a pure function: no I/O, no clock, no state. Except for new keys, the same input gives the same
+//! bytes on every machine.
 
 mod address_list;
 mod attachment;

@@ -220,7 +220,7 @@ impl<'a> AttachmentPart<'a> {
     }
 
     /// Writes the Content-Type with the file name, because some clients, such as Outlook, look nowhere else. A non-ASCII name
-    /// is written as they do, in encoded words between quotes; the Content-Disposition follows the standard (RFC 2231).
+    /// is written as these clients do, in encoded words between quotes; the Content-Disposition follows RFC 2231.
     fn write_content_type(&self, name: &str, out: &mut Vec<u8>) {
         let mut line = HeaderLine::new(out, "Content-Type");
         line.atom(self.content_type.essence);

@@ -21,7 +21,7 @@ pub fn message_header(id: &str) -> String {
     format!("{MESSAGE_HEADER}: {id}\r\n")
 }
 
-/// Whether `received` wrote this `Received` header, on any host that runs Postroad.
+/// Whether this value of a `Received` header has the form that `received` writes, whatever its host.
 pub(crate) fn is_own_received(value: &str) -> bool {
     value
         .strip_prefix("by ")

@@ -12,7 +12,7 @@ pub enum Phase {
     /// No address had been named yet (banner, EHLO, STARTTLS, AUTH): the refusal is about us.
     #[serde(rename = "connect")]
     Greeting,
-    /// The refusal is about the sender.
+    /// The refusal is about the sender, or about us.
     #[serde(rename = "mail")]
     MailFrom,
     #[serde(rename = "rcpt")]

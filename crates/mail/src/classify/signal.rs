@@ -1,4 +1,4 @@
-//! Effects of a refusal beyond the one message: how to send from now on, and to whom.
+//! Effects of a refusal on later messages.
 
 use postroad_model::BounceClass;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub enum Signal {
     ConnectionUsedUp,
     /// Too many messages in this time from this source address.
     TooFast,
-    /// The source address has a bad reputation there, or is blocked for a while.
+    /// The source address has a bad reputation at the receiver, or is blocked for a while.
     Reputation,
     /// The message looks like spam to the receiver. One such message says little about others.
     Content,
@@ -37,7 +37,7 @@ impl Signal {
         }
     }
 
-    /// Before RCPT neither recipient nor content is known: a policy refusal there is about the source address.
+    /// Before RCPT neither recipient nor content is known: a policy refusal then is about the source address.
     pub(super) fn in_reply_to(self, phase: Phase, class: BounceClass) -> Self {
         let is_policy = matches!(class, BounceClass::Policy | BounceClass::SpamBlock);
         match (self, phase) {

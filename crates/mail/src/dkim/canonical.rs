@@ -59,7 +59,7 @@ pub struct Canonical {
     pub(super) body_hash_base64: String,
     /// Canonical headers, each with its line ending, in the order of `names`.
     pub(super) headers: Vec<u8>,
-    /// Names of the signed headers, one for every signed instance.
+    /// Names of the signed headers: one for every instance, and one more for each of `OVERSIGNED`.
     pub(super) names: Vec<&'static str>,
 }
 

@@ -8,7 +8,7 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 use super::ReportProblem;
 use super::zip::{self, Compression};
 
-/// Maximum number of unpacked bytes per packed byte. Rows of a report are repetitive, but real ones stay below 60.
+/// Maximum number of unpacked bytes per packed byte. Reports are repetitive, but real ones stay below 60.
 const RATIO_MAX: usize = 100;
 /// Below this size the ratio does not matter: a tiny file of spaces is harmless.
 const RATIO_FREE_BYTES: usize = 256 << 10;

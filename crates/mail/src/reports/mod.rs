@@ -163,8 +163,7 @@ pub fn read_attachment(
     }
 }
 
-/// The largest size to which the reports in a message of this size may decompress. Callers reserve this many bytes
-/// before reading.
+/// Unpacking budget for the reports in a message of this size. Callers reserve this many bytes before reading.
 pub fn unpacked_bytes_max(message_bytes: usize) -> usize {
     decompress::unpacked_bytes_max(message_bytes).min(UNPACKED_BYTES_MAX)
 }

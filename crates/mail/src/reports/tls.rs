@@ -14,7 +14,7 @@ use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
 
 /// Longest document; a report sums up one day in a few kilobytes.
 const JSON_BYTES_MAX: usize = 2 << 20;
-/// Maximum number of policies of a report, which has one for each domain that it is about.
+/// Maximum number of policies in a report.
 const POLICIES_MAX: usize = 100;
 /// Maximum number of result types that are kept; RFC 8460 4.3 defines eleven.
 const FAILURE_TYPES_MAX: usize = 50;

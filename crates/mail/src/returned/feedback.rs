@@ -1,4 +1,4 @@
-//! Feedback reports (ARF, RFC 5965), and the plain copies that Microsoft sends instead.
+//! Feedback reports (ARF, RFC 5965), and complaints without a report, such as Microsoft's plain copies.
 
 use super::parts::Parts;
 use super::{RECIPIENTS_MAX, ReturnedKind, ReturnedRecipient, address};

@@ -139,7 +139,7 @@ impl RecipientFields {
         diagnostic.is_some_and(|kind| kind.eq_ignore_ascii_case("x-unix;"))
     }
 
-    /// PowerMTA's bounce category. Operators configure it, so it counts only if nothing else is known.
+    /// PowerMTA's bounce category. Operators configure it, so it counts only if the reply is vague.
     pub(super) fn category(&self) -> Option<BounceClass> {
         Some(match self.find("x-powermta-bouncecategory")?.to_ascii_lowercase().as_str() {
             "bad-mailbox" => BounceClass::BadMailbox,

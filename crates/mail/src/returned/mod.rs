@@ -1,10 +1,10 @@
 //! Returned mail: bounces, delay notices, complaints, automatic replies.
 //!
 //! Accepts any bytes and never fails: unknown mail is `Other`. Everything is limited, because anybody can write these
-//! messages. The return path that they are sent to identifies our message; this module only finds the reason.
+//! messages. The caller finds our message, by the return path or by identifiers that this module collects.
 //!
-//! It reads, from the most to the least reliable: feedback reports (RFC 5965), status fields (RFC 3464), and the texts
-//! of mail systems that send neither. Every reply found is judged by `classify`.
+//! It reads, from the most to the least reliable: feedback reports (RFC 5965), Amazon's notifications, status fields
+//! (RFC 3464), the texts of notices, and automatic replies. Refusals are judged by the rules of `classify`.
 
 mod address;
 mod auto_reply;
@@ -41,7 +41,7 @@ pub struct Returned {
     pub recipients: Vec<ReturnedRecipient>,
     /// Message-ID of the original, if it is quoted, without angle brackets.
     pub original_message_id: Option<String>,
-    /// Candidates for our identifier of that message (`ReturnPathKey::parse` decides), best first.
+    /// Candidates for our identifier of the original (`ReturnPathKey::parse` decides), best first.
     pub original_ids: Vec<String>,
     /// Whether the mail has a machine-readable feedback report (RFC 5965); not every such report is a complaint.
     pub is_feedback_report: bool,
@@ -57,7 +57,8 @@ pub struct Returned {
 /// Report about one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReturnedRecipient {
-    /// Address as the sender wrote it, if known; unknown in redacted complaints and in notices that name nobody.
+    /// Address that the report names, or author of an automatic reply. `None` in redacted complaints and in notices
+    /// that name nobody.
     pub recipient: Option<String>,
     pub kind: ReturnedKind,
     pub status: Option<EnhancedCode>,

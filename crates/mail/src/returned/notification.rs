@@ -74,7 +74,7 @@ fn read_bounce(bounce: Bounce) -> Vec<ReturnedRecipient> {
             is_local_program: false,
             category: None,
             section: "",
-            // The notification has no text for people. Without a diagnostic code, the bounce type is all it says.
+            // The notification has no text for people; the bounce type takes its place.
             notice: &bounce.kind,
             is_alone: true,
         };

@@ -1,5 +1,5 @@
-//! Our identifiers in a quoted original: our own header, and the return path as receivers record it. Anybody can write
-//! such texts, so they prove nothing before their MAC is checked (`ReturnPathKey::parse`).
+//! Our identifiers of an original: in our own header, and in the return path as receivers and feedback reports record
+//! it. Anybody can write such texts, so they prove nothing before their MAC is checked (`ReturnPathKey::parse`).
 
 use super::address;
 use super::parts::Parts;

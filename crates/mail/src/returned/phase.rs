@@ -27,8 +27,7 @@ const COMMANDS: [(&str, Phase); 10] = [
     ("data", Phase::Data),
 ];
 
-/// Phrases of Postfix, Yahoo, Oracle's Messaging Server, qmail, MailEnable and Cisco that show the command without one
-/// of `LEADS`.
+/// Phrases of various mail systems that show the command without one of `LEADS`.
 const PHRASES: [(&str, Phase); 13] = [
     ("refused to talk to me", Phase::Greeting),
     ("but my name was rejected", Phase::Greeting),

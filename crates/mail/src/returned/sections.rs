@@ -12,7 +12,7 @@ pub(super) struct Section {
     pub(super) text: String,
 }
 
-/// Sections by recipient, so that thousands of recipients are found in linear time.
+/// Sections by recipient, so that a thousand recipients are found in linear time.
 #[derive(Debug)]
 pub(super) struct SectionIndex<'s> {
     sections: &'s [Section],

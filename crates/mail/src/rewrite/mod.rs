@@ -151,7 +151,7 @@ impl RewritePlan {
     }
 }
 
-/// Maximum number of URLs of `List-Unsubscribe`; no sender lists more.
+/// Maximum number of URLs of `List-Unsubscribe` that are read.
 const UNSUBSCRIBE_URLS_MAX: usize = 10;
 
 /// The URLs of the `List-Unsubscribe` header (RFC 2369).
