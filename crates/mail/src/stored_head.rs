@@ -5,8 +5,8 @@ use postroad_model::DomainName;
 use crate::address_list::parse_address_list;
 use crate::header_block::HeaderBlock;
 
-/// The domain of the first From address. `None` if From is missing, malformed or ambiguous; then only the installation's
-/// key signs.
+/// The domain of the first From address. `None` if From is missing, malformed or ambiguous; then only the
+/// installation's key signs.
 pub fn find_from_domain(message: &[u8]) -> Option<DomainName> {
     let from = HeaderBlock::new(message).find(|field| field.is("From"))?;
     let list = parse_address_list(from.value).ok()?;

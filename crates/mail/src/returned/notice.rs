@@ -156,8 +156,8 @@ const DELAYED: &[&str] = &[
 const GIVEN_UP: &[&str] =
     &["permanent error", "given up", "will be deleted from queue", "will not be retried"];
 
-/// Whether a mail system wrote the message to report a failure or delay. Neither the author's name nor the subject alone
-/// is enough: postmasters write letters, and people write about failures.
+/// Whether a mail system wrote the message to report a failure or delay. Neither the author's name nor the subject
+/// alone is enough: postmasters write letters, and people write about failures.
 pub(super) fn is_notice(parts: &Parts) -> bool {
     let from = parts.from().map(str::trim);
     let is_daemon = from.is_some_and(|from| from.is_empty() || from == "<>" || address::is_daemon(from));

@@ -1,5 +1,5 @@
-//! Last DNS answers about mail hosts, kept beyond their TTL. They are used while the name servers of a domain
-//! fail or do not answer (RFC 8767).
+//! Last DNS answers about mail hosts and addresses, kept beyond their TTL. They are used while the name servers of a
+//! domain fail or do not answer (RFC 8767).
 
 use std::collections::HashMap;
 use std::sync::Arc;

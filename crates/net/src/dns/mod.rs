@@ -3,7 +3,7 @@
 //!
 //! It distinguishes negative answers (no such name, no such record) from failures (SERVFAIL, timeouts,
 //! malformed answers), which never count as an answer about the name. During a failure the last answers about
-//! mail hosts and their addresses are used for up to a day.
+//! mail hosts and addresses are used for up to a day.
 
 mod addresses;
 mod authentic;

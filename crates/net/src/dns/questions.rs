@@ -1,7 +1,8 @@
-//! Concurrency limit of DNS look-ups, so that slow names never delay fast ones. A look-up without an answer after a
+//! Concurrency limit of DNS look-ups, so that slow names delay fast ones little. A look-up without an answer after a
 //! moment takes a permit for slow names instead. If none is free, the look-up is stopped and started again: once after
 //! a second, then when a permit for slow names is free. Servers and zones have shares of all permits
-//! (`fair_permits.rs`). The next look-up of a name without an answer in time starts with a permit for slow names.
+//! (`fair_permits.rs`). After a look-up without an answer in time, the name's next one starts with a permit for slow
+//! names.
 
 use std::collections::HashSet;
 use std::pin::pin;

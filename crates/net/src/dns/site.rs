@@ -1,4 +1,4 @@
-//! Name of a set of mail hosts, for logs and commands.
+//! Name of a set of mail hosts: identifies a site, also in logs and commands.
 //!
 //! Two sets must never share a name, because a site shares connections. Host names contain none of the separators used
 //! here (`mx.rs` checks that), so a name is unambiguous.

@@ -10,7 +10,7 @@ use super::question::{LookupFailure, Outcome};
 
 /// Maximum number of records of one host that are read.
 const RECORDS_MAX: usize = 64;
-/// Longer data is cut: no certificate is longer.
+/// Longer data is cut.
 const DATA_BYTES_MAX: usize = 16 << 10;
 const VALID_MIN: Duration = Duration::from_mins(1);
 const VALID_MAX: Duration = Duration::from_hours(1);

@@ -1,4 +1,4 @@
-//! Limits that listeners share: permits of which no client can take all, bytes in memory, and numbers per address.
+//! Limits on what one client or tenant can use: permits, bytes in memory, and connections or requests per address.
 
 mod byte_pool;
 mod fair_pool;

@@ -39,7 +39,7 @@ const LATER: PermitLimits = PermitLimits { running_max: 16, waiting_max: 256, ..
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Time for a fetch while other fetches for the same server wait for permits, or would have to.
 const TIMEOUT_UNDER_PRESSURE: Duration = Duration::from_secs(4);
-/// Time to connect to one address. Short, so that a dead address leaves time for the next.
+/// Time for TCP and TLS with one address. Short, so that a dead address leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ use super::policy::{Mode, Policy};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Pause before writing is tried again after an error.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
-/// Value of `retry_at` if no retry is needed.
+/// Value of `retry_at` if no retry is planned.
 const NEVER: i64 = i64::MAX;
 
 /// Policy as it was fetched.

@@ -62,7 +62,7 @@ impl Default for MtaStsSettings {
 /// Requirement of a domain on its senders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StsVerdict {
-    /// No policy, or none that could be found.
+    /// No policy, none that could be found, or one of mode `none`.
     None,
     /// Not known in time: the record's look-up has no answer yet, or too many look-ups or fetches wait. Ask again soon.
     Unknown,
@@ -220,7 +220,7 @@ impl Inner {
         }
     }
 
-    /// Stores the policy before it is used, so that it stays enforced after a crash.
+    /// Stores the policy before its look-up ends, so that it stays enforced after a crash.
     async fn store(self: &Arc<Self>, stored: Stored, now: Timestamp) {
         if self.file.is_some() {
             self.write(move |file, all| file.add(&stored, now, all)).await;
@@ -244,7 +244,7 @@ impl Inner {
                 work(file, &|| inner.policies().all());
             }
         };
-        // The write ends early only if the process does.
+        // An error means that the write panicked, or that the runtime is shutting down.
         let _ = tokio::task::spawn_blocking(write).await;
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const MAX_AGE_SECS_MAX: u64 = 31_557_600;
-/// Maximum number of hosts of a policy: more than any mail domain has. Policies stay in memory for up to a year.
+/// Maximum number of hosts of a policy. Policies stay in memory for up to a year.
 const PATTERNS_MAX: usize = 128;
 /// Longest host of a policy: `*.` and a name of the greatest length (RFC 1035 2.3.4).
 const PATTERN_BYTES_MAX: usize = 2 + 253;
