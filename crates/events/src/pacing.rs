@@ -21,7 +21,7 @@ pub(crate) struct Pacing {
     /// When the last counted failure ended.
     failed_at: Option<Timestamp>,
     paused_until: Option<Timestamp>,
-    /// End of the pause that the receiver requested, or that follows a refused outcome.
+    /// End of the pause that the receiver requested, or that follows an outcome that the store refused.
     requested_until: Option<Timestamp>,
 }
 
@@ -73,8 +73,8 @@ impl Pacing {
         self.paused_until = Some(until);
     }
 
-    /// Pauses at the receiver's request, or after a refused outcome. Answers to posts in progress do not shorten this
-    /// pause.
+    /// Pauses at the receiver's request, or after an outcome that the store refused. Answers to posts in progress do
+    /// not shorten this pause.
     pub(crate) fn rest_as_requested(&mut self, until: Timestamp) {
         self.requested_until = self.requested_until.max(Some(until));
     }

@@ -77,8 +77,8 @@ impl EmailAddress {
         !self.local_part().is_ascii()
     }
 
-    /// Key of the mailbox: equal for addresses of the same mailbox. Compares local parts without ASCII case: no
-    /// mailbox provider distinguishes `Bob@` from `bob@`, and a person must not get a message twice.
+    /// Key of the mailbox: equal for addresses of the same mailbox. Compares local parts without ASCII case, as
+    /// mailbox providers do: a person must not get a message twice.
     pub fn mailbox_key(&self) -> String {
         format!("{}@{}", self.local_part().to_ascii_lowercase(), self.domain)
     }
@@ -109,8 +109,7 @@ fn is_atom_char(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c)
     } else {
-        // RFC 6531 3.3 allows all of UTF-8; control characters and invisible direction marks only serve
-        // attacks.
+        // RFC 6531 3.3 allows all of UTF-8; control characters and invisible ones mostly serve attacks.
         !c.is_control() && !is_invisible(c)
     }
 }

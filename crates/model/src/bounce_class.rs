@@ -33,7 +33,7 @@ bounce_classes! {
     Inactive = "inactive",
     /// The receiver classified this message as spam.
     SpamBlock = "spam_block",
-    /// Our address or domain has a bad reputation there, or is on a blocklist.
+    /// Our address or domain has a bad reputation at the receiver, or is on a blocklist.
     Reputation = "reputation",
     /// A rule of the receiver, named or not.
     Policy = "policy",

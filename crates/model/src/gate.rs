@@ -1,5 +1,5 @@
-//! Gates: records that suspend or slow sending for a scope. A gate never edits messages, so removing it resumes
-//! sending at once.
+//! Gates: records that suspend or slow sending for a scope. A gate never edits messages, so removing it is enough to
+//! resume sending.
 
 use std::fmt;
 use std::net::IpAddr;

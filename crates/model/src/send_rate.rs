@@ -1,4 +1,4 @@
-//! Sending rate of a server: `100/m` is a hundred messages a minute.
+//! Sending rate of a server or account: `100/m` is a hundred messages a minute.
 
 use std::fmt;
 use std::time::Duration;

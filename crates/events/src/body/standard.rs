@@ -11,7 +11,7 @@ pub fn standard(event: &FeedEvent) -> Value {
     if event.kind.is_about_message() {
         let message = match &event.message {
             Some(message) => message_object(message, event.test),
-            // Retention has removed the message.
+            // The message was removed, for example by retention.
             None => json!({ "id": event.message_id.0 }),
         };
         data.insert("message".to_owned(), message);

@@ -194,7 +194,8 @@ impl EndpointWorker {
     }
 
     /// Evaluates a post and passes its outcome to the settler. Returns the cause if the endpoint must be disabled.
-    /// `webhook` says since when the endpoint has been failing; without it only an answer 410 disables the endpoint.
+    /// `webhook` says since when the endpoint has been failing; it is `None` while the worker ends, which ignores the
+    /// result.
     fn evaluate(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
         let mut disabling = None;

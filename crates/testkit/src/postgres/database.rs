@@ -75,7 +75,7 @@ impl Database {
         self.execute(&format!("DELETE FROM audit_heads WHERE account_id = {account}"));
     }
 
-    /// Refuses to store outcomes of attempts, like a full disk; everything else works.
+    /// Refuses to store delivery records, and so outcomes of attempts, like a full disk.
     pub fn refuse_outcomes(&self) {
         self.execute(
             "CREATE FUNCTION refuse_outcomes() RETURNS trigger LANGUAGE plpgsql AS

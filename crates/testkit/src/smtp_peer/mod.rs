@@ -102,7 +102,7 @@ impl SmtpPeer {
         self.address
     }
 
-    /// Applies from the next command on, also on open connections; extensions and TLS from the next EHLO on.
+    /// Applies from the next command on, also on open connections. Extensions are announced at the next EHLO.
     pub fn set_script(&self, script: Script) {
         *self.shared.script.lock() = Arc::new(script);
     }

@@ -11,7 +11,7 @@ use crate::hidden_receiver::HiddenLimits;
 
 type Rule = Arc<dyn Fn(&RuleContext) -> Option<Answer> + Send + Sync>;
 
-/// Clones share the counters of `first`.
+/// Clones share the counters of `first` and the receiver of `within`.
 #[derive(Clone, Default)]
 pub struct Script {
     pub(super) extensions: Vec<String>,
