@@ -1,4 +1,4 @@
-//! Benchmark of latency from the accepted request to DATA at the receiver, with the machine half idle.
+//! Benchmark of latency from the accepted request to DATA at the receiver, at 500 messages a second.
 
 use super::Bench;
 use super::load;

@@ -1,4 +1,5 @@
-//! Load generators: Postfix's `smtp-source` for plain SMTP, our own tool `load` for everything else.
+//! Load generators: Postfix's `smtp-source` for plain SMTP without a fixed rate, our own tool `load` for everything
+//! else.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
