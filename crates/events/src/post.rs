@@ -28,7 +28,7 @@ pub(crate) struct Poster {
 pub(crate) struct Post {
     pub(crate) attempt: NewWebhookAttempt,
     pub(crate) is_delivered: bool,
-    /// Whether this format cannot express the event: nothing was posted, and the receiver did not fail.
+    /// Whether the webhook's format cannot express the event: nothing was posted, and the receiver did not fail.
     pub(crate) unsupported_in_format: bool,
     pub(crate) retry_after: Option<String>,
 }

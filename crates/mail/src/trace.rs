@@ -3,8 +3,8 @@
 
 use postroad_model::{DomainName, MessageToken, Timestamp};
 
-/// `Received` as one folded field with its line ending. `protocol` is how the message was submitted: `HTTP`, `ESMTPSA`
-/// (RFC 3848). There is no `from`: the submitting computer is the sender's private matter.
+/// `Received` as one folded field with its line ending. `protocol` is how the message was submitted, such as `HTTP` or
+/// `ESMTPSA` (RFC 3848). There is no `from`: the submitting computer is the sender's private matter.
 pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at: Timestamp) -> String {
     format!("Received: by {hostname} (Postroad) with {protocol} id {token};\r\n\t{}\r\n", at.to_rfc2822())
 }
@@ -12,8 +12,8 @@ pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at:
 /// Name of the header with the local part of the copy's return path. Feedback loops enclose the message, but few of
 /// them report its return path.
 ///
-/// Its MAC proves that the identifier was created here, so DKIM does not cover the header: the header differs between
-/// the recipients of a send, but their copies share one signature.
+/// Its MAC proves that the identifier was created here, so DKIM need not cover the header. It could not: the header
+/// differs between the recipients of a send, but their copies share one signature.
 pub const MESSAGE_HEADER: &str = "X-Postroad-Id";
 
 /// `X-Postroad-Id` as one field with its line ending. `id` comes from `ReturnPathKey::local_part`.

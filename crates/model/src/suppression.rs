@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SuppressionReason {
-    /// The address does not exist, according to its mail server.
+    /// The address is dead, according to a mail server.
     HardBounce,
     /// The recipient reported a message as spam.
     Complaint,

@@ -82,7 +82,7 @@ impl StsVerdict {
     }
 }
 
-/// Content of the record by which a domain announces a policy.
+/// Result of looking up the record by which a domain announces its policy.
 enum Announced {
     Id(String),
     /// There is no valid record, or its look-up failed.
