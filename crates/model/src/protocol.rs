@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Protocol {
     #[default]
     Http,
-    /// SMTP without TLS and AUTH: from an address bound to a credential, or to the open listener of `postroad dev`. Also
-    /// for forwarded mail.
+    /// SMTP without TLS and AUTH: from an address bound to a credential, or to the open listener of `postroad dev`.
+    /// Also for forwarded mail.
     Esmtp,
     Utf8Smtp,
     /// SMTP with TLS and AUTH.
