@@ -1,4 +1,4 @@
-//! A strict parser of address lists, for deciding who a raw message claims to be from.
+//! A strict parser of address lists, for deciding who a message claims to be from.
 //!
 //! Mail programs disagree about malformed lists, and forgers exploit the difference: what one program takes for the
 //! address is a name or a comment to another. So this parser accepts the plain grammar of RFC 5322 3.4 and refuses

@@ -1,4 +1,4 @@
-//! Sender and recipients of a message by its headers, for lists of messages.
+//! Sender, recipients and reply addresses of a message by its headers, for Mailpit's API.
 //!
 //! Accepts any bytes, and parses them as mail programs do. Permission to send is decided elsewhere (`address_list`).
 

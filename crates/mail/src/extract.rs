@@ -1,5 +1,5 @@
-//! Links and one-time codes of a message, for tests that continue where a person would click or type; and its visible
-//! text, for searches.
+//! Links, one-time codes and visible text of a message, for the portal, for searches, and for tests that continue where
+//! a person would click or type.
 
 use std::cell::RefCell;
 

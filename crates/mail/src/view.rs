@@ -1,4 +1,4 @@
-//! A stored message for readers: bodies, attachments and decoded headers (messages/message).
+//! A message for readers: bodies, attachments and decoded headers.
 //!
 //! Accepts any bytes. Parts that cannot be decoded are shown as they are, never refused.
 

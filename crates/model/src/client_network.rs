@@ -1,4 +1,4 @@
-//! A client's network: limits per address treat it as one address.
+//! A client's network: all its addresses count as one client.
 
 use std::net::{IpAddr, Ipv6Addr};
 

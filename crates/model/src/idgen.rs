@@ -71,7 +71,7 @@ pub fn second_of_id(id: i64) -> Timestamp {
     Timestamp::from_micros(((id >> (SEQUENCE_BITS + NODE_BITS)) + EPOCH_SECS) * 1_000_000)
 }
 
-/// Smallest id that can be handed out at `moment`: the boundary of a retention range or a partition.
+/// Smallest id that can be handed out at `moment`, such as the boundary of a retention range or a partition.
 pub fn first_id_at(moment: Timestamp) -> i64 {
     with_node(tick_at(moment), 0)
 }

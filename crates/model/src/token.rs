@@ -1,4 +1,4 @@
-//! Random texts: message tokens, API keys and secrets.
+//! Random texts, such as message tokens, API keys and secrets.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Check that an address is public: URLs chosen by customers must not reach the local network.
+//! Check that an address is public: hosts that customers or strangers choose must not lead to the local network.
 //!
 //! Follows IANA's special-purpose registries. Check the address that is dialled, after DNS, not the name.
 

@@ -1,5 +1,4 @@
-//! DNS client: mail hosts, host addresses, TLSA and TXT records; and published records for checks of customers'
-//! domains.
+//! DNS client: mail hosts, host addresses, TLSA and TXT records; and published records for checks of domains.
 //!
 //! It distinguishes negative answers (no such name, no such record) from failures (SERVFAIL, timeouts,
 //! malformed answers), which never count as an answer about the name. During a failure the last answers about

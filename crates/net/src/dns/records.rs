@@ -1,4 +1,4 @@
-//! Records of a name as published, for checks of customers' domains.
+//! Records of a name as published, for checks of domains.
 
 use std::net::IpAddr;
 use std::time::Duration;
