@@ -1,7 +1,8 @@
 //! Webhooks: bodies of events, their signatures, and the worker that posts them.
 //!
 //! The worker must never delay mail: it reads the outbox that other transactions filled, and writes outcomes in
-//! small batches. On failure an event stays in the outbox and is posted later, with the same bytes.
+//! small batches. On failure an event stays in the outbox and is posted later with the same bytes, until its retries
+//! end or its webhook is disabled.
 
 pub mod body;
 mod pacing;

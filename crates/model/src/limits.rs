@@ -12,7 +12,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     pub request_bytes_max: usize,
-    /// Request of send/batch, and the messages composed from it.
+    /// Request of send/batch. The messages composed from it may take twice as much in memory.
     pub batch_bytes_max: usize,
     pub message_bytes_max: usize,
     pub attachments_max: usize,
