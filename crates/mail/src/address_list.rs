@@ -123,7 +123,7 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Invisible characters with which some scripts are written, and emoji of several people.
+/// Invisible characters that some scripts and composed emoji need.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
 }

@@ -109,8 +109,8 @@ fn decode_q(payload: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Decodes bytes in their charset, or else as UTF-8; without a charset or with ASCII, other bytes are windows-1252.
-/// Invalid bytes become U+FFFD.
+/// Decodes bytes in their charset, or as UTF-8 if the charset is unknown. Without a charset or with ASCII, bytes that
+/// are not UTF-8 are decoded as windows-1252. Invalid bytes become U+FFFD.
 pub(crate) fn decode_charset(charset: Option<&str>, bytes: &[u8]) -> String {
     let decoder =
         charset.filter(|name| !is_ascii_name(name)).and_then(|name| charset_decoder(name.as_bytes()));

@@ -110,8 +110,8 @@ impl RawMessage {
     }
 }
 
-/// Prepares a message that came by HTTP, where options are fields of the request, or that is forwarded: its control
-/// headers are `X-Postroad-*` and `X-Postal-Tag`.
+/// Prepares a message from HTTP, where options are fields of the request, or a forwarded message. Its control headers
+/// are `X-Postroad-*` and `X-Postal-Tag`.
 pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
     prepare(bytes, fallback, EntryPoint::Http)
 }

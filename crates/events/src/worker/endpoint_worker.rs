@@ -29,7 +29,7 @@ const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
 /// Like `QUICK_ANSWER`, for an endpoint that has answered well before.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
-/// A post without an answer is given up after this time if no other permit of its class is free for its server.
+/// A post without an answer is given up after this time if no further permit of its class is free for its server.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// Like `BUSY_PATIENCE`, for an endpoint that has answered well before.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ pub(super) struct EndpointWorker {
     notices: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
     claimed: HashSet<EventId>,
-    /// Posts in progress, which are aborted with the worker.
+    /// Posts in progress; aborted if the worker's own task is.
     posts: JoinSet<(Arc<Webhook>, Result<Post, NoPermit>)>,
     settling: JoinSet<EventId>,
 }

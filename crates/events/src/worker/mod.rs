@@ -1,5 +1,5 @@
 //! Webhook worker: posts the events in the outbox. A dispatcher finds due posts and starts a worker for each
-//! endpoint; workers are independent, so one that hangs delays only itself.
+//! endpoint; workers are independent, so one that hangs does not stop the others.
 //!
 //! Posts in progress hold permits (`permits.rs`). Failing endpoints cannot take the permits of others, nor can one
 //! server take another server's.

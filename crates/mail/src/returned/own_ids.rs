@@ -14,8 +14,7 @@ const IDS_MAX: usize = 16;
 /// Longest local part (RFC 5321 4.5.3.1.1).
 const ID_BYTES_MAX: usize = 64;
 
-/// Candidates, best first: only our header identifies the message for certain; a return path may belong to a host that
-/// forwarded it.
+/// Candidates, best first: our header, then return paths, which may belong to a host that forwarded the message.
 pub(super) fn find_ids(parts: &Parts) -> Vec<String> {
     let header = MESSAGE_HEADER.to_ascii_lowercase();
     let own = parts.original.all(&header).map(str::trim);

@@ -37,7 +37,7 @@ impl<'s> SectionIndex<'s> {
 /// Longest section: there may be a thousand of them, and a reply is cut to a shorter length anyway.
 const SECTION_BYTES_MAX: usize = 8 << 10;
 
-/// The texts about known recipients; recipients without one are omitted.
+/// The texts about known recipients; recipients without a text are omitted.
 pub(super) fn sections_of(parts: &Parts, recipients: impl Iterator<Item = String>) -> Vec<Section> {
     let recipients: HashSet<String> = recipients.take(RECIPIENTS_MAX).map(|one| one.to_lowercase()).collect();
     split(&parts.notice, |address| recipients.contains(&address.to_lowercase()))

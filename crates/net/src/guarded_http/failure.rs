@@ -1,4 +1,4 @@
-//! Failures of an HTTP exchange, in classes that the attempt log shows.
+//! Failures of an HTTP exchange, in classes that the log of webhook attempts shows.
 
 use std::io;
 use std::time::Duration;
