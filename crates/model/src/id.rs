@@ -36,7 +36,7 @@ ids! {
     BatchId,
     /// One recipient's copy of one send.
     MessageId,
-    /// One attempt, hold or returned bounce of a message.
+    /// One delivery record of a message, such as an attempt or a hold.
     DeliveryId,
     /// Event about a message or a server.
     EventId,

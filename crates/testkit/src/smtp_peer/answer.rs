@@ -16,7 +16,7 @@ pub enum Stage {
     RcptTo,
     /// Reply to DATA: 354 or a refusal.
     Data,
-    /// A chunk before the last one.
+    /// A chunk before the last one, or any chunk that comes at the wrong moment.
     Chunk,
     /// The message is complete, by dot or `BDAT … LAST`.
     Message,
