@@ -1,5 +1,4 @@
-//! The fuzz command: runs every target of `crates/fuzz` under libFuzzer, guided by coverage, on the stable
-//! toolchain.
+//! The fuzz command: runs targets of `crates/fuzz` under libFuzzer, guided by coverage, on the stable toolchain.
 //!
 //! The corpus of a run stays in the target folder and speeds up the next one; findings are written beside it.
 
