@@ -1,5 +1,5 @@
-//! CSRF token in every form of a signed-in person. It is derived from the session, which a page of another site does
-//! not know.
+//! CSRF token in every form that a signed-in person posts. It is derived from the session, which a page of another site
+//! does not know.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;

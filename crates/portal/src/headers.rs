@@ -10,8 +10,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use postroad_app::Peer;
 
-/// Content security policy that allows nothing from elsewhere and nothing inline: text that slips through escaping still
-/// cannot run.
+/// Content security policy that allows nothing from elsewhere and no inline script or style: text that slips through
+/// escaping still cannot run.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";

@@ -37,7 +37,7 @@ pub(crate) enum Problem {
     /// The form belongs to another session, or to none.
     StaleForm,
     NotFound,
-    /// A link for people who are not signed in that has expired or was mistyped.
+    /// A link for people who are not signed in that has expired, was revoked or was mistyped.
     DeadLink,
     /// The person may not do this; with the reason.
     Denied(String),
@@ -306,7 +306,7 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Checks the hidden field that every form of a signed-in person has.
+/// Checks the hidden field of every form that a signed-in person posts.
 pub(crate) fn check_token(session: &str, token: &str) -> Result<(), Problem> {
     if csrf::is_valid(session, token) { Ok(()) } else { Err(Problem::StaleForm) }
 }

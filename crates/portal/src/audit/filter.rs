@@ -1,4 +1,4 @@
-//! Filters of the audit log: operation, kind and id of the object (its subject), kind of the actor, days.
+//! Filters of the audit log: operation, kind and id of the object (its subject), kind and id of the actor, days.
 
 use postroad_app::access::Operation;
 use postroad_app::analytics::Zone;

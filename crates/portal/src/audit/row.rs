@@ -12,7 +12,7 @@ use crate::text_budget::TextBudget;
 const VALUE_BYTES_MAX: usize = 500;
 /// Longer names are cut.
 const NAME_BYTES_MAX: usize = 300;
-/// Maximum number of fields shown for one entry; no entry has that many.
+/// Maximum number of fields shown for one entry.
 const FIELDS_MAX: usize = 40;
 
 /// A field before and after a change.

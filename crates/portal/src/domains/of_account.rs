@@ -1,4 +1,5 @@
-//! Domains of an account itself: all its servers send from them. For the people of the account, and for the operator.
+//! Domains of an account itself: all its servers can send from them. For the people of the account, and for the
+//! operator.
 
 use axum::response::Response;
 use postroad_app::access::Operation;

@@ -115,7 +115,7 @@ pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-/// Builds the page as shown for an account; the page of a server replaces some fields.
+/// Builds the page as shown for an account; callers replace the fields that it leaves empty, and some for a server.
 pub(super) fn domain_page(layout: Layout, list: String, view: DomainView) -> DomainPage {
     let DomainView { domain, records, return_path, tracking_host } = view;
     let key = |key: &postroad_store::DomainKey| {

@@ -94,7 +94,7 @@ struct EventsPage {
     kinds: Vec<KindChoice>,
     rows: Vec<Row>,
     next: Option<String>,
-    /// Whether this is not the first page.
+    /// Whether newer events may exist: on later pages, and if one event is shown.
     is_later: bool,
     /// Whether one event is shown in full.
     is_single: bool,

@@ -17,8 +17,8 @@ use crate::redirect::see_other;
 use crate::shown::{When, beginning, beginning_on_page, bytes, first_headers};
 use crate::visit::{Form, Visit};
 
-/// Bytes shown of the body and of the headers: of the newest request, of each other request, and of a request on its
-/// own page. A page with fifty requests stays below 100 kB.
+/// Bytes shown of the body (also of the query) and of the headers: of the newest request, of each other request, and of
+/// a request on its own page. A page with fifty requests stays below 100 kB.
 const NEWEST_BYTES: (usize, usize) = (6_000, 3_000);
 const LISTED_BYTES: (usize, usize) = (500, 400);
 const ALL_BYTES: (usize, usize) = (usize::MAX, usize::MAX);
@@ -103,7 +103,7 @@ pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
     Ok(see_other(&format!("/servers/{server}/webhooks/inspector?done=removed")))
 }
 
-/// A request as a row, with at most this many bytes of the body and of the headers.
+/// A request as a row, with at most this many bytes of the body, of the query and of the headers.
 fn row(received: &InspectorRequest, (body_max, headers_max): (usize, usize)) -> RequestRow {
     let InspectorRequest { number, at, request } = received;
     let parsed: Option<serde_json::Value> = serde_json::from_str(&request.body).ok();

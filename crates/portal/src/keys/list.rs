@@ -30,7 +30,7 @@ struct Row {
     is_test: bool,
     is_holding: bool,
     networks: String,
-    /// `Revoked`, `Expired` or `Replaced`; `None` while the key works.
+    /// `Revoked`, `Expired` or `Replaced`; otherwise `None`. A replaced key works until it expires.
     ended: Option<&'static str>,
     expires_at: Option<When>,
     /// The last day, in UTC, on which the key works, for a field of a form.

@@ -80,7 +80,7 @@ impl Search {
         self.tab == Tab::All && self.status.is_empty() && self.domain.is_empty() && self.tag.is_empty()
     }
 
-    /// Whether the list has check boxes, to release, send or cancel several messages.
+    /// Whether the list has check boxes, for actions on several messages.
     pub(super) fn has_check_boxes(&self) -> bool {
         self.tab != Tab::All || self.is_delayed()
     }

@@ -1,4 +1,4 @@
-//! Check-up of the installation: store, queue, flight journal, and its own DNS records.
+//! Check-up of the installation: database, queue, delivery, certificates, bounce listener, and its own DNS records.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The message that the panel of a first message waits for: the first one accepted after the panel was made.
+//! Panel that waits for a message: the first one accepted after the panel was made. Only the newest messages are
+//! searched.
 
 use postroad_app::access::Operation;
 use postroad_app::{Caller, LookupError, MessageDetail, SearchRequest};

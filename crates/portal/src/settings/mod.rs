@@ -1,4 +1,4 @@
-//! Settings of a server: name, mode, limits, tracking, retention, pool; suspend and delete.
+//! Settings of a server: name, mode, limits, tracking, retention, pool, ceilings; suspension, deletion and restoration.
 
 mod change;
 mod show;

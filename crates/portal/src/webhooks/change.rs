@@ -1,4 +1,4 @@
-//! Changes a webhook, posts a sample to it, or replays events.
+//! Changes or deletes a webhook, replaces its secret, posts a sample to it, or replays events.
 
 use std::time::Duration;
 
