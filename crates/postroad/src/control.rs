@@ -1,5 +1,5 @@
 //! Control socket: `postroad admin`, `queue`, `audit`, `trace` and `webhook listen` send their commands to a running
-//! server, one line of JSON each way. The socket is in the data folder and accessible to its owner only.
+//! server, one line of JSON each way. The socket is in the data folder and accessible to its owner and root only.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -36,7 +36,8 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// Executes the request. A change is in effect in this process when this returns.
+    /// Executes the request. A change is in effect in this process when this returns; delivery follows within seconds if
+    /// it could not be notified.
     pub(crate) async fn execute(self, app: &App, queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
         match self {
             Self::Admin(command) => {

@@ -446,7 +446,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
     Ok((app, store))
 }
 
-/// Fails if there is no installation: a mistyped folder must not become a new one.
+/// Fails if the SQLite database does not exist: a mistyped folder must not become a new installation.
 pub(crate) fn check_installation(config: &Config) -> anyhow::Result<()> {
     let Some(file) = sqlite_file(config) else { return Ok(()) };
     let exists = file.try_exists().with_context(|| {

@@ -60,7 +60,7 @@ impl Profile {
     }
 }
 
-/// Calls the endpoint. Fails if the call fails; the answer is printed in any case.
+/// Calls the endpoint and prints the answer. Fails if the answer is not a success, or not JSON.
 pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
     let profile = choose_profile(&args)?;
     let url = profile.url.as_deref().unwrap_or(DEFAULT_URL);

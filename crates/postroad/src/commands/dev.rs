@@ -1,5 +1,5 @@
-//! `postroad dev`: starts a service without configuration, with keys and a verified domain. It listens on loopback unless
-//! `--listen` names another address.
+//! `postroad dev`: starts a service without a configuration file, with keys and a verified domain. It listens on
+//! loopback unless `--listen` names another address.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -24,7 +24,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Loads the configuration of a service and checks everything that would keep it from starting; also returns warnings.
+/// Loads the configuration of a service with the checks that `serve` makes; also returns warnings.
 fn load_for_serving(file: Option<&std::path::Path>) -> anyhow::Result<(Config, Vec<String>)> {
     let (config, warnings) = Config::load_for_serving(file, environment())?;
     Ok((config, warnings.iter().map(ToString::to_string).collect()))

@@ -1,4 +1,5 @@
-//! `postroad admin suppression …`. Sends a CSV file of any length through the control socket in parts.
+//! `postroad admin suppression …`. Imports and exports a CSV file in parts, because the control socket limits the size
+//! of a command.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};

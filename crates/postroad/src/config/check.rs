@@ -1,4 +1,4 @@
-//! Checks of combinations of settings: each is valid alone, but together they cannot work.
+//! Checks of settings that are valid alone but cannot work together, and of durations that are too short.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn check_tls(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Refuses plain HTTP that other machines can reach without HTTPS: it only redirects to HTTPS.
+/// Refuses plain HTTP on an address for other machines if HTTPS is off: there it only redirects to HTTPS.
 fn check_plain_http(config: &Config, layers: &mut Layers) {
     let is_public = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     if is_public && !config.http.allow_plain && config.http.https_listen.is_none() {

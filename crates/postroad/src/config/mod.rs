@@ -1,6 +1,7 @@
 //! The configuration: raw values from defaults, file and environment, resolved into one typed `Config`.
 //!
-//! On failure all problems are reported at once, each with its place and the fix; nothing is half applied.
+//! All wrong values are reported at once, each with its place and the fix. Combinations of settings are checked only if
+//! no single value is wrong.
 
 mod check;
 mod delivery;
@@ -146,7 +147,7 @@ impl Config {
         Self::load_and_check(file, variables, false)
     }
 
-    /// Like `load`, and also checks everything that would keep the service from starting or from being useful.
+    /// Like `load`, and also makes the checks of `serving`.
     pub(crate) fn load_for_serving(
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,

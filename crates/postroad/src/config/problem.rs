@@ -1,4 +1,4 @@
-//! Problems of a configuration, all reported at once: place, key, cause and fix.
+//! Problems of a configuration: place, key, cause and fix.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// A valid setting that is probably a mistake.
+/// A probable mistake with which the configuration can still be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Warning {
     /// A `POSTROAD_*` variable that is not a setting. It may belong to the user, such as an API key.

@@ -1,5 +1,5 @@
-//! Checks that `serve` makes before it starts, and `check-config` too: files that the configuration names, listeners
-//! that conflict, and settings that make parts of the service useless.
+//! Checks that `serve` makes before it starts, and `check-config` too: the data folder, files that the configuration
+//! names, listeners that conflict, the limit on open files, and settings that make parts of the service useless.
 
 use std::net::{IpAddr, SocketAddr};
 

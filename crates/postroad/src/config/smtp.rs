@@ -49,7 +49,8 @@ impl Config {
     }
 }
 
-/// Refuses listeners if there is no certificate: they would be useless, because AUTH is accepted only inside TLS.
+/// Refuses listeners with AUTH if there is no certificate: they would be useless, because AUTH is accepted only inside
+/// TLS.
 pub(super) fn check(config: &Config, layers: &mut Layers) {
     if config.tls.certificate.is_some() {
         return;

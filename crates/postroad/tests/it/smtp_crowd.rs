@@ -45,7 +45,7 @@ async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
         "{SLOW} slow sessions: {before} KiB before, {peak} KiB at the peak; the next one took {took:?}"
     );
     assert!(peak < CROWD_KIB_MAX, "{peak} KiB");
-    // They are slow, not lost.
+    // The slow messages are not lost.
     let ends = slow.iter_mut().map(async |client| client.say(".").await);
     let replies = join_all(ends).await;
     assert!(replies.iter().all(|reply| reply.starts_with("250 2.0.0 OK queued as ")));

@@ -74,7 +74,7 @@ async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_rec
     for n in 0..3 {
         ids.push(world.accepted_id(&to(&format!("ann@silent-{n}.example"))).await);
     }
-    // No other host waits behind the last one, so it keeps its five minutes.
+    // While the last host is tried, no other host waits for the connection: it keeps the usual five minutes.
     let early = eventually(async || {
         let mut early = Vec::new();
         for id in &ids {
