@@ -1,6 +1,7 @@
-//! Memory of the answers of endpoints. Every answer over 4 KiB, errors included, counts against the memory of its
-//! tenant until it is sent. The only exception is `write_in_any_case`. Large answers reserve memory before they are
-//! built, and are serialised off the async threads. A client that stops reading does not get the remaining bytes.
+//! Memory of the answers of endpoints. Every answer to a known caller that is over 4 KiB, errors included, counts
+//! against the memory of its tenant until it is sent. The only exception is `write_in_any_case`. Large answers reserve
+//! memory before they are built, and are serialised off the async threads. A client that stops reading does not get the
+//! remaining bytes.
 
 use std::collections::VecDeque;
 use std::io;

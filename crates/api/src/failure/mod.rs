@@ -86,7 +86,7 @@ pub(crate) enum Reason {
     },
     DomainsBusy,
     DomainNotVerified,
-    /// A server's key may not change a domain that other servers use too.
+    /// A server's key, or a call that names a server, cannot change a domain of the account.
     DomainOfAccount,
     TemplateNotFound,
     TemplateVersionNotFound,

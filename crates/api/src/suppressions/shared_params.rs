@@ -16,7 +16,7 @@ const ITEMS: &str = "items";
 #[derive(Debug)]
 pub(crate) enum OneOrMany<T> {
     One(T),
-    /// Each item, or its problems if it has wrong types.
+    /// Each item, or its problems if a field is missing or has the wrong type.
     Many(Vec<Result<T, Vec<FieldProblem>>>),
 }
 

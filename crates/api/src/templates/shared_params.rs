@@ -38,7 +38,7 @@ pub(super) fn read_integer(
     findings: &mut Findings,
 ) -> Option<i64> {
     match fields.take(name, findings)? {
-        // A number beyond 64 bits becomes 0, an id that no template has.
+        // A number beyond 64 bits becomes 0, which is neither an id nor a version.
         Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or(0)),
         other => {
             findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());

@@ -13,7 +13,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The first copy, which represents all: they differ in return path and tracking links only.
+    /// The first copy, which represents all: they differ only in tracking links and in headers that delivery adds.
     pub(super) fn first(&self) -> &CaughtMessage {
         &self.copies[0]
     }

@@ -1,4 +1,4 @@
-//! A message whose parts are parsed when first needed: most searches need only headers.
+//! A message whose parts are parsed when first needed: many searches need only headers.
 
 use std::cell::OnceCell;
 
