@@ -1,5 +1,5 @@
 //! `postroad admin suppression …`. Imports and exports a CSV file in parts, because the control socket limits the size
-//! of a command.
+//! and the time of a command.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
