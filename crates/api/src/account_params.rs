@@ -1,4 +1,4 @@
-//! Parameters and answers shared by calls that manage accounts, people, servers, keys and pools.
+//! Parameters and answers that many calls share, such as ids, the account, networks and idempotency keys.
 
 use std::borrow::Cow;
 

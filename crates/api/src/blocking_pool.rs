@@ -29,8 +29,8 @@ impl BlockingPool {
         Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_TENANT_MAX, wait_max) }
     }
 
-    /// Runs a future to completion on blocking threads. A large request borrows its texts from the body all the
-    /// way into `app`, where decoding and composing alternate with store calls; moving only the long steps to
+    /// Runs a future to completion on blocking threads. Reading, decoding and composing a large request alternate with
+    /// store calls, and a batch borrows its texts from the body all the way into `app`: moving only the long steps to
     /// other threads would need a copy for each. A future that waits for the store or the network holds no
     /// thread, and takes one again when it is woken.
     pub(crate) async fn run<T, F>(&self, tenant: impl Into<Tenant>, call: F) -> Result<T, Failure>

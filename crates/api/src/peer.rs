@@ -6,8 +6,9 @@ use axum::http::HeaderMap;
 use ipnet::IpNet;
 use postroad_app::Peer;
 
-/// Returns the address and transport of the caller. `X-Forwarded-*` counts only from a trusted proxy, and only
-/// its right-most address that is not a trusted proxy: everything left of it is the caller's own claim.
+/// Returns the address and transport of the caller. `X-Forwarded-*` counts only from a trusted proxy. Of the addresses
+/// in `X-Forwarded-For`, the right-most one that is not a trusted proxy counts: those left of it are the caller's own
+/// claim.
 pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> Peer {
     let is_trusted = |address: IpAddr| trusted_proxies.iter().any(|network| network.contains(&address));
     let mut peer = Peer { address: socket.address.to_canonical(), tls: socket.tls };
