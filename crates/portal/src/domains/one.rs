@@ -1,4 +1,5 @@
-//! One domain: the records to publish, the current DNS content, and the signing keys.
+//! One domain: the records to publish, the current DNS content, the signing keys, links to the records, and the
+//! operator's settings.
 
 use askama::Template;
 use postroad_app::access::Operation;

@@ -1,4 +1,5 @@
 //! Actions on many messages, such as releasing them: on the ticked ones, or as a job on all that a search finds.
+//! Also the job that erases an address.
 
 use askama::Template;
 use postroad_app::access::Operation;

@@ -1,4 +1,4 @@
-//! One message: its timeline, content, headers, and actions.
+//! One message: its timeline, events, content, authentication, and actions.
 
 use askama::Template;
 use postroad_app::access::Operation;

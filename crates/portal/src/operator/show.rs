@@ -1,4 +1,5 @@
-//! The operator's first page: queue and delivery of the installation, gates, and estimates about receivers.
+//! The operator's first page: queue and delivery of the installation, gates, estimates about receivers, limits of
+//! providers, and maintenance.
 
 use askama::Template;
 use postroad_delivery::queue_admin::{PathTotals, Provider};

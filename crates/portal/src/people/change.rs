@@ -1,4 +1,4 @@
-//! Invites, changes and removes people.
+//! Invites, changes, signs out and removes people.
 
 use postroad_app::users::{InvitationRequest, UserChangeRequest};
 use postroad_model::{AccountId, InvitationId, LimitedObject, UserId, UserRole};

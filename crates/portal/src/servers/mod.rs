@@ -1,4 +1,4 @@
-//! Servers of the account: list, creation, and the overview of one.
+//! Servers of the account: list, creation, the overview of one and its first message; also the start page.
 
 mod arrival;
 mod create;
