@@ -1,4 +1,4 @@
-//! Calls about sending domains: add them, get their records, check them.
+//! domains/*: domains to send from, their records and checks, DKIM keys, and receivers' reports.
 
 pub(crate) mod create;
 pub(crate) mod delete;

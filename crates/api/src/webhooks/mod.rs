@@ -1,4 +1,4 @@
-//! webhooks/*: calls that set up webhooks and show their attempts.
+//! webhooks/*: webhooks, their attempts, samples and replays. Also the public key of webhooks in Postal's format.
 
 mod attempt_out;
 pub(crate) mod attempts;
