@@ -1,4 +1,4 @@
-//! Shows problems to signed-in people. A refused form is shown on the page that it came from, with the values that were
+//! Shows problems to signed-in people. A refused form is shown on its page, if that is found, with the values that were
 //! typed; other problems are shown below the menu, with a link back.
 
 use std::sync::Arc;

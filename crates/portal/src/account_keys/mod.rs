@@ -1,4 +1,4 @@
-//! API keys of an account, for programs that manage servers, keys and domains.
+//! API keys of an account, for programs that manage its objects, such as servers, keys and domains.
 
 mod create;
 mod list;

@@ -1,4 +1,4 @@
-//! Receives a request.
+//! Receives a request to an inspector.
 
 use std::sync::Arc;
 use std::time::Duration;

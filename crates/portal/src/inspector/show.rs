@@ -1,4 +1,4 @@
-//! The page: the URL, and the received requests.
+//! The inspector's page: its URL, and the received requests.
 
 use std::borrow::Cow;
 use std::io;

@@ -1,4 +1,4 @@
-//! Figures of one message: attempts, opens and clicks, and the links that were clicked.
+//! Figures of one message, such as attempts, opens and clicks, and the links that were clicked.
 
 use postroad_app::analytics::MessageMetrics;
 
