@@ -83,7 +83,7 @@ impl Bodies {
         self.read_within(self.batch_bytes_max, tenant.into(), body).await
     }
 
-    /// Raises the reservation of a large body to `bytes`, to cover the values parsed from it.
+    /// Raises the reservation of a body to `bytes`, to cover the values parsed from it.
     pub(crate) async fn grow(
         &self,
         tenant: Tenant,

@@ -21,7 +21,7 @@ const PUBLIC_PATHS: [&str; 3] = ["/c/", "/o/", "/u/"];
 /// machine.
 #[derive(Debug, Clone, Default)]
 pub struct DevAccess {
-    /// Whether callers on other machines are served; they may then use any IP address of this one in URLs.
+    /// Whether callers on other machines are served; URLs may then have any IP address as host.
     pub is_open: bool,
     /// Host names by which it is reached, besides `localhost`.
     pub hosts: Vec<String>,
