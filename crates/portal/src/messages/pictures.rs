@@ -1,5 +1,6 @@
 //! Remote pictures in the HTML of a message. They are loaded here, by an HTTP client with the same guard as for
-//! webhooks, and embedded as data: the browser connects to nobody, and the sender does not learn the reader's IP address.
+//! webhooks, and embedded as data: the browser connects to nobody, and the sender does not learn the reader's IP
+//! address.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Pools of source addresses: HELO names, weights, warm-up. The operator creates them; an account sees its own pools, the
-//! shared one and those that its servers use. It controls the warm-up of its own.
+//! Pools of source addresses: HELO names, weights, warm-up. The operator creates them. An account sees its own pools,
+//! the shared one and those that its servers use, and controls the warm-up of its own.
 
 mod address;
 mod change;
