@@ -1,4 +1,4 @@
-//! Publishes this node's listeners and the state of its certificate in the store, for the portal's page of nodes.
+//! Publishes a report about this node in the store, for the portal: host, version, start, listeners and certificate.
 
 use std::sync::Arc;
 use std::time::Duration;
