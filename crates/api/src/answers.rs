@@ -25,7 +25,7 @@ use crate::{Settings, blocking_pool};
 
 /// An answer is written and freed in pieces of this size.
 const SEGMENT_BYTES: usize = 64 << 10;
-/// Answers up to this size do not count: the limits per address and per tenant bound their number.
+/// Answers up to this size do not count: the numbers of requests of one address and of one tenant are limited.
 const UNCOUNTED_BYTES: usize = 4 << 10;
 
 /// Memory for answers, with the time limits for sending them.

@@ -1,4 +1,4 @@
-//! Finds the request's JSON: the body itself, or the form field `params` that some clients use.
+//! Finds the request's JSON: the body itself, or the field `params` of a form or query, which some clients use.
 
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;

@@ -1,4 +1,4 @@
-//! Limits per caller: problems in an answer, streams, connections, slow headers.
+//! Limits for one caller: problems in an answer, streams, connections, slow headers.
 
 use std::time::{Duration, Instant};
 
