@@ -198,7 +198,7 @@ pub struct Store {
     audit_turns: Arc<audit::AuditTurns>,
     /// Notified after every commit that appended events.
     notifier: Arc<EventNotifier>,
-    /// Notified after every change of the requests to an inspector.
+    /// Notified when an inspector is opened or cleared, or takes a request.
     inspector_notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
     /// The server whose scheduled messages became pending last: the next turn begins with the server after it.

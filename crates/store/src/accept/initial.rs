@@ -68,7 +68,7 @@ impl HoldCause {
 pub(crate) type HoldCauses = HashMap<MessageId, HoldCause>;
 
 /// Whether this recipient's address is looked up in the suppressions. Messages that are held or in test mode are not
-/// sent anyway.
+/// sent now.
 pub(crate) fn is_checked(send: &NewSend, recipient: &NewRecipient) -> bool {
     !recipient.exempt && matches!(send.state, InitialState::Pending | InitialState::Scheduled(_))
 }

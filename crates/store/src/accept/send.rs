@@ -13,7 +13,7 @@ use super::limit_values::{AccountLimits, LimitUse};
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::messages::StoredBody;
 
-/// Data that all messages of a send share; it never changes after acceptance.
+/// Data that all messages of a send share. Only an erasure changes it after acceptance.
 #[derive(Debug, Clone)]
 pub struct SendInfo {
     pub server_id: ServerId,

@@ -100,7 +100,8 @@ fn with_code(breakdown: Breakdown, set: &Dimensions) -> Vec<Value> {
     [json!(breakdown.code())].into_iter().chain(set.values()).collect()
 }
 
-/// SQL statements with the columns of the dimensions. Each set is passed as a JSON array: code, dimensions, number.
+/// SQL statements with the columns of the dimensions. Each set is passed as a JSON array: code, dimensions,
+/// and its number if it is inserted.
 struct Texts {
     find: String,
     touch: String,

@@ -1,7 +1,8 @@
 //! Adds a batch of events to the counters, and moves the server's mark: the position up to which events are counted.
 //!
-//! The affected rows are first read and added up, without a lock; then everything is written at once. Nobody changes
-//! these rows in between: adding to counters moves the server's mark, and if the mark has moved, nothing is written.
+//! The affected rows are first read and added up, without a lock; then everything is written at once. No other batch
+//! changes these rows in between: adding to counters moves the server's mark, and if the mark has moved, nothing is
+//! written.
 
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ use crate::{Result, Store};
 /// are counted together, the fewer rows are read and written.
 const FOLD_EVENTS_MAX: usize = 2_000;
 /// Approximate limit of rows written in one transaction, so that other writers wait only briefly. Events of many
-/// minutes or dimensions reach it first.
+/// minutes or dimensions reach it before `FOLD_EVENTS_MAX`.
 const FOLD_ROWS_MAX: usize = 1_000;
 /// Maximum number of transactions of one call. Events that they leave are read again.
 const TALLIES_MAX: usize = 4;

@@ -43,7 +43,7 @@ pub(crate) struct CountedEvent {
     pub(crate) facts: Facts,
 }
 
-/// Facts about the message. They never change, except for the dimensions of its attempts.
+/// Facts about the event's message, and the dimensions of the event's attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) rcpt_to: String,
@@ -138,7 +138,7 @@ impl EventData {
     }
 }
 
-/// An earlier hold of a message.
+/// A hold of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hold {
     pub(crate) seq: i64,

@@ -49,7 +49,8 @@ pub struct AuditEntry {
     pub operation: String,
     pub subject: String,
     pub subject_id: Option<i64>,
-    /// The subject before and after the change, without secrets; `None` where it did not exist.
+    /// The subject before and after the change, without secrets. `None` where it did not exist; `before` also for
+    /// subjects that are not a single row.
     pub before: Option<Value>,
     pub after: Option<Value>,
 }

@@ -165,7 +165,7 @@ async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<
 }
 
 /// Id of the actor. The entry of a person who accepts an invitation has the actor 0, because accepting creates the
-/// person; the id is that of the subject.
+/// person: the subject's id is used instead.
 macro_rules! acting {
     () => {
         "(CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END)"

@@ -15,7 +15,7 @@ use crate::setup::KeyHash;
 use crate::sql::{self, Row, Sql};
 use crate::webhooks::WebhookSecret;
 
-/// The object of a change. New objects are identified by a unique value, because they have no id yet.
+/// The object of a change. New objects have no id yet, so they are identified by another value.
 #[derive(Debug, Clone)]
 pub enum AuditSubject {
     Account(AccountId),

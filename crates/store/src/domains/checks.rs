@@ -1,7 +1,7 @@
 //! Checks of domains' DNS records: claims due checks and records their results.
 //!
-//! Only the node that first moves `next_check_at` checks a domain. If that node dies, the check is repeated
-//! when the new time comes.
+//! A due check is made by the node that first moves `next_check_at`. If that node dies, the check is repeated when the
+//! new time comes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::{keys, pending_events, statements, tracking};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
-/// A claimed check is repeated after this time, which is longer than any check takes.
+/// A claimed check without a recorded result is repeated after this time, which is longer than any check takes.
 const CHECK_TIME_MAX: Duration = Duration::from_mins(3);
 
 /// Maximum number of due domains among which `take_turns` chooses.

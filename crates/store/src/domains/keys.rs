@@ -127,7 +127,7 @@ pub(super) async fn step(
     Ok(())
 }
 
-/// Signing keys and bounce domain; `None` unless the domain is verified for the server.
+/// Signing keys, and whether the bounce domain is used; `None` unless the domain is verified for the server.
 pub(super) async fn find_delivery(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -242,7 +242,7 @@ impl fmt::Debug for SigningKey {
 /// A verified domain, with the fields that delivery needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainDelivery {
-    /// RSA first. Empty if the DNS has denied the records of all keys for too long.
+    /// RSA first. Empty if no key is active, or the DNS has denied the records of all active keys for too long.
     pub keys: Vec<SigningKey>,
     /// Whether `rp.<domain>` may be used.
     pub has_return_path: bool,

@@ -16,7 +16,7 @@ use crate::{Result, Store};
 #[boxed_futures]
 impl Store {
     /// `NotFound` without the owner, `Conflict` if it already has the domain, `LimitReached` if it has the maximum
-    /// number.
+    /// number, `CeilingReached` if its account has.
     pub async fn create_domain(&self, new: NewDomain) -> Result<Domain> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(statements::create(sql, new, now))).await
@@ -75,7 +75,8 @@ impl Store {
         self.read(move |sql| Box::pin(statements::find_sending(sql, server_id, name, now))).await
     }
 
-    /// The signing keys of a domain, and its bounce domain. `None` unless it is verified for the server.
+    /// The signing keys of a domain, and whether its bounce domain is used. `None` unless the domain is verified for
+    /// the server.
     pub async fn find_domain_delivery(
         &self,
         server_id: ServerId,
@@ -170,8 +171,8 @@ impl Store {
         Ok(recorded.affects_sending)
     }
 
-    /// Writes the events of domains that earlier transactions left: those of processes that cannot create event ids, and
-    /// those for the rest of an account's servers. Some at a time, and not those that another node is writing.
+    /// Writes the events of domains that earlier transactions left: those of processes that cannot create event ids,
+    /// and those for the rest of an account's servers. Some at a time, and not those that another node is writing.
     pub async fn write_domain_events(&self) -> Result<()> {
         while self.read(move |sql| Box::pin(pending_events::has_waiting(sql))).await? {
             let now = self.clock.now();
@@ -206,7 +207,7 @@ impl Store {
         self.read(move |sql| Box::pin(tracking::list_hosts(sql, now))).await
     }
 
-    /// Changes whenever the list of tracking hosts may have changed.
+    /// Changes whenever a change of a domain may have changed the list of tracking hosts.
     pub async fn tracking_hosts_version(&self) -> Result<Option<String>> {
         self.find_setting(tracking::HOSTS_VERSION).await
     }

@@ -1,5 +1,6 @@
-//! Erases an address outside of messages: suppressions and idempotency keys keep only a hash; stored answers, counted
-//! tags, finished jobs, saved searches, pacing notes and automatic gates lose it; requests to the inspector are removed.
+//! Erases an address outside of messages: suppressions and idempotency keys keep only a hash. Details of suppressions,
+//! stored answers, counted tags, ended jobs, pacing notes and automatic gates lose it. Saved searches with the address
+//! and all requests to the server's inspector are removed.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;

@@ -205,8 +205,8 @@ async fn find_returned(
     rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect()
 }
 
-/// Whether the message has an event after `last_seq`, or one of the copies has returned mail that is not `related`. Locks
-/// the message, so that nothing more is recorded for it until the transaction ends.
+/// Whether the message has an event after `last_seq`, or one of the copies has returned mail that is not in `related`.
+/// Locks the message, so that nothing more is recorded for it until the transaction ends.
 async fn has_news(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -79,8 +79,8 @@ impl Store {
         self.fetch_opt(text, params, |row| row.int(0)).await
     }
 
-    /// Changes whenever this process has changed the requests of the server's inspector; sometimes also for another
-    /// server's. Changes by other nodes are not included.
+    /// Changes whenever this process has opened or cleared the server's inspector, or stored a request to it; sometimes
+    /// also for another server's. Changes by other nodes are not included.
     pub fn inspector_notices(&self, server_id: ServerId) -> watch::Receiver<u64> {
         self.inspector_notifier.subscribe_server(server_id)
     }

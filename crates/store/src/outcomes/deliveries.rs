@@ -12,7 +12,7 @@ use crate::sql::{Sql, read_only};
 use crate::sqlite::rows::insert_delivery;
 use crate::{Result, Store};
 
-/// A stored record of an attempt, a hold, a cancellation, a test message or a later bounce.
+/// A stored record, for example of an attempt, a hold, a cancellation, a test message or a later bounce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     pub id: DeliveryId,

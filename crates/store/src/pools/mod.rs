@@ -46,7 +46,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql))).await
     }
 
-    /// Pools that the account's servers send from.
+    /// Pools that are set for servers of the account.
     pub async fn list_pools_used_by(&self, account_id: AccountId) -> Result<Vec<PoolId>> {
         self.read(move |sql| Box::pin(list_used_by(sql, account_id))).await
     }

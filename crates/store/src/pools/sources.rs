@@ -52,7 +52,8 @@ pub struct Source {
     pub complained_today: u64,
     /// Counts since midnight UTC, by receiver group.
     pub today_by_provider: Vec<(String, SourceCounts)>,
-    /// Counts of today and yesterday since the warm-up was started or resumed; only these can pause it.
+    /// Counts of today and yesterday since the warm-up was started or resumed; only these can pause it
+    /// automatically.
     pub warmup_counts: SourceCounts,
 }
 

@@ -43,7 +43,7 @@ impl Store {
         self.change(move |sql| Box::pin(resume_warmup(sql, id, now))).await
     }
 
-    /// Pauses a running warm-up, with an event for the servers that use it. `false` if it was already paused.
+    /// Pauses a running warm-up, with an event for each server in `pause`. `false` if no warm-up is running.
     pub async fn pause_warmup(&self, pause: WarmupPause) -> Result<bool> {
         let now = self.clock.now();
         let paused = self
@@ -120,7 +120,7 @@ async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Pauses a running warm-up, with an event for these servers. `false` if it was already paused.
+/// Pauses a running warm-up, with an event for each server in `pause`. `false` if no warm-up is running.
 pub(crate) async fn pause_warmup(
     sql: &Sql<'_>,
     ids: &IdGenerator,

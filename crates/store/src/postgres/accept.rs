@@ -256,7 +256,7 @@ async fn claim_keys<'a>(
     let params: [&(dyn ToSql + Sync); 7] =
         [&servers, &keys, &fingerprints, &answers, &expiries, &now, &erased];
     let rows = client.query(&claim, &params).await.map_err(|error| match error.code() {
-        // Another node is writing one of these keys.
+        // Another transaction is writing one of these keys.
         Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::KeyInUse,
         _ => error.into(),
     })?;

@@ -1,4 +1,4 @@
-//! The connection pool: timeouts everywhere, TLS for databases on other machines.
+//! The connection pool: timeouts everywhere, TLS for databases on other machines, unless the URL disables it.
 
 use std::fmt;
 use std::io;
@@ -21,8 +21,8 @@ use crate::error::{OpenError, StoreError};
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// Timeout for cancelling a statement, which needs its own connection.
 const CANCEL_MAX: Duration = Duration::from_secs(3);
-/// `lock_timeout` ends waits for an idempotency key that another node is writing, and for rows locked by a dead
-/// connection of ours that the database has not noticed yet.
+/// `lock_timeout` ends waits for locks, for example for an idempotency key that another node is writing, or for rows
+/// locked by a dead connection of ours that the database has not noticed yet.
 ///
 /// The other two timeouts end statements and transactions whose client is gone or cannot cancel them. They are long,
 /// because a large body on a slow link takes long.

@@ -135,7 +135,7 @@ impl Engine {
         self.exchange(async |client| queue::unbegin(client, &node, key).await).await
     }
 
-    /// Returns some claims of dead nodes to the queue; returns how many.
+    /// Releases some claims of dead nodes; returns how many.
     pub(crate) async fn reap(&self, limit: usize) -> Result<u64, StoreError> {
         self.exchange(async |client| queue::reap(client, limit).await).await
     }

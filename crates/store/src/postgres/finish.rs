@@ -28,9 +28,9 @@ use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceTally;
 use crate::sql::storable;
 
-/// Locks rows one by one in the order of their keys, to avoid deadlocks. `begin.rs` explains `coalesce`. Weeks
-/// without a message of the batch are not read; a send is created with its messages, so it is in their week or an
-/// adjacent one.
+/// Locks rows one by one in the order of their keys, to avoid deadlocks. `begin.rs` explains `coalesce`. Only
+/// weeks from the oldest to the newest message of the batch are read; a send is created with its messages, so it is in
+/// their week or an adjacent one.
 const LOCK: &str =
     "SELECT row.server_id, row.message_id, locked.status, locked.last_seq, locked.test, locked.due_at
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)

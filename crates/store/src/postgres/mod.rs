@@ -1,7 +1,7 @@
 //! The engine for several nodes that share one PostgreSQL. Accepts are gathered into batches, each one transaction sent
 //! in one pipeline; node numbers are leased.
 //!
-//! If the database is dead or unreachable, callers get "unavailable" after at most a few seconds, broken connections
+//! If the database is dead or unreachable, callers get "unavailable" after some seconds, broken connections
 //! are discarded, and the pool reconnects by itself.
 
 mod accept;

@@ -19,7 +19,7 @@ pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 const TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "deliveries", "delivery_transcripts", "events", "webhook_attempts"];
 
-/// Number of weeks created ahead, so that only the very first message waits for the creation of a partition.
+/// Number of weeks created ahead, so that a failure to create one does not stop mail at once.
 const AHEAD: i64 = 2;
 /// Pause after a failure to create weeks ahead.
 const AHEAD_PAUSE: Duration = Duration::from_mins(10);

@@ -26,7 +26,7 @@ pub enum Begun {
     Go(Option<Box<Message>>),
     /// The recipient was suppressed meanwhile: the caller finishes the message as held.
     Suppressed(Box<Message>, Suppression),
-    /// This node no longer has the claim (the message was cancelled, retried or reaped), or has already begun it.
+    /// This node no longer has the claim (for example because the message was cancelled), or has already begun it.
     Gone,
 }
 

@@ -2,7 +2,8 @@
 
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
-/// A queue entry claimed by this node: nobody else gets it until it is finished, released or the node is dead.
+/// A queue entry claimed by this node. Nobody else gets it until it is finished or released, the node is dead, or a
+/// change of the message, such as a retry, ends the claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
     pub server_id: ServerId,

@@ -14,8 +14,8 @@ const PROMOTIONS_MAX: u32 = 4;
 
 #[boxed_futures]
 impl Store {
-    /// From now on, pending messages are accepted as claimed by this node, and passed to `sink` right after the commit,
-    /// even if their sender has disconnected.
+    /// From now on, pending messages for which `sink` has room are accepted as claimed by this node, and passed to
+    /// `sink` right after the commit, even if their sender has disconnected.
     pub fn deliver_to(&self, sink: Arc<dyn FreshSink>) {
         self.hand_over.attach(Some(sink));
     }
@@ -59,7 +59,7 @@ impl Store {
     /// Maximum number of claims that one `reap` releases.
     pub const REAPED_AT_ONCE: usize = 10_000;
 
-    /// Releases claims of dead nodes, or of earlier processes of this one; returns how many. Messages that they had
+    /// Releases claims of dead nodes, or of earlier processes of this node; returns how many. Messages that they had
     /// begun stay claimed, because they may have been sent: see `adopt_abandoned`.
     pub async fn reap(&self) -> Result<u64> {
         match &*self.engine {

@@ -27,7 +27,7 @@ pub enum ScheduleChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScheduleChanged {
     Done,
-    /// It is being sent, was sent, or has ended otherwise.
+    /// It is being sent, was tried already, or no longer waits to be sent.
     TooLate,
     /// It expires before its new time. Nothing was changed.
     ExpiresBefore(Timestamp),

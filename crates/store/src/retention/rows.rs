@@ -7,7 +7,7 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 impl Store {
-    /// Removes some rows. Reads first, because usually there is nothing to remove and there is only one writer.
+    /// Removes some rows. Reads first, because usually there is nothing to remove, and SQLite has only one writer.
     pub(super) async fn remove_rows_of(
         &self,
         removal: &mut Removal,

@@ -30,7 +30,8 @@ pub(super) const STEP_PAUSE: Duration = Duration::from_millis(2);
 pub enum IndexProgress {
     /// A block was added or merged; there may be more to do.
     Added,
-    /// Nothing was done: there are too few messages or blocks, or another node works on them.
+    /// Nothing was added: there are too few messages or blocks, another node works on them, or an erasure ended the
+    /// work.
     Nothing,
 }
 

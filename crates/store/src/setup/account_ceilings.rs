@@ -71,7 +71,7 @@ macro_rules! columns {
 pub(super) use columns;
 
 impl AccountCeilings {
-    /// Limits of the messages of all its servers, if it has any.
+    /// Message limits for all servers of the account together; `None` if there are no such limits.
     pub fn limits(&self, account_id: AccountId) -> Option<AccountLimits> {
         AccountLimits::of(account_id, [self.hourly_limit, self.daily_limit, self.monthly_limit])
     }

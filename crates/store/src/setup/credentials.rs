@@ -169,8 +169,8 @@ impl Store {
         self.write(move |sql| Box::pin(revoke(sql, id, now))).await
     }
 
-    /// Adds `new` next to `old`, which stays valid until `old_expires_at`. `NotFound` if `old` does not exist, is
-    /// revoked or was already replaced.
+    /// Adds `new` next to `old`, which stays valid until `old_expires_at` or its own earlier expiry. `NotFound` if `old`
+    /// does not exist, is revoked or was already replaced.
     pub async fn rotate_credential(
         &self,
         old: CredentialId,
@@ -337,7 +337,8 @@ pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> R
     .await
 }
 
-/// Adds `new` next to the old credential, which stays valid until `old_expires_at`. A credential is replaced once.
+/// Adds `new` next to the old credential, which stays valid until `old_expires_at` or its own earlier expiry. A
+/// credential is replaced once.
 pub(crate) async fn rotate(
     sql: &Sql<'_>,
     old: CredentialId,

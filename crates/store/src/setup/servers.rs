@@ -148,7 +148,7 @@ macro_rules! listed {
     };
 }
 
-/// SQL text and parameters of a page; there is one text for each index. The name of an account's server is unique.
+/// SQL text and parameters of a page; there is one text for each index. Names of servers are unique within an account.
 pub(super) fn page_query(
     filter: ServerFilter,
     after: Option<ServerId>,
