@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use postroad_model::LimitedObject;
 
-/// Why an operation failed. Nothing was written, unless the variant says otherwise.
+/// Why an operation failed. Nothing was written, unless the variant or the function says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Full disk, dead database or too many waiting operations: the call may succeed later. If only the commit's answer
-    /// was lost, the change was written.
+    /// For example a full disk, a dead database or a locked row: the call may succeed later. If only the commit's
+    /// answer was lost, the change was written.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// A name or key is already taken.
@@ -29,7 +29,7 @@ pub enum StoreError {
     /// The account has reached its ceiling.
     #[error("the account may have at most {ceiling} {}", what.as_str())]
     CeilingReached { what: LimitedObject, ceiling: u32 },
-    /// Another node has been using the same idempotency key for longer than we wait.
+    /// Another request is using the same idempotency key: the call may succeed later.
     #[error("the idempotency key is in use")]
     KeyInUse,
     /// Invalid data or an invalid call: a bug in Postroad.

@@ -7,7 +7,7 @@ use crate::{Engine, Result, Store};
 #[boxed_futures]
 impl Store {
     /// Writes one row and waits until it is on stable storage. On SQLite also creates a file, because large bodies are
-    /// stored in files. Fails where accepting a message would fail.
+    /// stored in files. Fails in most cases in which accepting a message would fail.
     pub async fn check_write(&self) -> Result<()> {
         if let Engine::Sqlite { engine, .. } = &*self.engine {
             engine.check_disk()?;

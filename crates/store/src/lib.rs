@@ -177,7 +177,7 @@ pub enum Role {
     Tool,
 }
 
-/// The body of an operation. Runs on a connection of either engine: in one transaction, except for reads on PostgreSQL.
+/// An operation, run on a connection of either engine: a write in one transaction, a read without one.
 type Job<T> = Box<dyn for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send>;
 
 /// A `Job` that creates ids.

@@ -27,7 +27,7 @@ pub(crate) enum Sql<'a> {
 }
 
 impl Sql<'_> {
-    /// Whether it is SQLite; for the few SQL texts that differ between the engines.
+    /// Whether it is SQLite; for SQL texts that differ between the engines.
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Sql::Sqlite(_))
     }

@@ -36,8 +36,8 @@ impl Store {
         self.read(|sql| Box::pin(uncounted::list_uncounted_servers(sql))).await
     }
 
-    /// Adds the next events of a server to its counters. Sums and the position after them are one transaction: each event
-    /// counts once, even after crashes and with several nodes.
+    /// Adds the next events of a server to its counters. Sums and the position after them are one transaction: each
+    /// event counts once, even after crashes and with several nodes.
     pub async fn count_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<CountProgress> {
         let rules = rules.clone();
         let uncounted = self

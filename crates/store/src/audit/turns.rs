@@ -1,5 +1,5 @@
-//! Queues for audited changes of messages, on PostgreSQL. An account's audit entries are numbered one after the other, so
-//! these changes wait for each other in the database. Waiting changes hold connections and rows that deliveries need.
+//! Queues for audited changes of messages, on PostgreSQL. An account's audit entries are numbered one after the other,
+//! so these changes wait for each other in the database. Waiting changes hold connections and rows that deliveries need.
 //! To keep them few, a server's changes wait here for each other, and at most `CHANGES_MAX` of all servers run at once
 //! on a node.
 

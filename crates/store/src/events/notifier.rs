@@ -1,5 +1,5 @@
-//! Notifies readers that wait for new events, or for requests to an inspector. There is one channel for all servers, and
-//! a number of channels that servers share by id, so that a reader of one server is rarely woken by another.
+//! Notifies readers that wait for new events, or for requests to an inspector. There is one channel for all servers,
+//! and a number of channels that servers share by id, so that a reader of one server is rarely woken by another.
 
 use postroad_model::ServerId;
 use tokio::sync::watch;

@@ -169,8 +169,8 @@ impl Store {
         self.write(move |sql| Box::pin(revoke(sql, id, now))).await
     }
 
-    /// Adds `new` next to `old`, which stays valid until `old_expires_at` or its own earlier expiry. `NotFound` if `old`
-    /// does not exist, is revoked or was already replaced.
+    /// Adds `new` next to `old`, which stays valid until `old_expires_at` or its own earlier expiry. `NotFound` if
+    /// `old` does not exist, is revoked or was already replaced.
     pub async fn rotate_credential(
         &self,
         old: CredentialId,

@@ -1,6 +1,6 @@
 //! Claims on SQLite: the table has all queue entries; memory knows which of them are claimed.
 //!
-//! The cost of a claim depends only on the entries that it returns: a cursor remembers up to which entry, in the order
+//! A claim reads little more than the entries that it returns: a cursor remembers up to which entry, in the order
 //! of due time, the queue was claimed. Entries that return, or are added, before the cursor are kept in a set. If there
 //! are too many, and for servers that are skipped at the moment, only the position of the first such entry is kept.
 //! Reading begins again there.

@@ -1,7 +1,7 @@
 //! Templates of servers, their versions, and which version is published.
 //!
-//! A version never changes. Only the published version number changes, so a mail that is rendered while somebody
-//! publishes or rolls back uses exactly one version.
+//! A version's content never changes. Publishing only changes which version is published, so a mail that is rendered
+//! while somebody publishes or rolls back uses exactly one version.
 
 mod records;
 mod statements;

@@ -92,7 +92,8 @@ macro_rules! listed {
 
 #[boxed_futures]
 impl Store {
-    /// `Conflict` if the address is in use; `NotFound` without the account.
+    /// `Conflict` if the address is in use, `NotFound` without the account, `CeilingReached` if the account may have no
+    /// more users.
     pub async fn create_user(&self, new: NewUser) -> Result<User> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, now))).await
@@ -130,7 +131,7 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// Whether anybody can sign in to this installation.
+    /// Whether the installation has any person.
     pub async fn has_users(&self) -> Result<bool> {
         let found = self.fetch_opt("SELECT id FROM users ORDER BY id LIMIT 1", Vec::new(), |row| row.int(0));
         Ok(found.await?.is_some())
@@ -142,7 +143,7 @@ async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, Sto
     insert(sql, new, now).await
 }
 
-/// Inserts a person. The ceiling was checked before, for invited people when they were invited.
+/// Inserts a person without checking the ceiling: for invited people it was checked when they were invited.
 pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
     let changed_at = new.password_hash.as_ref().map(|_| now);
     let inserted = sql

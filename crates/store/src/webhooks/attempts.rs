@@ -101,8 +101,8 @@ impl Store {
         self.write_with_ids(move |sql, ids| Box::pin(async move { settle(sql, &ids, &outcomes).await })).await
     }
 
-    /// Like `settle_webhooks` for one outcome, but without recording the attempt. For an attempt that cannot be recorded:
-    /// otherwise its event would be posted again and again.
+    /// Like `settle_webhooks` for one outcome, but without recording the attempt. For an attempt that cannot be
+    /// recorded: otherwise its event would be posted again and again.
     pub async fn settle_unrecorded_webhook(&self, outcome: WebhookOutcome) -> Result<()> {
         self.write(move |sql| {
             Box::pin(async move {

@@ -157,7 +157,7 @@ impl Store {
         .await
     }
 
-    /// Deletes a webhook, and then its waiting events: once the webhook is gone, no further ones are added.
+    /// Deletes a webhook, and then its waiting events: transactions that begin after the deletion add no more.
     pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         self.write(move |sql| Box::pin(delete(sql, server_id, id))).await?;
         self.purge_webhook_queue(server_id, id).await

@@ -283,7 +283,7 @@ async fn days_of_a_pause_are_added_when_the_warm_up_resumes(fixture: Fixture) {
         assert_eq!(source().await.warmup_paused_at, Some(fixture.now()));
         fixture.clock.advance(Duration::from_hours(24 * days));
         store.resume_warmup(id).await.expect("it is there");
-        // A second time changes nothing.
+        // Resuming a second time changes nothing.
         store.resume_warmup(id).await.expect("it is there");
         let resumed = source().await;
         assert_eq!((resumed.warmup_paused_at, resumed.warmup_paused_reason), (None, None));

@@ -26,7 +26,7 @@ async fn repeated_key_gives_the_first_answer_and_writes_nothing(fixture: Fixture
     let before = fixture.row_counts().await;
     let again = fixture.store.accept(fixture.send_with_key("k", 1, "second")).await.expect("the store works");
     assert_eq!(again, repeated(1, "first"));
-    // Even the very same answer makes no second send.
+    // A repetition with the very same answer makes no second send either.
     let again = fixture.store.accept(fixture.send_with_key("k", 1, "first")).await.expect("the store works");
     assert_eq!(again, repeated(1, "first"));
     assert_eq!(fixture.row_counts().await, before);

@@ -188,7 +188,7 @@ async fn a_further_inspector_replaces_the_oldest_of_the_account_that_has_the_mos
     open_of(fixture.account, third, 4).await;
     assert_eq!(find_open().await, [of_small, fixture.other_server, third], "an account replaces its own");
     assert_eq!(fixture.query_int("SELECT count(*) FROM inspector_requests").await, 0, "with its requests");
-    // An expired one does not count.
+    // An expired inspector does not count.
     fixture.clock.advance(VALID_FOR.saturating_sub(Duration::from_secs(4)));
     assert_eq!(find_open().await, [fixture.other_server, third]);
     open_of(fixture.account, fixture.server, 5).await;

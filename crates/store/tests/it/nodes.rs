@@ -52,7 +52,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
     let accepted: HashSet<MessageId> = tasks.join_all().await.into_iter().collect();
     assert_eq!(accepted.len(), 200, "ids are unique over the nodes");
 
-    // The second node has some for certain, whoever wins the race for the others.
+    // The second node gets some messages for certain, whoever wins the race for the others.
     let of_other = other.claim(fixture.now(), 3, ClaimSkips::default()).await.expect("the store works");
     assert_eq!(of_other.len(), 3);
 
@@ -537,7 +537,7 @@ async fn a_node_is_listed_with_its_description(fixture: Fixture) {
     let [node] = nodes.as_slice() else { panic!("{nodes:?}") };
     assert!(node.is_live && node.is_this && node.last_seen_at.is_some(), "{node:?}");
     assert_eq!((node.number, node.description.as_ref()), (0, Some(&other)));
-    // A command is no node.
+    // A command-line tool is no node.
     let (database, clock) = (fixture.engine_files.database(), Arc::new(fixture.clock.clone()));
     if matches!(database, Database::Postgres(_)) {
         let tool = Store::open(settings(database), Role::Tool, clock).await.expect("the store opens");

@@ -215,7 +215,7 @@ async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
     fixture.store.set_server_deleted(doomed, Some(fixture.in_secs(60))).await.expect("it works");
     fixture.clock.advance(Duration::from_mins(2));
 
-    // Both have found the server before either has removed it.
+    // Both nodes have found the server before either has removed it.
     let mut blocker = connect(database.url()).await;
     let held = blocker.transaction().await.expect("it begins");
     held.execute("SELECT id FROM servers WHERE id = $1 FOR UPDATE", &[&doomed.0])

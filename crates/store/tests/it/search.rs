@@ -310,7 +310,7 @@ async fn accept_block(fixture: &Fixture, tag: &str) -> Vec<MessageId> {
 }
 
 async fn messages_stored_late_are_found(fixture: Fixture) {
-    // Its ids are created before those of the block, and it is stored after the block is indexed.
+    // Ids of the late send are created before those of the block; the send is stored after the block is indexed.
     let mut late = fixture.send_to(&["late@example.com", "later@example.com"]);
     late.info.tag = Some("late".to_owned());
     accept_block(&fixture, "block").await;

@@ -44,7 +44,7 @@ async fn the_service_server_is_created_once_and_belongs_to_no_customer(fixture: 
     let server = store.find_server(own).await.expect("the store works").expect("it is there");
     assert_eq!((server.account_name.as_str(), server.name.as_str()), ("postroad 2", "operator"));
     assert_eq!(store.find_service_server().await.expect("the store works"), Some(own));
-    // A deleted one sends nothing, so another is created.
+    // A deleted server sends nothing, so another one is created.
     store.set_server_deleted(own, Some(fixture.in_secs(60))).await.expect("the store works");
     assert_ne!(store.find_or_create_service_server().await.expect("the store works"), own);
 }
@@ -254,7 +254,7 @@ async fn rotated_credential_is_valid_until_its_end(fixture: Fixture) {
     assert!(matches!(revoked, Err(StoreError::NotFound)), "{revoked:?}");
     assert_eq!(store.list_credentials(None).await.expect("the store works").len(), 2);
 
-    // An earlier end stays.
+    // An earlier expiry stays.
     let mut ending = new_credential(fixture.server, "shop", 5);
     ending.expires_at = Some(end);
     let ending = store.create_credential(ending).await.expect("the store works").id;
