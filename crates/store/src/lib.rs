@@ -326,8 +326,8 @@ impl Store {
         self.write_unaudited(audited).await
     }
 
-    /// Like `write`, for subjects that are not a single row: the job also returns a description of its change for the
-    /// audit log, or `None` if it changed nothing.
+    /// Like `write`, for changes that the subject's row does not show: the job also returns a description of its change
+    /// for the audit log, or `None` if it changed nothing.
     async fn write_described<T: Send + 'static>(
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<(T, Option<Described>)>> + Send + 'static,

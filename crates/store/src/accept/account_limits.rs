@@ -1,5 +1,5 @@
-//! Message limits of an account, for all its servers together: how many messages of a send fit, and which thresholds it
-//! crosses.
+//! Message limits of an account, for all its servers together: how many new messages fit, and which thresholds they
+//! cross. Also the event for an account that approaches or reaches a ceiling.
 
 use postroad_model::{EventKind, MessageId, Timestamp};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Events about a server's hourly limit: nearly reached, reached. Each is written in the transaction that crosses the
-//! threshold.
+//! Events about a server's hourly limit (nearly reached, reached), and the thresholds that all limits share. Each event
+//! is written in the transaction that crosses its threshold.
 
 use postroad_model::{EventKind, ServerId, Timestamp};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! The initial state of a message and its rows, for both engines.
+//! Initial states of messages, causes to hold them, and which of them count against limits; for both engines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

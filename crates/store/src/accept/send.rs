@@ -37,7 +37,7 @@ pub struct SendInfo {
     pub created_at: Timestamp,
 }
 
-/// Options of the sender, and facts about the acceptance, that delivery, tracking and analytics use.
+/// Options of the sender, and facts about the acceptance, that delivery, tracking, analytics and searches use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendOptions {
@@ -62,10 +62,10 @@ pub struct SendOptions {
     /// Absent in messages of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<DomainName>,
-    /// The template it was rendered from: its alias, or its id if it has none. Used by analytics.
+    /// Alias of the template that the message was rendered from, or its id if it has no alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Whether it has an attachment; always false for messages of older versions.
+    /// Whether the message has an attachment; always false for messages of older versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub attachment: bool,
 }

@@ -48,7 +48,7 @@ async fn lock(sql: &Sql<'_>, subject: &AuditSubject) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Records a change of a subject that is not a single row; `changed` describes the change.
+/// Records a change that the subject's row does not show; `changed` describes it.
 pub(crate) async fn describe(
     sql: &Sql<'_>,
     audit: &Audit,

@@ -50,7 +50,7 @@ pub struct AuditEntry {
     pub subject: String,
     pub subject_id: Option<i64>,
     /// The subject before and after the change, without secrets. `None` where it did not exist; `before` also for
-    /// subjects that are not a single row.
+    /// changes that the subject's row does not show.
     pub before: Option<Value>,
     pub after: Option<Value>,
 }

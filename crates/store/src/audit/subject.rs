@@ -161,7 +161,7 @@ impl AuditSubject {
         row.map(|row| read(&row, fields)).transpose()
     }
 
-    /// Snapshot of a subject that is not a single row, with a description of the change.
+    /// The subject now, with the description of a change that its row does not show.
     pub(super) async fn described(
         &self,
         sql: &Sql<'_>,

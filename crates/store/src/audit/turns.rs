@@ -1,7 +1,7 @@
 //! Queues for audited changes of messages, on PostgreSQL. An account's audit entries are numbered one after the other,
-//! so these changes wait for each other in the database. Waiting changes hold connections and rows that deliveries need.
-//! To keep them few, a server's changes wait here for each other, and at most `CHANGES_MAX` of all servers run at once
-//! on a node.
+//! so these changes wait for each other in the database. While they wait, they hold connections and rows that
+//! deliveries need. To keep them few, a server's changes wait here for each other, and at most `CHANGES_MAX` of all
+//! servers run at once on a node.
 
 use postroad_model::ServerId;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};

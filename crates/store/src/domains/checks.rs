@@ -1,4 +1,4 @@
-//! Checks of domains' DNS records: claims due checks and records their results.
+//! Checks of domains' DNS records: claims checks, records their results, and writes waiting events.
 //!
 //! A due check is made by the node that first moves `next_check_at`. If that node dies, the check is repeated when the
 //! new time comes.

@@ -1,4 +1,4 @@
-//! Removes an address from unused parts of the database file.
+//! Removes an address from unused parts of the database file, and truncates SQLite's log.
 
 use postroad_boxed_futures::boxed_futures;
 

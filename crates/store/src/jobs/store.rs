@@ -1,4 +1,4 @@
-//! Creates, finds, claims and advances jobs.
+//! Creates, finds, lists, claims, advances and removes jobs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Lists of the queue for the operator.
+//! Lists and counts of the queue.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, MessageId, ServerId, Status, Timestamp};

@@ -1,4 +1,4 @@
-//! API keys of accounts and of the operator: create, find by hash, list, revoke.
+//! API keys of accounts and of the operator: create, find, list, revoke, record their use.
 
 use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;

@@ -1,4 +1,4 @@
-//! Credentials: create, find by key hash, list, revoke, rotate, record their use.
+//! Credentials: create, find, count, list, revoke, rotate, remove, record their use.
 
 use std::fmt;
 

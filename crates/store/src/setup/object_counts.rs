@@ -1,5 +1,5 @@
 //! Objects of which an account may have a limited number, such as servers and domains: their stored counts, and the
-//! check before one is added.
+//! check before one is added. Also reads an account's message counts.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitPeriod, LimitedObject, ServerId, Timestamp};

@@ -105,8 +105,8 @@ const OF_ACCOUNT: &[&str] = &[
 #[boxed_futures]
 impl Store {
     /// Removes some rows of one server or account that can no longer be restored. `false` if there are none, or if
-    /// their mail must be removed first. The audit log of an account stays. Links in mail of a removed server work until
-    /// `links_until`, if its account is kept.
+    /// their mail must be removed first. The audit log of an account stays. Links in mail of a removed server work
+    /// until `links_until`, if its account is kept.
     pub async fn purge_deleted(&self, links_until: Timestamp) -> Result<bool> {
         let now = self.clock.now();
         let found = self.read(move |sql| Box::pin(find(sql, now))).await?;

@@ -1,4 +1,4 @@
-//! Changes of a person: name, role, password, removal.
+//! Changes of a person: name, role, operator's rights, password, removal.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, Timestamp, UserId, UserRole, UserSessionId};

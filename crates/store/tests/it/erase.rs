@@ -216,7 +216,8 @@ async fn a_message_with_many_events_is_erased_in_steps(fixture: Fixture) {
     assert!(fixture.query_int(&kept).await > 1_000);
 }
 
-/// While the events are erased, a trigger adds an event and returned mail, as an open and a bounce at that moment would.
+/// While the events are erased, a trigger adds an event and returned mail, as an open and a bounce at that moment
+/// would.
 async fn what_is_stored_while_a_message_is_erased_is_erased_too(fixture: Fixture) {
     let id = accept(&fixture, "jane.doe@customer.example", b"x").await;
     let cancelled = fixture.store.cancel_if(fixture.server, id, WaitingFor::Anything).await;
