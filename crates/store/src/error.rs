@@ -23,7 +23,7 @@ pub enum StoreError {
     /// Other rows still need the row.
     #[error("it is in use")]
     InUse,
-    /// The owner already has the maximum number of such objects.
+    /// The owner already has the maximum number of objects of this kind.
     #[error("the maximum number is reached")]
     LimitReached,
     /// The account has reached its ceiling.

@@ -272,7 +272,7 @@ impl Tally {
     }
 }
 
-/// The rows of a group. All spans of time consist of whole minutes, so its events are in the same ones.
+/// The rows of a group. All spans of time consist of whole minutes, so all events of a group are in the same spans.
 fn keys_of(group: &Group) -> impl Iterator<Item = Key> {
     let sets = group.sets.into_iter().map(Some).chain([None]);
     Grain::ALL

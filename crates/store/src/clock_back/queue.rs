@@ -1,4 +1,4 @@
-//! Corrections of the queue: entries that are due later than their own schedule allows.
+//! Corrections of the queue: entries whose due time is wrong because the clock was ahead.
 //!
 //! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) stay. So a message whose
 //! `send_at` is in the future again is scheduled again.
@@ -16,7 +16,7 @@ use crate::sql::Sql;
 /// Due time and message: where the next page of the queue begins.
 pub(crate) type QueuePosition = (Timestamp, MessageId);
 
-/// A queue entry that is due later than its own schedule allows.
+/// A queue entry whose due time is wrong because the clock was ahead.
 pub(crate) struct Late {
     pub(crate) key: Key,
     /// When it should be due.
@@ -44,7 +44,7 @@ struct ScheduledOptions {
     send_at: Option<Timestamp>,
 }
 
-/// A page of the queue from `after` on: its late entries, and where the next page begins.
+/// A page of the queue after `after`: its entries with wrong due times, and where the next page begins.
 pub(crate) async fn list_late(
     sql: &Sql<'_>,
     now: Timestamp,
@@ -101,8 +101,8 @@ fn corrected(
     }
 }
 
-/// Corrects a page of the queue on PostgreSQL, where rows contain their claims. Returns the number of late entries,
-/// and where the next page begins.
+/// Corrects a page of the queue on PostgreSQL, where rows contain their claims. Returns the number of corrected
+/// entries, and where the next page begins.
 pub(crate) async fn correct_page(
     sql: &Sql<'_>,
     now: Timestamp,

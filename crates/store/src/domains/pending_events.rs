@@ -12,8 +12,8 @@ use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::sql::Sql;
 
-/// Maximum number of events stored with one domain. There are more only if no node has run for a long time; then the
-/// oldest are dropped.
+/// Maximum number of events stored with one domain. There are more only if no node has written them for a long time;
+/// then the oldest are dropped.
 const WAITING_MAX: usize = 10;
 
 /// Maximum number of events that one transaction writes: accepts wait for it.

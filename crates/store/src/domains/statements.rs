@@ -49,7 +49,7 @@ async fn account_of(sql: &Sql<'_>, owner: DomainOwner) -> Result<(AccountId, Opt
 }
 
 /// `NotFound` without the owner, `Conflict` if it already has the domain, `LimitReached` if it has the maximum number,
-/// `CeilingReached` if its account has.
+/// `CeilingReached` if the account may have no more domains.
 pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
     let (account_id, server_id) = account_of(sql, new.owner).await?;
     lock_owner(sql, account_id, server_id).await?;

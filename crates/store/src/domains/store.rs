@@ -16,7 +16,7 @@ use crate::{Result, Store};
 #[boxed_futures]
 impl Store {
     /// `NotFound` without the owner, `Conflict` if it already has the domain, `LimitReached` if it has the maximum
-    /// number, `CeilingReached` if its account has.
+    /// number, `CeilingReached` if the account may have no more domains.
     pub async fn create_domain(&self, new: NewDomain) -> Result<Domain> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(statements::create(sql, new, now))).await

@@ -44,7 +44,7 @@ pub enum Erased {
     NotFound,
 }
 
-/// A message with the copies that share its text, and its bounces.
+/// A message with the copies that share its text, and the mail returned for them.
 struct Related {
     send_id: SendId,
     /// Whether the send's tag contains the recipient's address.

@@ -15,7 +15,7 @@ use crate::{Result, Store};
 pub struct NewSource {
     pub pool_id: PoolId,
     pub address: IpAddr,
-    /// HELO name, which its PTR record should match.
+    /// HELO name; the PTR record of the address should match it.
     pub helo: DomainName,
     pub weight: u32,
     pub warmup_started_at: Option<Timestamp>,
@@ -79,7 +79,8 @@ pub enum SourcesFor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceList {
     pub sources: Vec<Source>,
-    /// Whether some mail leaves from an address that the operating system chooses, because its pool has none.
+    /// Whether some mail leaves from an address that the operating system chooses, because neither its pool nor the
+    /// shared one has an address.
     pub uses_system_address: bool,
 }
 

@@ -61,7 +61,8 @@ impl Batcher {
 pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> Answer {
     let _turn = database.batch_turn.lock().await;
     let sink = database.hand_over.sink();
-    // Notes its ids in the same row as sends with a key. Only the last statement locks that row, so the lock is short.
+    // The batch notes its ids in the same row as sends with a key. Only the last statement locks that row, so the lock
+    // is short.
     let kind = BatchKind::AcceptWithKey;
     let outcomes = accept::accept(database, kind, &sends, Keys::First, sink.as_ref()).await?;
     let mut accepted = Err(StoreError::Internal("the batch has no sends".into()));

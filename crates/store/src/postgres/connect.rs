@@ -21,8 +21,8 @@ use crate::error::{OpenError, StoreError};
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// Timeout for cancelling a statement, which needs its own connection.
 const CANCEL_MAX: Duration = Duration::from_secs(3);
-/// `lock_timeout` ends waits for locks, for example for an idempotency key that another node is writing, or for rows
-/// locked by a dead connection of ours that the database has not noticed yet.
+/// `lock_timeout` ends waits for locks: for example on an idempotency key that another node is writing, or on rows of
+/// a dead connection of ours that the database has not noticed yet.
 ///
 /// The other two timeouts end statements and transactions whose client is gone or cannot cancel them. They are long,
 /// because a large body on a slow link takes long.
@@ -85,7 +85,8 @@ pub(super) fn pool(
 pub(super) struct Canceller(Option<MakeRustlsConnect>);
 
 impl Canceller {
-    /// Closes the connection and cancels its statement. If that fails, the database's own timeouts end it.
+    /// Closes the connection and cancels its statement. If that fails, the database's own timeouts end the
+    /// statement.
     pub(super) fn discard(&self, client: Object) {
         let client = Object::take(client);
         let token = client.cancel_token();

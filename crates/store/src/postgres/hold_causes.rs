@@ -126,7 +126,7 @@ pub(super) async fn find(
 }
 
 /// Assigns `seq` to events of a server. The caller has locked the hour, so no other node writes an event of this limit
-/// now. Locks the server, so that no other node numbers an event of it.
+/// now. Locks the server, so that no other node numbers an event of the server.
 async fn numbered(
     client: &ClientWrapper,
     server_id: ServerId,

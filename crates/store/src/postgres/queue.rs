@@ -4,7 +4,7 @@
 //! `begun_at` is the time at which the claiming node began to send the message. 0 or less means that a dead node had
 //! begun it, so it may have arrived. Such an entry is not begun again before an outcome is recorded, however many nodes
 //! die meanwhile. A negative value is the negated time at which a node adopted the entry; that node's journal may know
-//! how it ended.
+//! how the attempt ended.
 
 use deadpool_postgres::ClientWrapper;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
@@ -132,7 +132,8 @@ const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Lists messages that the previous process of this node had begun itself, which its journal knows; not adopted ones.
+/// Lists messages that the previous process of this node had begun itself: its journal knows them. Leaves out messages
+/// that it had adopted.
 const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
     WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at > 0
     ORDER BY server_id, message_id";

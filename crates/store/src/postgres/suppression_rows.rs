@@ -1,5 +1,5 @@
-//! Writes suppressions on PostgreSQL. A transaction locks them after its other rows; only the counts of source
-//! addresses and the row of its own node come later.
+//! Writes suppressions on PostgreSQL. A transaction locks suppressions after its other rows; only counts of source
+//! addresses and the node's row of created ids come later.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub(crate) struct SuppressionRows<'a>(SuppressionTable<'a>);
 
 impl<'a> SuppressionRows<'a> {
     /// Adds a suppression. `at` is the time of writing, which may be long after the cause: `begin` on other nodes
-    /// compares it to find suppressions newer than a message.
+    /// compares it with the due times of messages.
     pub(crate) fn push(&mut self, server_id: ServerId, new: &'a NewSuppression, at: Timestamp) {
         self.0.push(SuppressionColumns {
             server_id: server_id.0,

@@ -20,8 +20,8 @@ pub(crate) enum RemovalStage {
     Bodies {
         after: i64,
     },
-    /// SQLite: bodies of the server at this index of the cuts, found by their sends; after this send, `None` from the
-    /// first.
+    /// SQLite: bodies of the server at this index of the cuts, found by their sends: those after the send `after`, or
+    /// all for `None`.
     BodiesOf {
         server: usize,
         after: Option<i64>,
@@ -57,7 +57,7 @@ pub struct Removed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DroppedWeeks {
     pub(crate) dropped: u64,
-    /// Some old weeks stay because a server needs them; the last of them ends here.
+    /// End of the last old week that stays because a server needs it; `None` if none stays.
     pub(crate) kept_before: Option<i64>,
 }
 

@@ -16,7 +16,7 @@ use crate::{Result, Store};
 #[boxed_futures]
 impl Store {
     /// Applies all changes or none: none if one exceeds a ceiling, or if the server's version is not `if_version`,
-    /// or its pool not that of `change.pool`. `Conflict` if another server of the account has the name.
+    /// or its pool is not the `from` of `change.pool`. `Conflict` if another server of the account has the name.
     pub async fn update_server(
         &self,
         id: ServerId,

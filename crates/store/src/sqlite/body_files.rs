@@ -91,7 +91,7 @@ impl BodyFiles {
                 if keep {
                     continue;
                 }
-                // It may be of an erasure that was interrupted after its row was gone.
+                // The file may be left by an erasure that was interrupted after it had removed the row.
                 if let Err(error) = overwrite(&path).and_then(|()| fs::remove_file(&path)) {
                     tracing::warn!(%error, path = %path.display(), "orphaned body not removed; retrying at the next start");
                 }
@@ -105,7 +105,7 @@ impl BodyFiles {
     }
 }
 
-/// Whether it is a folder with a name that `path` gives.
+/// Whether this is one of the folders in which `BodyFiles::path` places files.
 fn is_own_folder(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()) && path.is_dir()

@@ -255,8 +255,8 @@ impl Claims {
         waits
     }
 
-    /// Ends a change that is committed, with this effect on the entry. With `None` it changed nothing or was rolled
-    /// back. After the last change of the group, the claim of a changed entry ends.
+    /// Ends a change after its commit or rollback. `effect` is `None` if it changed nothing or was rolled back. After
+    /// the last change of the group, the claim of a changed entry ends.
     pub(super) fn end_change(&mut self, key: Key, effect: Option<EntryAfter>) {
         let Some(change) = self.changing.get_mut(&key) else { return };
         change.uncommitted -= 1;

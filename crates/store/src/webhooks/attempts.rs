@@ -30,10 +30,10 @@ pub struct WebhookOutcome {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookNext {
-    /// The endpoint accepted it.
+    /// The endpoint accepted the event.
     Done,
     RetryAt(Timestamp),
-    /// It is not posted again.
+    /// The event is not posted again.
     GiveUp,
     /// The webhook's format cannot express the event, which can happen after the format was changed. The event is not
     /// posted, and this is not a failure of the endpoint.
