@@ -15,7 +15,7 @@ use crate::{Result, Store};
 pub struct PacingNote {
     /// Unspecified if the operating system chooses the address.
     pub source: IpAddr,
-    /// Name of the site, as in routes.
+    /// Name of the site in delivery's routes.
     pub site: String,
     /// Messages per minute that it seems to accept.
     pub per_minute: Option<u32>,

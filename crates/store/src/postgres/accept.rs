@@ -122,7 +122,7 @@ impl Batch<'_> {
             let with_answers = self.sends.iter().zip(&accepted);
             with_answers.filter(|(_, accepted)| matches!(accepted, Accepted::Stored(_))).map(|(send, _)| send)
         };
-        // Before `hold_causes::find`, which locks the row of the hour.
+        // Bodies are sent before `hold_causes::find` locks rows that other batches need.
         insert_large_bodies(client, &mut is_begun, new()).await?;
         let small = new().filter(|send| !is_large_body(send)).map(|send| send.compressed().len());
         let sends_bodies_first = small.sum::<usize>() > BODIES_TOGETHER_BYTES_MAX;

@@ -1,5 +1,5 @@
 //! Causes to hold recipients of a batch: one query for all suppressions, one for all hourly limits of servers, and one
-//! for limits of accounts (`account_counts.rs`).
+//! for limits of accounts (`account_counts.rs`); more only if a limit is reached or nearly reached.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -118,7 +118,8 @@ fn table_of(which: OldRows) -> &'static str {
     }
 }
 
-/// Drops weeks whose ids are all below `before`. Waits for users of the table only briefly; the next call tries again.
+/// Drops weeks whose ids are all below `before`, except weeks with rows that a server needs. Waits for users of the
+/// table only briefly; the next call tries again.
 pub(super) async fn drop_before(
     pool: &Pool,
     which: OldRows,

@@ -70,8 +70,8 @@ impl Store {
     }
 
     /// Claims messages that dead nodes had begun 15 minutes ago or earlier: until then those nodes can return with
-    /// their journals. The messages may have arrived: they must be finished with a record that says so, and nobody sends
-    /// them until then. If this node dies too, or releases them, the next call returns them again.
+    /// their journals. The messages may have arrived: they must be finished with a record that says so, and nobody
+    /// sends them until then. If this node dies too, or releases them, the next call returns them again.
     pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
         match &*self.engine {
             // There is only one process, and its journal knows the messages that it had begun.
