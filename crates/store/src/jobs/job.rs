@@ -40,7 +40,7 @@ impl JobKind {
     }
 }
 
-/// Parts of a job, processed independently.
+/// Parts of a job, which separate tasks process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobPart {
     /// Changes messages.
@@ -114,7 +114,7 @@ pub struct MessageJob {
     /// Messages among the done ones that could not be changed.
     pub failed: u64,
     pub total: u64,
-    /// Problems of the first failed messages.
+    /// Problems of the first failed messages, and of messages to be tried again.
     pub problems: Vec<JobProblem>,
     pub claimed_until: Timestamp,
     pub created_at: Timestamp,

@@ -1,5 +1,5 @@
 //! Claims on PostgreSQL: marked in the row with node and epoch, skipped by other nodes. Each operation is one
-//! statement, whatever the number of entries.
+//! or two statements, whatever the number of entries.
 //!
 //! `begun_at` is the time at which the claiming node began to send the message. 0 or less means that a dead node had
 //! begun it, so it may have arrived. Such an entry is not begun again before an outcome is recorded, however many nodes

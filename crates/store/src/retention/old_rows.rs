@@ -1,4 +1,4 @@
-//! Tables from which old rows are removed, and the positions up to which that is done.
+//! Tables from which old rows are removed, and the ids at which a removal stops.
 
 use postroad_model::ServerId;
 

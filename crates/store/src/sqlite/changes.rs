@@ -252,7 +252,7 @@ impl Work for ChangeFreeWork {
     }
 }
 
-/// Makes unclaimed entries due earlier, after the clock went back.
+/// Corrects due times of unclaimed entries after the clock went back.
 pub(super) struct CorrectDueTimesWork {
     pub(super) claims: Arc<Mutex<Claims>>,
     pub(super) now: Timestamp,

@@ -107,7 +107,7 @@ impl Engine {
         self.writer.run(0, ChangeFreeWork { ids, claims, job: Some(job) }).await
     }
 
-    /// Makes unclaimed entries due earlier; returns how many, and where to continue.
+    /// Corrects due times of unclaimed entries; returns how many, and where to continue.
     pub(crate) async fn correct_due_times(
         &self,
         now: Timestamp,
