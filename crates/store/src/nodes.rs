@@ -1,5 +1,5 @@
-//! Nodes that share the database: their leases, and the description that each publishes (version, listeners,
-//! certificates).
+//! Nodes that share the database: their leases, and the description that each publishes, such as its version and
+//! listeners.
 //!
 //! A description is a row of `settings` whose key contains the node's identity. The identity stays the same when a
 //! lease is lost and taken again.

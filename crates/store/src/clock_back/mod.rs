@@ -27,8 +27,8 @@ impl Store {
     }
 
     /// Brings forward messages that would wait longer than `pause_max` after their last attempt, or whose last attempt
-    /// or acceptance lies in the future. Messages whose `send_at` is in the future again become scheduled. Skips claimed
-    /// messages. Returns how many it changed.
+    /// or acceptance lies in the future. Messages whose `send_at` is in the future again become scheduled. Skips
+    /// claimed messages. Returns how many it changed.
     pub async fn correct_due_times(&self, pause_max: Duration) -> Result<usize> {
         let (mut changed, mut after): (usize, Option<QueuePosition>) = (0, None);
         loop {
