@@ -12,8 +12,8 @@ use crate::{Engine, Result, Store};
 pub struct Begin {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// Due time under which it was claimed. If the entry now has another due time, the message was retried or
-    /// rescheduled meanwhile.
+    /// Due time under which it was claimed. If the entry now has another due time, the claim has ended: the message was
+    /// retried, for example.
     pub due_at: Timestamp,
     /// Whether to read the message; false for a fresh message, which the caller already has.
     pub needs_message: bool,

@@ -26,7 +26,7 @@ impl Store {
     }
 
     /// Claims unclaimed entries that are due by `due_by`, oldest first. Before that, scheduled messages that are due
-    /// become pending, their servers taking turns, or are held if a limit is reached. Entries that `skip` names are
+    /// become pending, their servers taking turns, or are held (`due_holds.rs`). Entries that `skip` names are
     /// left out, so that a server or a destination that takes no more does not block the others.
     pub async fn claim(&self, due_by: Timestamp, limit: usize, skip: ClaimSkips) -> Result<Vec<Claimed>> {
         let mut round = 0;
