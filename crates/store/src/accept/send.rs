@@ -46,7 +46,7 @@ pub struct SendOptions {
     pub tracking: Option<Box<SendTracking>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
-    /// Earliest time of delivery. Stored here as well, because a held message has no queue entry.
+    /// Earliest time of delivery, as accepted. Stored here as well, because a held message has no queue entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_at: Option<Timestamp>,
     /// Latest time of delivery.

@@ -1,4 +1,4 @@
-//! Sending domains: their owners, verification, DKIM keys, and receivers' reports about them.
+//! Sending domains: their owners, verification, DKIM keys, tracking hosts, events, and receivers' reports about them.
 
 mod checks;
 mod keys;
