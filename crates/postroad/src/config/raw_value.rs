@@ -1,6 +1,6 @@
 //! One value from TOML or an environment variable, and the functions that parse it.
 //!
-//! Every error says what is wrong and what to write instead; the caller adds place and key.
+//! Every error says what is wrong, and most say what to write instead; the caller adds place and key.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -115,7 +115,7 @@ impl ServerSession {
         }
     }
 
-    /// Whether to read from the socket. `feed` accepts more in any case, up to the read-ahead limit.
+    /// Whether to read from the socket.
     pub fn wants_input(&self) -> bool {
         !matches!(self.state, State::Deciding(_) | State::TlsHandshake | State::Closed)
     }
