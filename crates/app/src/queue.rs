@@ -160,7 +160,7 @@ impl App {
             return Err(AccountRefusal::problem("per_minute", "should be at least 1"));
         }
         if request.time.is_some_and(|time| time > GATE_TIME_MAX || time.is_zero()) {
-            return Err(AccountRefusal::problem("time", "should be at most 30 days"));
+            return Err(AccountRefusal::problem("time", "should be from 1 second to 30 days"));
         }
         let ends_at = request.time.map(|time| self.inner.clock.now().plus(time));
         let new = NewGate { scope: scope.clone(), action: request.action, reason, automatic: false, ends_at };

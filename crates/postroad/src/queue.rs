@@ -5,7 +5,7 @@ use postroad_app::App;
 use postroad_delivery::QueueAdmin;
 use postroad_delivery::queue_admin::{Reader, Waiting};
 use postroad_model::{Clock, GateAction, GateScope, MessageId, Status, SystemClock, Timestamp};
-use postroad_store::{Cancelled, Gate, NewGate, QueueEntry, QueueFilter, Retried};
+use postroad_store::{Cancelled, Gate, NewGate, QueueEntry, QueueFilter, Retried, SetBy};
 use serde_json::{Value, json};
 
 use crate::cli::QueueCommand;
@@ -234,7 +234,11 @@ fn gate_json(gate: &Gate) -> Value {
             GateAction::Slow { per_minute } => format!("slow to {per_minute}/m"),
         },
         "reason": gate.reason,
-        "by": if gate.automatic { "postroad" } else { "operator" },
+        "by": match gate.set_by {
+            _ if gate.automatic => "postroad",
+            SetBy::Operator => "operator",
+            SetBy::Account => "account",
+        },
         "since": gate.created_at.to_rfc3339(),
         "until": gate.ends_at.map(Timestamp::to_rfc3339),
     })

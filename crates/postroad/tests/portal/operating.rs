@@ -600,7 +600,9 @@ async fn a_waiting_message_says_who_stopped_it(site: Site) {
     let operator = site.cookie().await;
     let (_, admin) = join(&site, "anna", "admin").await;
     let server = site.server_path(&operator).await;
-    for (cookie, who) in [(&admin, "an administrator of the account"), (&operator, "the operator")] {
+    let stoppers =
+        [(&admin, "an administrator of the account", "account"), (&operator, "the operator", "operator")];
+    for (cookie, who, by) in stoppers {
         let gate = site.submit(&format!("{server}/queue/suspend"), cookie, "reason=moving+house").await;
         assert_eq!(gate.status, 303, "{}", gate.text());
         let id = site.send(json!({ "subject": "It waits" })).await;
@@ -613,6 +615,7 @@ async fn a_waiting_message_says_who_stopped_it(site: Site) {
         assert!(page.contains(&wanted) && !page.contains("server:"), "{page}");
         let queue = site.get(&format!("{server}/queue"), &admin).await.text();
         assert!(queue.contains(&wanted) && queue.contains(&format!("set by {who}")), "{queue}");
+        assert_eq!(site.queue_stats()["gates"][0]["by"], by);
         assert_eq!(site.submit(&format!("{server}/queue/resume"), &operator, "").await.status, 303);
         site.until(id, "Sent").await;
     }

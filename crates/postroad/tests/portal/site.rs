@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::LazyLock;
 
 use postroad_testkit::http::Method;
@@ -100,6 +101,17 @@ impl Site {
     /// Sends SIGTERM: the service stops.
     pub(crate) fn terminate(&self) {
         self.daemon.signal("TERM");
+    }
+
+    /// `postroad queue stats` beside the running service.
+    pub(crate) fn queue_stats(&self) -> Value {
+        let mut command = Command::new(program());
+        command.args(["queue", "stats", "--json", "--data-dir"]).arg(self.folder.path().join("data"));
+        if let Some(database) = &self.database {
+            command.env("POSTROAD_DATABASE", database.url());
+        }
+        let output = command.output().expect("the program runs");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
     }
 
     pub(crate) fn path(&self, path: &str) -> String {

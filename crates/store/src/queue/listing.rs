@@ -223,7 +223,8 @@ async fn list_page(
             "(SELECT * FROM queue WHERE $1::bigint = 0 AND claimed_node IS NULL AND scheduled = 0
               ORDER BY due_at, message_id LIMIT $2)
              UNION ALL (SELECT * FROM queue WHERE scheduled > 0 ORDER BY due_at, message_id LIMIT $2)
-             UNION ALL (SELECT * FROM queue WHERE claimed_node IS NOT NULL AND scheduled = 0 LIMIT $2)"
+             UNION ALL (SELECT * FROM queue WHERE claimed_node IS NOT NULL AND scheduled = 0
+              ORDER BY due_at, message_id LIMIT $2)"
         ),
     };
     let (after, after_id) = after.map_or((i64::MIN, 0), |(due_at, id)| (due_at.as_micros(), id.0));

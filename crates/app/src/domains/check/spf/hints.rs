@@ -53,7 +53,7 @@ pub(super) fn ours_is_at_fault(name: &str) -> String {
 pub(super) fn allows_everybody(domain: &str, term: &str, suggestion: &Suggestion) -> String {
     let term = shown(term.as_bytes());
     let start = format!("Your SPF record allows every server in the world to send as {domain} ({term}).");
-    if term.to_ascii_lowercase().ends_with("all") {
+    if term.trim_start_matches('+').eq_ignore_ascii_case("all") {
         return format!("{start} {}", offer("Change it to", suggestion));
     }
     format!("{start} Remove {term}.")
