@@ -166,8 +166,8 @@ pub(crate) const KEYS: &[Key] = &[
         path: "feedback.addresses",
         default: "[]",
         doc: "Addresses for complaints of feedback loops, in addition to fbl@<hostname>, like [\"fbl@example.com\"]. The\n\
-              MX record of their domain points to the bounce listener. An abuse@ or postmaster@ among them also accepts\n\
-              mail for you.",
+              MX record of their domain points to the bounce listener. An abuse@ or postmaster@ address in this\n\
+              list works like that of the host: complaints count, and other mail goes to forward_to.",
         set: |config, given| put(&mut config.feedback.addresses, given.mailboxes()),
     },
     Key {
@@ -187,8 +187,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "portal.mail_from",
         default: r#""""#,
-        doc: "Sender of mail to people who use the portal; empty for postroad@<hostname>. Its domain should be verified\n\
-              for the server postroad/operator, which sends it.",
+        doc: "Sender of mail to people who use the portal; empty for postroad@<hostname>. The server `operator` of the\n\
+              account `postroad`, which the service creates with its first own mail, sends it; its domain should be\n\
+              verified there.",
         set: |config, given| put(&mut config.portal.mail_from, given.mailbox()),
     },
     Key {
@@ -293,7 +294,7 @@ pub(crate) const KEYS: &[Key] = &[
         path: "delivery.retry_schedule",
         default: "[]",
         doc: "Pauses before the next attempts; the last one repeats. Empty: 1m, 5m, 10m, 20m, 40m, 1h, 2h, 4h, 6h\n\
-              (`dev`: 1s, 2s, 5s, 10s, 30s, then minutes).",
+              (`dev`: 1s, 2s, 5s, 10s, 30s, 1m, 2m, 5m, 10m).",
         set: |config, given| put(&mut config.delivery.retry_schedule, given.durations()),
     },
     Key {
@@ -439,7 +440,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "domains.per_server",
         default: "1000",
-        doc: "Domains that one server may have, and one account, not counting those of its servers.",
+        doc: "Domains that one server may have. An account may have as many of its own; those of its servers do not count.",
         set: |config, given| put(&mut config.domains.per_server, given.count(1)),
     },
     Key {
@@ -483,7 +484,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "webhooks.disable_after",
         default: r#""5d""#,
-        doc: "Webhooks without a success for this long are disabled.",
+        doc: "A webhook is disabled when its posts have failed for this long without a success between them.",
         set: |config, given| put(&mut config.webhooks.disable_after, given.duration()),
     },
     Key {
@@ -602,8 +603,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "retention.bodies",
         default: r#""30d""#,
-        doc: "Bodies of messages. PostgreSQL deletes whole weeks. Every retention period is a duration, or \"forever\";\n\
-              queued, scheduled and held messages are kept longer.",
+        doc: "Bodies of messages. PostgreSQL deletes a week at a time, so up to a week later. Every retention period is a\n\
+              duration, or \"forever\"; queued, scheduled and held messages are kept longer.",
         set: |config, given| put(&mut config.retention.bodies, given.retention()),
     },
     Key {
