@@ -220,11 +220,11 @@ impl Reason {
             Self::DomainNotFound => {
                 error(ok, "DomainNotFound", "No domain found matching provided name".into())
             }
-            Self::DomainExists => error(ok, "DomainExists", "The server has this domain already".into()),
+            Self::DomainExists => error(ok, "DomainExists", "The server, or its account, has this domain already".into()),
             Self::TooManyDomains { domains_max } => error(
                 ok,
                 "TooManyDomains",
-                format!("The server has {domains_max} domains, the maximum; delete one first").into(),
+                format!("The server, or its account, has {domains_max} domains, the maximum; delete one first").into(),
             ),
             Self::DomainNotVerified => error(
                 ok,

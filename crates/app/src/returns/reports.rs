@@ -130,24 +130,50 @@ fn dmarc_details(policy: &str, sender: &DmarcSender) -> Value {
     })
 }
 
+/// One row for each domain. A domain can have several policies in a report, such as `sts` and `tlsa`: their sessions are
+/// added up.
 fn rows_of_policies(summary: &TlsSummary) -> Vec<DomainReport> {
-    let row = |policy: &reports::TlsPolicy| {
-        let domain = DomainName::parse(&policy.domain).ok()?;
-        let failures: serde_json::Map<String, Value> =
-            policy.failure_types.iter().map(|(kind, count)| (kind.clone(), json!(count))).collect();
-        Some(DomainReport {
-            domain,
-            kind: ReportKind::Tls,
-            organisation: summary.organisation.clone(),
-            report_id: summary.report_id.clone(),
-            begin: summary.begin,
-            end: summary.end,
-            total: policy.successes.saturating_add(policy.failures),
-            passed: policy.successes,
-            details: json!({ "policy": policy.kind, "failures": failures }).to_string(),
-        })
+    let mut by_domain: BTreeMap<DomainName, PolicySum> = BTreeMap::new();
+    for policy in &summary.policies {
+        if let Ok(domain) = DomainName::parse(&policy.domain) {
+            by_domain.entry(domain).or_default().add(policy);
+        }
+    }
+    let row = |(domain, sum): (DomainName, PolicySum)| DomainReport {
+        domain,
+        kind: ReportKind::Tls,
+        organisation: summary.organisation.clone(),
+        report_id: summary.report_id.clone(),
+        begin: summary.begin,
+        end: summary.end,
+        total: sum.successes.saturating_add(sum.failures),
+        passed: sum.successes,
+        details: json!({ "policy": sum.kinds.join(", "), "failures": sum.failure_types }).to_string(),
     };
-    summary.policies.iter().filter_map(row).collect()
+    by_domain.into_iter().map(row).collect()
+}
+
+/// Sessions under all policies of a domain.
+#[derive(Default)]
+struct PolicySum<'a> {
+    kinds: Vec<&'a str>,
+    successes: u64,
+    failures: u64,
+    failure_types: BTreeMap<&'a str, u64>,
+}
+
+impl<'a> PolicySum<'a> {
+    fn add(&mut self, policy: &'a reports::TlsPolicy) {
+        if !self.kinds.contains(&policy.kind.as_str()) {
+            self.kinds.push(&policy.kind);
+        }
+        self.successes = self.successes.saturating_add(policy.successes);
+        self.failures = self.failures.saturating_add(policy.failures);
+        for (kind, count) in &policy.failure_types {
+            let sum = self.failure_types.entry(kind).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
 }
 
 #[boxed_futures]

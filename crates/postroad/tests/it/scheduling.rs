@@ -248,6 +248,7 @@ async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
 
 both_engines!(
     a_due_message_that_is_rescheduled_counts_in_its_new_hour,
+    rescheduling_mail_from_before_a_ceiling_makes_no_room_below_it,
     due_messages_of_a_tag_or_batch_are_changed_too,
     a_message_is_cancelled_or_delivered_and_never_both
 );
@@ -275,6 +276,30 @@ async fn a_due_message_that_is_rescheduled_counts_in_its_new_hour(engine: Engine
     assert_eq!(held[0]["details"], "The hourly limit of 1 messages is reached");
     world.queue(&["resume", "everything"]);
     world.until_status(other, "Sent").await;
+}
+
+async fn rescheduling_mail_from_before_a_ceiling_makes_no_room_below_it(engine: Engine) {
+    let (outside, world) = start_suspended(engine);
+    let _peer = outside.site("later.example", Script::new());
+    let mut uncounted = Vec::new();
+    for name in ["ann", "bob", "cat"] {
+        let due = json!({"to": [format!("{name}@later.example")], "send_at": in_millis(500)});
+        uncounted.push(schedule_message(&world, due).await);
+    }
+    for id in &uncounted {
+        world.until_status(*id, "Pending").await;
+    }
+    world.admin(&["account", "set-ceilings", "dev", "--monthly-limit", "2"]);
+    world.apply_changes();
+    let send = async || world.accepted_id(&good_but(json!({"to": ["dan@later.example"]}))).await;
+    assert_eq!(world.expanded(send().await).await["status"]["status"], "Pending");
+    for id in uncounted {
+        done(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(3_600_000)})).await;
+    }
+    for _ in 0..2 {
+        assert_eq!(world.expanded(send().await).await["status"]["status"], "Pending");
+    }
+    assert_eq!(world.expanded(send().await).await["status"]["status"], "Held", "the count began below zero");
 }
 
 async fn due_messages_of_a_tag_or_batch_are_changed_too(engine: Engine) {

@@ -37,7 +37,8 @@ pub(crate) async fn count(
     Ok(admission)
 }
 
-/// Subtracts messages that were counted but not sent after all.
+/// Subtracts messages that were counted but not sent after all. The count stays at zero or above: messages from before the
+/// account had a limit were not counted.
 pub(crate) async fn subtract(
     sql: &Sql<'_>,
     limits: &AccountLimits,
@@ -46,7 +47,8 @@ pub(crate) async fn subtract(
 ) -> Result<(), StoreError> {
     for window in limits.windows(now) {
         sql.execute(
-            "UPDATE account_periods SET messages = messages - $4 WHERE account_id = $1 AND period = $2 AND number = $3",
+            "UPDATE account_periods SET messages = CASE WHEN messages > $4 THEN messages - $4 ELSE 0 END
+             WHERE account_id = $1 AND period = $2 AND number = $3",
             &[
                 limits.account_id.0.into(),
                 window.period_code().into(),

@@ -36,6 +36,11 @@ impl Store {
         let (audit, now) = (self.audit.clone(), self.clock.now());
         self.write_with_ids(move |sql, ids| {
             Box::pin(async move {
+                // Two calls at once would both count the jobs before either has added its own. SQLite has one writer.
+                if !sql.is_sqlite() {
+                    let lock = "SELECT id FROM servers WHERE id = $1 FOR NO KEY UPDATE";
+                    sql.query_opt(lock, &[new.server_id.0.into()]).await?;
+                }
                 let text = "SELECT count(*) FROM jobs WHERE server_id = $1 AND state = 'running'";
                 let running = sql.query_opt(text, &[new.server_id.0.into()]).await?;
                 if running.map_or(Ok(0), |row| row.int(0))? >= running_max as i64 {

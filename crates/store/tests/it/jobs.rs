@@ -7,7 +7,10 @@ use postroad_store::{JobKind, JobProblem, JobState, JobStep, MessageJob, NewJob}
 
 use crate::fixture::{Fixture, on_both_engines};
 
-on_both_engines!(a_servers_jobs_are_listed_newest_first_without_their_problems);
+on_both_engines!(
+    a_servers_jobs_are_listed_newest_first_without_their_problems,
+    jobs_created_at_the_same_moment_stay_within_the_maximum,
+);
 
 async fn create(fixture: &Fixture, server_id: ServerId, request: &str) -> i64 {
     let new = NewJob { server_id, kind: JobKind::Erase, request: request.into(), total: 7 };
@@ -59,4 +62,16 @@ async fn a_servers_jobs_are_listed_newest_first_without_their_problems(fixture: 
     assert_eq!(page.iter().map(|job| job.id).collect::<Vec<_>>(), newest_first[..3]);
     let next = list(&fixture, Some(page[2].id), 3).await;
     assert_eq!(next.iter().map(|job| job.id).collect::<Vec<_>>(), newest_first[3..]);
+}
+
+async fn jobs_created_at_the_same_moment_stay_within_the_maximum(fixture: Fixture) {
+    let create = || {
+        let new =
+            NewJob { server_id: fixture.server, kind: JobKind::Erase, request: "tag:old".into(), total: 1 };
+        fixture.store.create_job(new, 2)
+    };
+    let created = tokio::join!(create(), create(), create(), create(), create(), create());
+    let created = [created.0, created.1, created.2, created.3, created.4, created.5];
+    let begun = created.iter().filter(|job| job.as_ref().expect("the store works").is_some()).count();
+    assert_eq!(begun, 2);
 }

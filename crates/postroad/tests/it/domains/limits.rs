@@ -20,7 +20,7 @@ async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
     let world = World::start_with(engine, &[("POSTROAD_DOMAINS_PER_SERVER", "2")]);
     world.domains("create", &json!({"name": "one.example"})).await;
     let answer = world.call("/api/v1/domains/create", &json!({"name": "two.example"})).await;
-    let message = "The server has 2 domains, the maximum; delete one first";
+    let message = "The server, or its account, has 2 domains, the maximum; delete one first";
     assert_eq!(
         (&answer["data"]["code"], &answer["data"]["message"]),
         (&json!("TooManyDomains"), &json!(message))

@@ -69,6 +69,7 @@ both_engines!(
     a_verified_domains_reports_are_summed_up_for_its_server,
     reports_about_a_subdomain_are_counted_for_the_subdomain,
     reports_are_summed_up_by_domain,
+    the_policies_of_a_domain_in_a_tls_report_are_added_up,
     a_report_cannot_send_escapes_to_the_terminal,
     bombs_and_strangers_are_refused
 );
@@ -168,6 +169,21 @@ async fn reports_are_summed_up_by_domain(world: World) {
             "address": "198.51.100.7", "messages": 2, "dkim_passed": 0, "spf_passed": 0, "failed": 2,
         })
     );
+}
+
+async fn the_policies_of_a_domain_in_a_tls_report_are_added_up(world: World) {
+    let to = address(&world, "tls-reports").await;
+    let mut two: Value = serde_json::from_str(&tls("example.test")).unwrap();
+    let policies = two["policies"].as_array_mut().unwrap();
+    policies.push(policies[0].clone());
+    policies[1]["policy"]["policy-type"] = json!("tlsa");
+    assert_eq!(mail_back(&world, &to, &report(two.to_string().as_bytes())).await, OK);
+    let listed = world.admin(&["reports", "--domain", "example.test"]);
+    let reports = listed["reports"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    assert_eq!(reports.len(), 1, "{listed}");
+    assert_eq!((&reports[0]["sessions"], &reports[0]["failed"]), (&json!(208), &json!(8)), "{listed}");
+    let details = json!({"policy": "sts, tlsa", "failures": {"certificate-expired": 8}});
+    assert_eq!(reports[0]["details"], details);
 }
 
 async fn a_report_cannot_send_escapes_to_the_terminal(world: World) {
