@@ -38,7 +38,7 @@ pub(crate) struct CreateAccountKeyIn {
 /// Create an account key
 ///
 /// The key is shown only in this answer. With an idempotency key that was used before, the answer has the key that the
-/// first call created, without its text.
+/// first call created, but without its secret text.
 #[crate::documented::path(
     post,
     path = "/api/v1/account_keys/create",

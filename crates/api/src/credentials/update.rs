@@ -28,14 +28,14 @@ pub(crate) struct UpdateCredentialIn {
     allow: Option<Vec<String>>,
     /// Everything sent with it is held.
     hold: Option<bool>,
-    /// `none` for no expiry.
+    /// RFC 3339; `none` for no expiry.
     expires_at: Option<String>,
 }
 
 /// Change a credential
 ///
-/// `CredentialEnded` for a revoked credential, and for a new expiry of a rotated one. A key that is limited to some networks
-/// or to a time cannot set wider ones.
+/// The error `CredentialEnded` means that the credential is revoked, or that it was rotated and you set a new expiry. A
+/// calling key that is limited to some networks, or that expires, cannot set wider limits than its own.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/update",

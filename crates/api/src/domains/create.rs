@@ -27,8 +27,8 @@ pub(crate) struct CreateDomainIn {
     /// Algorithm of a generated key: `rsa` (if left out), or `ed25519` for a second signature in addition to the RSA
     /// one.
     algorithm: Option<String>,
-    /// Id of the server that gets the domain, with an account's or the operator's key; all servers of the account if
-    /// left out.
+    /// With an account's or the operator's key: id of the server that gets the domain; if left out, all servers of the
+    /// account get it.
     server: Option<i64>,
     /// Id of the account, with the operator's key.
     account: Option<i64>,

@@ -37,7 +37,7 @@ pub(crate) struct SendRawIn {
 /// Send a pre-built message
 ///
 /// Keeps the message's bytes, except for headers that must be added or removed. Every address in From, and in
-/// Sender when present, must be on a verified domain of the server.
+/// Sender, Resent-From and Resent-Sender when present, must be on a verified domain of the server or its account.
 #[crate::documented::path(
     post,
     path = "/api/v1/send/raw",

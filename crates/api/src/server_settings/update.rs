@@ -25,6 +25,7 @@ const EXCLUDED_HOSTS_MAX: usize = 100;
 pub(crate) struct UpdateServerIn {
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
+    /// Up to 100 characters.
     name: Option<String>,
     /// `live` or `development`
     mode: Option<String>,
@@ -32,6 +33,7 @@ pub(crate) struct UpdateServerIn {
     send_rate: Option<String>,
     /// Messages an hour; `"none"` for no limit.
     hourly_limit: Option<LimitIn>,
+    /// What is tracked in HTML messages.
     tracking: Option<TrackingIn>,
     retention: Option<RetentionIn>,
 }
@@ -45,9 +47,11 @@ pub(crate) enum LimitIn {
 
 #[request_shape]
 pub(crate) struct TrackingIn {
+    /// Adds a picture that shows when a message is opened.
     opens: Option<bool>,
+    /// Replaces links, to record clicks.
     clicks: Option<bool>,
-    /// Replaces the current list; up to 100 host names.
+    /// Hosts whose links are not replaced. Replaces the current list; up to 100 host names.
     excluded_hosts: Option<Vec<String>>,
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use postroad_api::OPENAPI_JSON;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 const OPENING: &str = "\
 # Endpoints
@@ -18,6 +18,9 @@ Post each example as the body of its call:
 curl \"$URL/api/v1/server/get\" -H \"X-Server-API-Key: $KEY\" -d '{}'
 ```
 ";
+
+/// How deep the objects inside objects are that have their fields listed.
+const DEPTH_MAX: usize = 2;
 
 fn docs(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
@@ -59,11 +62,12 @@ fn write_endpoint(page: &mut String, document: &Value, path: &str, operation: &V
         page.push_str("\n```json\n{}\n```\n");
         return;
     };
-    let required: Vec<&str> =
-        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if let Some(properties) = schema["properties"].as_object().filter(|properties| !properties.is_empty()) {
+    if let Some(description) = schema["description"].as_str() {
+        writeln!(page, "\nRequest: {description}").expect("text can be written");
+    }
+    if schema["properties"].as_object().is_some_and(|properties| !properties.is_empty()) {
         page.push_str("\n| field | type | |\n|---|---|---|\n");
-        write_fields(page, document, properties, &required);
+        write_fields(page, document, schema, "");
     }
     // An example of the call itself takes precedence over that of its schema, which several calls may share.
     let example = content.get("example").unwrap_or(&schema["example"]);
@@ -71,10 +75,12 @@ fn write_endpoint(page: &mut String, document: &Value, path: &str, operation: &V
     writeln!(page, "\n```json\n{example}\n```").expect("text can be written");
 }
 
-/// Writes a row for each field, required fields first.
-fn write_fields(page: &mut String, document: &Value, properties: &Map<String, Value>, required: &[&str]) {
+/// Writes a row for each field of an object, required fields first, with the fields of objects in it below.
+fn write_fields(page: &mut String, document: &Value, object: &Value, prefix: &str) {
+    let required: Vec<&str> =
+        object["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let is_required = |name: &str| required.contains(&name);
-    let mut fields: Vec<(&String, &Value)> = properties.iter().collect();
+    let mut fields: Vec<(&String, &Value)> = object["properties"].as_object().into_iter().flatten().collect();
     fields.sort_by_key(|(name, _)| !is_required(name));
     for (name, field) in fields {
         let schemas = schemas(document, field);
@@ -82,22 +88,35 @@ fn write_fields(page: &mut String, document: &Value, properties: &Map<String, Va
             schemas.iter().find_map(|schema| schema["description"].as_str()).unwrap_or_default();
         let description = description.replace('\n', " ").replace('|', "\\|");
         let needed = if is_required(name) { "Required. " } else { "" };
-        writeln!(page, "| `{name}` | {} | {needed}{description} |", type_names(&schemas))
+        writeln!(page, "| `{prefix}{name}` | {} | {needed}{description} |", type_names(&schemas))
             .expect("text can be written");
+        if prefix.matches('.').count() == DEPTH_MAX {
+            continue;
+        }
+        for inner in &schemas {
+            write_fields(page, document, inner, &format!("{prefix}{name}."));
+            for item in schemas_of_items(document, inner) {
+                write_fields(page, document, item, &format!("{prefix}{name}[]."));
+            }
+        }
     }
+}
+
+/// The schemas of the items of an array; none for other schemas.
+fn schemas_of_items<'a>(document: &'a Value, array: &'a Value) -> Vec<&'a Value> {
+    array.get("items").map(|items| schemas(document, items)).unwrap_or_default()
 }
 
 /// A field's schema and the schemas it refers to.
 fn schemas<'a>(document: &'a Value, field: &'a Value) -> Vec<&'a Value> {
     let alternatives = field["oneOf"].as_array().into_iter().flatten();
-    let mut found = vec![field];
+    let mut found = Vec::new();
     for schema in std::iter::once(field).chain(alternatives) {
-        match schema["$ref"].as_str() {
-            Some(reference) => {
-                let target = document.pointer(&reference[1..]).expect("references resolve");
-                found.extend(schemas(document, target));
-            }
-            None => found.push(schema),
+        // A reference may have a description of its own, which comes before that of its target.
+        found.push(schema);
+        if let Some(reference) = schema["$ref"].as_str() {
+            let target = document.pointer(&reference[1..]).expect("references resolve");
+            found.extend(schemas(document, target));
         }
     }
     found

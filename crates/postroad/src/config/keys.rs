@@ -87,7 +87,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "http.trusted_proxies",
         default: "[]",
-        doc: "Networks of proxies whose X-Forwarded-For header is trusted, like [\"10.0.0.0/8\"].",
+        doc: "Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted, like\n\
+              [\"10.0.0.0/8\"].",
         set: |config, given| put(&mut config.http.trusted_proxies, given.networks()),
     },
     Key {
@@ -187,9 +188,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "portal.mail_from",
         default: r#""""#,
-        doc: "Sender of mail to people who use the portal; empty for postroad@<hostname>. The server `operator` of the\n\
-              account `postroad`, which the service creates with its first own mail, sends it; its domain should be\n\
-              verified there.",
+        doc: "Sender of mail to people who use the portal; empty for postroad@<hostname>. It is sent by the\n\
+              server `operator` of the account `postroad`; the service creates both when it first sends such mail.\n\
+              Verify the domain of this address for that server.",
         set: |config, given| put(&mut config.portal.mail_from, given.mailbox()),
     },
     Key {
