@@ -43,7 +43,7 @@ fn is_generic(method: &ImplItemFn) -> bool {
 }
 
 fn box_future(method: &mut ImplItemFn) {
-    let mut lifetimes = Lifetimes::default();
+    let mut lifetimes = Lifetimes::for_output(&method.sig.output);
     let mut moves = TokenStream::new();
     for (number, input) in method.sig.inputs.iter_mut().enumerate() {
         match input {

@@ -1,10 +1,17 @@
-//! Names for the elided lifetimes of a signature: bounds say that the future does not outlive any of them.
+//! Names for the elided lifetimes of a signature: the future does not outlive any of them.
+//!
+//! Where it is possible, all are the one lifetime `'future`, so that the method has no bounds on lifetimes. With such bounds
+//! rustc proves for each method again that everything in its future is `Send`, because it caches these proofs only for
+//! methods without bounds: that took a quarter of the time of `app`.
 
 use syn::visit_mut::{self, VisitMut};
-use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, Type, TypeReference};
+use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, ReturnType, Type, TypeReference};
 
-#[derive(Default)]
 pub(crate) struct Lifetimes {
+    /// Whether elided lifetimes are `'future`, except behind `&mut`: types there cannot change their lifetimes.
+    is_shared: bool,
+    /// How many `&mut` surround the type that is visited.
+    mutable_depth: usize,
     /// Names given to elided lifetimes of the arguments.
     named: Vec<Lifetime>,
     /// Lifetime of `&self`, which elided lifetimes of the result take.
@@ -12,6 +19,16 @@ pub(crate) struct Lifetimes {
 }
 
 impl Lifetimes {
+    /// Names for a signature with this result. If the result has elided lifetimes, each argument keeps a lifetime of its
+    /// own, because the result may outlive the future.
+    pub(crate) fn for_output(output: &ReturnType) -> Self {
+        let is_shared = match output {
+            ReturnType::Default => true,
+            ReturnType::Type(_, output) => !has_elided(output),
+        };
+        Self { is_shared, mutable_depth: 0, named: Vec::new(), receiver: None }
+    }
+
     pub(crate) fn name_receiver(&mut self, receiver: &mut Receiver) {
         match &mut receiver.kind {
             ReceiverKind::Reference(_, lifetime, _) => {
@@ -57,6 +74,9 @@ impl Lifetimes {
     }
 
     fn new_name(&mut self) -> Lifetime {
+        if self.is_shared && self.mutable_depth == 0 {
+            return Lifetime::new("'future", proc_macro2::Span::call_site());
+        }
         let name = format!("'argument_{}", self.named.len());
         let lifetime = Lifetime::new(&name, proc_macro2::Span::call_site());
         self.named.push(lifetime.clone());
@@ -67,7 +87,10 @@ impl Lifetimes {
 impl VisitMut for Lifetimes {
     fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
         reference.lifetime.get_or_insert_with(|| self.new_name());
+        let is_mutable = usize::from(reference.mutability.is_some());
+        self.mutable_depth += is_mutable;
         visit_mut::visit_type_reference_mut(self, reference);
+        self.mutable_depth -= is_mutable;
     }
 
     fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
@@ -91,6 +114,23 @@ impl VisitMut for NameElided {
             *lifetime = self.0.clone();
         }
     }
+}
+
+fn has_elided(ty: &Type) -> bool {
+    struct Find(bool);
+    impl VisitMut for Find {
+        fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+            self.0 |= reference.lifetime.is_none();
+            visit_mut::visit_type_reference_mut(self, reference);
+        }
+
+        fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+            self.0 |= lifetime.ident == "_";
+        }
+    }
+    let mut find = Find(false);
+    find.visit_type_mut(&mut ty.clone());
+    find.0
 }
 
 pub(crate) fn has_impl_trait(ty: &Type) -> bool {

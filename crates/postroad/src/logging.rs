@@ -1,20 +1,25 @@
-//! Log output on standard error: text for people, JSON for machines. `POSTROAD_LOG` sets the level.
+//! Log output on standard error: text for people, JSON for machines. `POSTROAD_LOG` sets the level, for all
+//! of the service (`debug`) or for a crate (`info,postroad_delivery=debug`).
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli;
 use crate::config::LogFormat;
 
 /// Starts logging; the format of the command line overrides the configuration's.
 pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
-    let filter = std::env::var("POSTROAD_LOG").ok().filter(|text| !text.is_empty());
-    let filter = EnvFilter::new(filter.unwrap_or_else(|| "info".to_owned()));
+    let text = std::env::var("POSTROAD_LOG").ok().filter(|text| !text.is_empty());
+    let parsed = text.as_deref().map(str::parse::<Targets>);
+    let invalid = parsed.as_ref().and_then(|parsed| parsed.as_ref().err()).map(ToString::to_string);
+    let filter = parsed.and_then(Result::ok).unwrap_or(Targets::new().with_default(LevelFilter::INFO));
     // By default a line that cannot be written is reported by `eprintln!`, which panics if standard error is a
     // file on a full disk; the request that logged the line would fail with it.
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(std::io::stderr)
         .log_internal_errors(false);
     let json = match flag {
@@ -28,8 +33,12 @@ pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
         tracing::error!(place, "panic");
     }));
     if json {
-        builder.json().flatten_event(true).init();
+        builder.json().flatten_event(true).finish().with(filter).init();
     } else {
-        builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).init();
+        let is_terminal = std::io::stderr().is_terminal();
+        builder.with_ansi(is_terminal).with_target(false).finish().with(filter).init();
+    }
+    if let Some(error) = invalid {
+        tracing::warn!(error, "POSTROAD_LOG is not valid; logging at level info");
     }
 }
