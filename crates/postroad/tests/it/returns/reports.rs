@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use postroad_testkit::SmtpClient;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{bounce_listener, mail_back};
 use crate::terminal::{ESCAPES, admin_text, assert_harmless};
