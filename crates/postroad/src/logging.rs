@@ -12,10 +12,7 @@ use crate::config::LogFormat;
 
 /// Starts logging; the format of the command line overrides the configuration's.
 pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
-    let text = std::env::var("POSTROAD_LOG").ok().filter(|text| !text.is_empty());
-    let parsed = text.as_deref().map(str::parse::<Targets>);
-    let invalid = parsed.as_ref().and_then(|parsed| parsed.as_ref().err()).map(ToString::to_string);
-    let filter = parsed.and_then(Result::ok).unwrap_or(Targets::new().with_default(LevelFilter::INFO));
+    let (filter, invalid) = filter(std::env::var("POSTROAD_LOG").ok().as_deref());
     // By default a line that cannot be written is reported by `eprintln!`, which panics if standard error is a
     // file on a full disk; the request that logged the line would fail with it.
     let builder = tracing_subscriber::fmt()
@@ -40,5 +37,49 @@ pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
     }
     if let Some(error) = invalid {
         tracing::warn!(error, "POSTROAD_LOG is not valid; logging at level info");
+    }
+}
+
+/// Parses levels such as `debug` or `postroad_delivery=debug`; what they do not name is logged at level info. If they are not
+/// valid, everything is, and the error is returned too.
+fn filter(text: Option<&str>) -> (Targets, Option<String>) {
+    let text = text.filter(|text| !text.is_empty()).unwrap_or("info");
+    let (filter, invalid) = match text.parse::<Targets>() {
+        Ok(filter) => (filter, None),
+        Err(error) => (Targets::new(), Some(error.to_string())),
+    };
+    match filter.default_level() {
+        Some(_) => (filter, invalid),
+        None => (filter.with_default(LevelFilter::INFO), invalid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn what_the_text_does_not_name_is_logged_at_level_info() {
+        let enables = |text: Option<&str>, target: &str, level: Level| {
+            let (filter, invalid) = filter(text);
+            assert_eq!(invalid, None, "{text:?}");
+            filter.would_enable(target, &level)
+        };
+        for text in [None, Some(""), Some("info"), Some("postroad_app=trace")] {
+            assert!(enables(text, "postroad_delivery", Level::INFO), "{text:?}");
+            assert!(!enables(text, "postroad_delivery", Level::DEBUG), "{text:?}");
+        }
+        assert!(enables(Some("postroad_app=trace"), "postroad_app::domains", Level::TRACE));
+        assert!(enables(Some("debug"), "postroad_app", Level::DEBUG));
+        assert!(!enables(Some("warn,postroad_app=debug"), "postroad_delivery", Level::INFO));
+    }
+
+    #[test]
+    fn levels_that_are_not_valid_are_reported() {
+        let (filter, invalid) = filter(Some("postroad_app=loud"));
+        assert!(invalid.is_some());
+        assert!(filter.would_enable("postroad_app", &Level::INFO));
     }
 }

@@ -72,6 +72,16 @@ async fn a_log_that_cannot_be_written_stops_no_answer() {
     world.accepted_id(&good()).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_level_that_is_not_valid_is_reported() {
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_LOG", "postroad_app=loud")]);
+    let reported = async || {
+        let text = world.daemon.stderr_text();
+        if text.contains("POSTROAD_LOG is not valid") { Ok(()) } else { Err(text) }
+    };
+    eventually(reported).await;
+}
+
 async fn ready(world: &World) -> (u16, Value) {
     let reply = world.client.get("/ready").await.expect("an answer");
     (reply.status, reply.json())
