@@ -15,10 +15,8 @@ pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
     let (filter, invalid) = filter(std::env::var("POSTROAD_LOG").ok().as_deref());
     // By default a line that cannot be written is reported by `eprintln!`, which panics if standard error is a
     // file on a full disk; the request that logged the line would fail with it.
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(LevelFilter::TRACE)
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    let registry = tracing_subscriber::registry().with(filter);
     let json = match flag {
         Some(cli::LogFormat::Json) => true,
         Some(cli::LogFormat::Text) => false,
@@ -30,10 +28,9 @@ pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
         tracing::error!(place, "panic");
     }));
     if json {
-        builder.json().flatten_event(true).finish().with(filter).init();
+        registry.with(lines.json().flatten_event(true)).init();
     } else {
-        let is_terminal = std::io::stderr().is_terminal();
-        builder.with_ansi(is_terminal).with_target(false).finish().with(filter).init();
+        registry.with(lines.with_ansi(std::io::stderr().is_terminal()).with_target(false)).init();
     }
     if let Some(error) = invalid {
         tracing::warn!(error, "POSTROAD_LOG is not valid; logging at level info");
