@@ -45,7 +45,7 @@ impl Lifetimes {
         }
     }
 
-    /// Names elided lifetimes of an argument, each with a new name.
+    /// Names elided lifetimes of an argument.
     pub(crate) fn name_in(&mut self, ty: &mut Type) {
         self.visit_type_mut(ty);
     }
@@ -73,6 +73,7 @@ impl Lifetimes {
         );
     }
 
+    /// The name of the next elided lifetime: `'future`, or one of its own.
     fn new_name(&mut self) -> Lifetime {
         if self.is_shared && self.mutable_depth == 0 {
             return Lifetime::new("'future", proc_macro2::Span::call_site());

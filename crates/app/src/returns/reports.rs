@@ -18,6 +18,8 @@ use super::{ReturnReceiver, ReturnRefusal, ReturnedMail};
 use crate::App;
 use crate::admin::AdminError;
 
+/// Maximum number of failure types kept of one domain in a TLS report, whatever the number of its policies.
+const FAILURE_TYPES_MAX: usize = 50;
 /// Maximum number of reports shown of one domain.
 const SHOWN_MAX: usize = 50;
 
@@ -170,8 +172,11 @@ impl<'a> PolicySum<'a> {
         self.successes = self.successes.saturating_add(policy.successes);
         self.failures = self.failures.saturating_add(policy.failures);
         for (kind, count) in &policy.failure_types {
-            let sum = self.failure_types.entry(kind).or_default();
-            *sum = sum.saturating_add(*count);
+            if self.failure_types.len() < FAILURE_TYPES_MAX || self.failure_types.contains_key(kind.as_str())
+            {
+                let sum = self.failure_types.entry(kind).or_default();
+                *sum = sum.saturating_add(*count);
+            }
         }
     }
 }
