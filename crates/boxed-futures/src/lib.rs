@@ -1,4 +1,5 @@
-//! `#[boxed_futures]` on an `impl` block makes its public async methods return boxed futures.
+//! `#[boxed_futures]` on an `impl` block makes its public async methods return boxed futures; `#[boxed_future]` does so for
+//! one function.
 //!
 //! The compiler generates the code of an `async fn` in every crate that awaits the function, with everything that the
 //! function awaits: without this attribute, each crate above `store` compiles most of `store` again. A boxed future is
@@ -10,7 +11,10 @@ mod lifetimes;
 use lifetimes::Lifetimes;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{FnArg, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, ReturnType, Type, Visibility};
+use syn::{
+    Block, FnArg, GenericParam, ImplItem, ImplItemFn, ItemFn, ItemImpl, Pat, ReturnType, Signature, Type,
+    Visibility,
+};
 
 /// Boxes the futures of the block's `pub async fn`s. Methods with type or const parameters or `impl Trait` arguments
 /// stay as they are: the crates that call them compile them in any case.
@@ -26,10 +30,22 @@ pub fn boxed_futures(
             && matches!(method.vis, Visibility::Public(_))
             && !is_generic(method)
         {
-            box_future(method);
+            box_future(&mut method.sig, &mut method.block);
         }
     }
     quote!(#block).into()
+}
+
+/// Boxes the future of an `async fn`. A function that is passed on, such as the handler of a page, needs it: otherwise the
+/// compiler proves that the future is `Send` wherever the function's type is used.
+#[proc_macro_attribute]
+pub fn boxed_future(
+    _arguments: proc_macro::TokenStream,
+    function: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    let mut function = syn::parse_macro_input!(function as ItemFn);
+    box_future(&mut function.sig, &mut function.block);
+    quote!(#function).into()
 }
 
 fn is_generic(method: &ImplItemFn) -> bool {
@@ -42,10 +58,10 @@ fn is_generic(method: &ImplItemFn) -> bool {
     has_type_parameter || has_impl_argument
 }
 
-fn box_future(method: &mut ImplItemFn) {
-    let mut lifetimes = Lifetimes::for_output(&method.sig.output);
+fn box_future(signature: &mut Signature, block: &mut Block) {
+    let mut lifetimes = Lifetimes::for_output(&signature.output);
     let mut moves = TokenStream::new();
-    for (number, input) in method.sig.inputs.iter_mut().enumerate() {
+    for (number, input) in signature.inputs.iter_mut().enumerate() {
         match input {
             FnArg::Receiver(receiver) => lifetimes.name_receiver(receiver),
             FnArg::Typed(argument) => {
@@ -61,22 +77,22 @@ fn box_future(method: &mut ImplItemFn) {
             }
         }
     }
-    let output: Type = match &mut method.sig.output {
+    let output: Type = match &mut signature.output {
         ReturnType::Default => syn::parse_quote!(()),
         ReturnType::Type(_, output) => {
             lifetimes.name_in_output(output);
             (**output).clone()
         }
     };
-    lifetimes.declare(&mut method.sig.generics);
-    method.sig.asyncness = None;
-    method.sig.output = syn::parse_quote! {
+    lifetimes.declare(&mut signature.generics);
+    signature.asyncness = None;
+    signature.output = syn::parse_quote! {
         -> ::std::pin::Pin<::std::boxed::Box<
             dyn ::std::future::Future<Output = #output> + ::std::marker::Send + 'future,
         >>
     };
-    let statements = &method.block.stmts;
-    method.block = syn::parse_quote!({
+    let statements = &block.stmts;
+    *block = syn::parse_quote!({
         ::std::boxed::Box::pin(async move {
             #moves
             #(#statements)*

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::http::StatusCode;
+use postroad_boxed_futures::boxed_future;
 use postroad_model::AccountId;
 use postroad_store::{Account, AccountFilter};
 
@@ -48,6 +49,7 @@ struct AccountsPage {
     name: String,
 }
 
+#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     list(&visit, StatusCode::OK, None, "").await
 }
@@ -86,6 +88,7 @@ fn row(account: Account) -> Row {
     }
 }
 
+#[boxed_future]
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name");
@@ -98,6 +101,7 @@ pub(super) async fn create(form: Form) -> Answer {
     }
 }
 
+#[boxed_future]
 pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let reason = Some(fields.text("reason").to_owned());
@@ -105,6 +109,7 @@ pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
     Ok(see_other(&format!("{LIST}?done=saved")))
 }
 
+#[boxed_future]
 pub(super) async fn resume(Path(account): Path<i64>, form: Form) -> Answer {
     form.visit.app().set_account_suspension_as(&form.visit.by, AccountId(account), None).await?;
     Ok(see_other(&format!("{LIST}?done=resumed")))

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use postroad_app::certificate_trouble;
+use postroad_boxed_futures::boxed_future;
 use postroad_model::Timestamp;
 use postroad_store::NodeRecord;
 
@@ -34,6 +35,7 @@ struct NodesPage {
     rows: Vec<Row>,
 }
 
+#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     let nodes = visit.app().list_nodes(&visit.by).await?;
     let layout = visit.layout("Nodes", Section::Operator).await?;

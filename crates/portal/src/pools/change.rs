@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use axum::response::Response;
 use postroad_app::ip_pools::{AddressChange, NewAddress, NewPoolRequest, WarmUpChange};
+use postroad_boxed_futures::boxed_future;
 use postroad_model::{AccountId, PoolId};
 
 use crate::answer::Answer;
@@ -15,6 +16,7 @@ use crate::visit::Form;
 
 const LIST: &str = "/account/pools";
 
+#[boxed_future]
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name").to_owned();
@@ -24,6 +26,7 @@ pub(super) async fn create(form: Form) -> Answer {
     Ok(to_list("created"))
 }
 
+#[boxed_future]
 pub(super) async fn delete(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let id = fields.number("pool").map(PoolId).ok_or(Problem::NotFound)?;
@@ -31,6 +34,7 @@ pub(super) async fn delete(form: Form) -> Answer {
     Ok(to_list("removed"))
 }
 
+#[boxed_future]
 pub(super) async fn add_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let address = read_address(&fields)
@@ -47,6 +51,7 @@ pub(super) async fn add_address(form: Form) -> Answer {
     Ok(to_list("created"))
 }
 
+#[boxed_future]
 pub(super) async fn update_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let address = read_address(&fields)?;
@@ -60,12 +65,14 @@ pub(super) async fn update_address(form: Form) -> Answer {
     Ok(see_other(&format!("{LIST}/address{query}")))
 }
 
+#[boxed_future]
 pub(super) async fn remove_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     visit.app().remove_pool_address(&visit.by, read_address(&fields)?).await?;
     Ok(to_list("removed"))
 }
 
+#[boxed_future]
 pub(super) async fn warm_up(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let wanted = WarmUpChange::ALL.into_iter().find(|(name, _)| *name == fields.text("act"));

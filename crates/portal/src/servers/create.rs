@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use postroad_app::accounts::NewServerRequest;
+use postroad_boxed_futures::boxed_future;
 use postroad_model::{PoolId, ServerMode};
 
 use super::list::list;
@@ -10,6 +11,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
+#[boxed_future]
 pub(super) async fn submit(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name").to_owned();

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::http::StatusCode;
+use postroad_boxed_futures::boxed_future;
 use postroad_model::{ServerId, ServerMode};
 use postroad_store::{Server, ServerFilter};
 
@@ -53,6 +54,7 @@ struct ListPage {
     name: String,
 }
 
+#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     list(&visit, StatusCode::OK, None, "").await
 }

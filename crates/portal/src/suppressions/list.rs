@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
+use postroad_boxed_futures::boxed_future;
 use postroad_model::{SuppressionReason, Timestamp};
 use postroad_store::{Suppression, SuppressionCursor};
 
@@ -47,6 +48,7 @@ struct ListPage {
     problem: Option<String>,
 }
 
+#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     list(&visit, server, StatusCode::OK, None).await
 }

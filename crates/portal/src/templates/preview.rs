@@ -4,6 +4,7 @@
 use postroad_app::Caller;
 use postroad_app::access::Operation;
 use postroad_app::templates::{Model, RenderRequest, RenderedTemplate};
+use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
@@ -14,6 +15,7 @@ use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
+#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesRender).await?;
     match render(&visit, &caller, id).await {
