@@ -8,6 +8,7 @@ use std::pin::pin;
 
 use futures_util::TryStreamExt as _;
 use parking_lot::Mutex;
+use postroad_boxed_futures::boxed_future;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
@@ -32,6 +33,7 @@ impl Sql<'_> {
         matches!(self, Sql::Sqlite(_))
     }
 
+    #[boxed_future]
     pub(crate) async fn query(&self, text: &'static str, params: &[Value]) -> Result<Vec<Row>> {
         match self {
             Sql::Sqlite(connection) => {
@@ -62,6 +64,7 @@ impl Sql<'_> {
     /// Like `query`, for frequent reads on PostgreSQL whose plan does not depend on table statistics
     /// (`postgres::kept_plans` says which those are). Outside a transaction the plan is kept, because planning costs
     /// more than the read.
+    #[boxed_future]
     pub(crate) async fn query_with_kept_plan(
         &self,
         text: &'static str,
@@ -105,11 +108,13 @@ impl Sql<'_> {
         Ok(())
     }
 
+    #[boxed_future]
     pub(crate) async fn query_opt(&self, text: &'static str, params: &[Value]) -> Result<Option<Row>> {
         Ok(self.query(text, params).await?.into_iter().next())
     }
 
     /// Runs a statement; returns the number of rows it changed.
+    #[boxed_future]
     pub(crate) async fn execute(&self, text: &'static str, params: &[Value]) -> Result<u64> {
         match self {
             Sql::Sqlite(connection) => {
@@ -142,6 +147,7 @@ impl Sql<'_> {
     }
 
     /// Runs a statement that must change a row; `NotFound` if it did not.
+    #[boxed_future]
     pub(crate) async fn change(&self, text: &'static str, params: &[Value]) -> Result<()> {
         match self.execute(text, params).await? {
             0 => Err(StoreError::NotFound),
