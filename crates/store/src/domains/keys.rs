@@ -4,7 +4,7 @@ use postroad_model::{DomainId, DomainKeyId, DomainName, ServerId, Timestamp};
 
 use super::lifecycle::{FAILING_MAX, KeyStep};
 use super::records::{Domain, DomainDelivery, DomainKey, KeyAlgorithm, KeyState, NewDkimKey, SigningKey};
-use super::statements::usable;
+use super::usable::usable;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 

@@ -10,6 +10,7 @@ mod reports;
 mod statements;
 mod store;
 pub(crate) mod tracking;
+mod usable;
 
 pub use links::{DomainLink, NewDomainLink};
 pub use records::{

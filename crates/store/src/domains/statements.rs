@@ -12,6 +12,7 @@ use super::records::{
     Domain, DomainFilter, DomainKey, DomainOwner, DomainScope, KeyState, NameUse, NewDomain, OwnerDomains,
     SendingDomain, VerifiedBy,
 };
+use super::usable::usable;
 use super::{keys, pending_events, tracking};
 use crate::error::StoreError;
 use crate::setup::object_counts;
@@ -27,15 +28,6 @@ macro_rules! select {
          FROM domains d JOIN accounts a ON a.id = d.account_id LEFT JOIN servers s ON s.id = d.server_id "
     };
 }
-
-/// Condition that `d` is a domain that the server $1 may send from: its own, or its account's.
-macro_rules! usable {
-    () => {
-        "(d.server_id = $1
-          OR (d.server_id IS NULL AND d.account_id = (SELECT account_id FROM servers WHERE id = $1)))"
-    };
-}
-pub(super) use usable;
 
 async fn account_of(sql: &Sql<'_>, owner: DomainOwner) -> Result<(AccountId, Option<ServerId>), StoreError> {
     match owner {

@@ -1,4 +1,4 @@
-//! Delivery records: adds one, lists the records of a message with their SMTP transcripts.
+//! Delivery records: lists the records of a message with their SMTP transcripts.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DeliveryId, MessageId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
-use crate::postgres::delivery_rows::DeliveryRows;
-use crate::postgres::pipeline;
-use crate::sql::{Sql, read_only};
-use crate::sqlite::rows::insert_delivery;
+use crate::sql::Sql;
 use crate::{Result, Store};
 
 /// A stored record, for example of an attempt, a hold, a cancellation, a test message or a later bounce.
@@ -189,21 +186,6 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(DeliveryId, String)>> {
         self.read(move |sql| Box::pin(list_transcripts(sql, server_id, id, limit as i64))).await
-    }
-}
-
-pub(crate) async fn add(sql: &Sql<'_>, row: DeliveryRow<'_>) -> Result<()> {
-    match sql {
-        Sql::Sqlite(connection) => {
-            let connection = connection.lock();
-            insert_delivery(&connection, &row)
-        }
-        Sql::Postgres(transaction) => {
-            let mut deliveries = DeliveryRows::default();
-            deliveries.push(row);
-            pipeline::run(transaction, [deliveries.statement()]).await
-        }
-        Sql::PostgresRead(_) => Err(read_only()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Outcomes of delivery attempts, and their delivery records.
 
+pub(crate) mod append;
 pub(crate) mod deliveries;
 mod finish;
 pub(crate) mod outcome;

@@ -5,8 +5,9 @@ use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Stat
 use crate::error::StoreError;
 use crate::events::event::EventRow;
 use crate::events::{NewEvent, append};
+use crate::outcomes::NewDelivery;
+use crate::outcomes::append::append_delivery;
 use crate::outcomes::deliveries::DeliveryRow;
-use crate::outcomes::{NewDelivery, deliveries};
 use crate::sql::Sql;
 
 pub(crate) type Key = (ServerId, MessageId);
@@ -88,7 +89,7 @@ pub(crate) async fn settle(
     if changed == 0 {
         return Ok(false);
     }
-    deliveries::add(sql, DeliveryRow::of(key.0, key.1, DeliveryId(ids.next()), new)).await?;
+    append_delivery(sql, DeliveryRow::of(key.0, key.1, DeliveryId(ids.next()), new)).await?;
     add_event(sql, ids, key, state, event, new.at).await?;
     Ok(true)
 }

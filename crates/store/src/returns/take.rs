@@ -11,7 +11,7 @@ use crate::analytics::recipient_providers;
 use crate::erase::message::erased_address;
 use crate::events::append;
 use crate::events::event::EventRow;
-use crate::outcomes::deliveries;
+use crate::outcomes::append::append_delivery;
 use crate::outcomes::deliveries::DeliveryRow;
 use crate::pools::source_days::day_of;
 use crate::sql::Sql;
@@ -146,7 +146,7 @@ async fn apply(
         ],
     )
     .await?;
-    deliveries::add(sql, DeliveryRow::of(server_id, about, DeliveryId(ids.next()), delivery)).await?;
+    append_delivery(sql, DeliveryRow::of(server_id, about, DeliveryId(ids.next()), delivery)).await?;
     append_event(sql, ids, new, effect, state).await?;
     count_for_source(sql, new, effect, (1, 0)).await
 }

@@ -10,28 +10,12 @@ use self::module_tree::ModuleTree;
 use super::Finding;
 use super::tree::Tree;
 
-/// Cycles that are older than this check, by the file that a finding names. Remove a line when its cycle is cut: a line
-/// without a cycle is a finding too.
-const KNOWN: &[&str] = &["crates/store/src/domains/keys.rs", "crates/store/src/outcomes/deliveries.rs"];
-
 /// A file, by its index in the module tree, with the files it imports from.
 type Graph = BTreeMap<usize, BTreeSet<usize>>;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let names: BTreeSet<&str> = tree.manifests().map(|(name, _)| name).collect();
-    let mut findings: Vec<Finding> = names.into_iter().flat_map(|name| check_crate(tree, name)).collect();
-    let is_cut =
-        |known: &&&str| tree.file(known).is_some() && !findings.iter().any(|found| found.path == **known);
-    let cut: Vec<Finding> = KNOWN
-        .iter()
-        .filter(is_cut)
-        .map(|known| {
-            Finding::new(known, 1, "this cycle is cut; take it out of KNOWN in xtask/src/tidy/cycles/mod.rs")
-        })
-        .collect();
-    findings.retain(|found| !KNOWN.contains(&found.path.as_str()));
-    findings.extend(cut);
-    findings
+    names.into_iter().flat_map(|name| check_crate(tree, name)).collect()
 }
 
 fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
