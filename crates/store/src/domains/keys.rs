@@ -1,12 +1,48 @@
-//! DKIM keys of domains: their states, and which of them sign.
+//! DKIM keys of domains: adds, lists and changes them.
 
-use postroad_model::{DomainId, DomainKeyId, DomainName, ServerId, Timestamp};
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{DomainId, DomainKeyId, Timestamp};
 
-use super::lifecycle::{FAILING_MAX, KeyStep};
-use super::records::{Domain, DomainDelivery, DomainKey, KeyAlgorithm, KeyState, NewDkimKey, SigningKey};
-use super::usable::usable;
+use super::domain::{Domain, DomainKey, KeyAlgorithm, KeyState, NewDkimKey};
+use super::lifecycle::KeyStep;
 use crate::error::StoreError;
-use crate::sql::{Sql, to_json};
+use crate::sql::{Row, Sql, to_json};
+use crate::{Result, Store};
+
+#[boxed_futures]
+impl Store {
+    /// Adds a key next to the signing ones; it starts to sign when its record is found. Replaces a pending key of the
+    /// same algorithm. `Conflict` if another key of the domain has the selector.
+    pub async fn rotate_domain_key(
+        &self,
+        id: DomainId,
+        key: NewDkimKey,
+        next_check_at: Timestamp,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(rotate(sql, id, key, next_check_at, now))).await
+    }
+}
+
+async fn rotate(
+    sql: &Sql<'_>,
+    domain_id: DomainId,
+    key: NewDkimKey,
+    next_check_at: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE domains SET updated_at = $2, next_check_at = $3 WHERE id = $1",
+        &[domain_id.0.into(), now.into(), next_check_at.into()],
+    )
+    .await?;
+    sql.execute(
+        "DELETE FROM domain_keys WHERE domain_id = $1 AND algorithm = $2 AND state = 'pending'",
+        &[domain_id.0.into(), key.algorithm.as_str().into()],
+    )
+    .await?;
+    insert(sql, domain_id, key, KeyState::Pending, now).await
+}
 
 /// Inserts a key. `Conflict` if the domain already has a key with this selector.
 pub(super) async fn insert(
@@ -34,28 +70,6 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Adds a key next to the signing ones; it starts to sign when its record is found. Replaces a pending key of
-/// the same algorithm.
-pub(super) async fn rotate(
-    sql: &Sql<'_>,
-    domain_id: DomainId,
-    key: NewDkimKey,
-    next_check_at: Timestamp,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE domains SET updated_at = $2, next_check_at = $3 WHERE id = $1",
-        &[domain_id.0.into(), now.into(), next_check_at.into()],
-    )
-    .await?;
-    sql.execute(
-        "DELETE FROM domain_keys WHERE domain_id = $1 AND algorithm = $2 AND state = 'pending'",
-        &[domain_id.0.into(), key.algorithm.as_str().into()],
-    )
-    .await?;
-    insert(sql, domain_id, key, KeyState::Pending, now).await
-}
-
 /// Keys of the domains with these ids, in the order of their creation.
 pub(super) async fn list(
     sql: &Sql<'_>,
@@ -71,7 +85,7 @@ pub(super) async fn list(
          ORDER BY id"
     };
     let rows = sql.query(text, &[to_json(&domain_ids).into()]).await?;
-    let read = |mut row: crate::sql::Row| {
+    let read = |mut row: Row| {
         let key = DomainKey {
             id: DomainKeyId(row.int(1)?),
             selector: row.text(2)?,
@@ -125,41 +139,4 @@ pub(super) async fn step(
     };
     debug_assert_eq!(changed, 1, "the domain is locked");
     Ok(())
-}
-
-/// Signing keys, and whether the bounce domain is used; `None` unless the domain is verified for the server.
-pub(super) async fn find_delivery(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    name: DomainName,
-    now: Timestamp,
-) -> Result<Option<DomainDelivery>, StoreError> {
-    let text = concat!(
-        "SELECT d.id, d.verified_by, d.return_path_since FROM domains d WHERE d.name = $2 AND ",
-        usable!(),
-        " ORDER BY d.verified_by IS NULL, coalesce(d.server_id, 0) DESC LIMIT 1"
-    );
-    let domain = sql.query_opt(text, &[server_id.0.into(), name.as_str().into()]).await?;
-    let Some(domain) = domain else { return Ok(None) };
-    if domain.text_opt(1)?.is_none() {
-        return Ok(None);
-    }
-    let rows = sql
-        .query(
-            "SELECT id, selector, algorithm, private_key FROM domain_keys
-             WHERE domain_id = $1 AND state = 'active' AND (fails_since IS NULL OR fails_since > $2)
-             ORDER BY algorithm DESC, id",
-            &[domain.int(0)?.into(), now.minus(FAILING_MAX).into()],
-        )
-        .await?;
-    let read = |mut row: crate::sql::Row| {
-        Ok(SigningKey {
-            id: DomainKeyId(row.int(0)?),
-            selector: row.text(1)?,
-            algorithm: row.name(2, KeyAlgorithm::parse)?,
-            private_pkcs8: row.take_blob(3)?,
-        })
-    };
-    let keys = rows.into_iter().map(read).collect::<Result<_, StoreError>>()?;
-    Ok(Some(DomainDelivery { keys, has_return_path: domain.time_opt(2)?.is_some() }))
 }

@@ -1,11 +1,11 @@
-//! Changes that a check makes to a domain and its keys, as pure functions. `checks` reads the old state and writes the
-//! new one.
+//! Changes that a check makes to a domain and its keys, as pure functions. `record_check` reads the old state and
+//! writes the new one.
 
 use std::time::Duration;
 
 use postroad_model::{DomainKeyId, Timestamp};
 
-use super::records::{DomainKey, KeyState, NameUse, VerifiedBy};
+use super::domain::{DomainKey, KeyState, NameUse, VerifiedBy};
 
 /// A domain whose records fail for this long may no longer send, unless the operator verified it. A key whose record is
 /// missing for this long no longer signs.
@@ -123,7 +123,7 @@ pub(super) fn key_steps(
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::KeyAlgorithm;
+    use super::super::domain::KeyAlgorithm;
     use super::*;
 
     fn hours(hours: u64) -> Timestamp {

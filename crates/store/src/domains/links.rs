@@ -3,8 +3,8 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, DomainLinkId, Timestamp};
 
-use super::records::Domain;
-use super::statements;
+use super::domain::Domain;
+use super::find::{find_by_id, lock};
 use crate::error::StoreError;
 use crate::setup::KeyHash;
 use crate::sql::{Row, Sql};
@@ -60,7 +60,7 @@ async fn create(
     links_max: i64,
     now: Timestamp,
 ) -> Result<DomainLink, StoreError> {
-    statements::lock(sql, new.domain_id).await?;
+    lock(sql, new.domain_id).await?;
     let text =
         "SELECT id FROM domain_links WHERE domain_id = $1 AND expires_at > $2 ORDER BY id DESC LIMIT $3";
     let open = sql.query(text, &[new.domain_id.0.into(), now.into(), links_max.into()]).await?;
@@ -88,7 +88,7 @@ async fn find(
         return Ok(None);
     };
     let link = read(&row)?;
-    let domain = statements::find_by_id(sql, link.domain_id).await?;
+    let domain = find_by_id(sql, link.domain_id).await?;
     Ok(domain.map(|domain| (link, domain)))
 }
 

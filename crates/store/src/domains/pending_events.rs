@@ -4,13 +4,16 @@
 
 use std::collections::VecDeque;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, EventKind, IdGenerator, ServerId, Timestamp};
 use serde_json::{Value, json};
 
-use super::records::Domain;
+use super::domain::Domain;
+use super::find;
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::sql::Sql;
+use crate::{Result, Store};
 
 /// Maximum number of events stored with one domain. There are more only if no node has written them for a long time;
 /// then the oldest are dropped.
@@ -18,6 +21,25 @@ const WAITING_MAX: usize = 10;
 
 /// Maximum number of events that one transaction writes: accepts wait for it.
 pub(super) const EVENTS_AT_ONCE: usize = 200;
+
+#[boxed_futures]
+impl Store {
+    /// Writes the events of domains that earlier transactions left: those of processes that cannot create event ids,
+    /// and those for the rest of an account's servers. Some at a time, and not those that another node is writing.
+    pub async fn write_domain_events(&self) -> Result<()> {
+        while self.read(move |sql| Box::pin(has_waiting(sql))).await? {
+            let now = self.clock.now();
+            let domains = self
+                .write_with_ids(move |sql, ids| Box::pin(async move { write_waiting(sql, &ids, now).await }))
+                .await?;
+            if domains == 0 {
+                break;
+            }
+            self.notifier.notify_all();
+        }
+        Ok(())
+    }
+}
 
 /// Event of a domain for its servers with ids above `after`. Stored as an array; arrays of earlier versions lack
 /// `after`.
@@ -75,14 +97,26 @@ pub(super) async fn write(
     Ok(room)
 }
 
+/// Writes pending events of some domains; returns the number of domains examined.
+async fn write_waiting(sql: &Sql<'_>, ids: &IdGenerator, now: Timestamp) -> Result<usize, StoreError> {
+    let waiting = claim_waiting(sql).await?;
+    let mut room = EVENTS_AT_ONCE;
+    for id in &waiting {
+        if let Some(domain) = find::find_by_id(sql, *id).await? {
+            room = write(sql, Some(ids), &domain, None, room, now).await?;
+        }
+    }
+    Ok(waiting.len())
+}
+
 /// Whether events are stored with any domain.
-pub(super) async fn has_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
+async fn has_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
     let text = "SELECT id FROM domains WHERE untold IS NOT NULL LIMIT 1";
     Ok(sql.query_opt(text, &[]).await?.is_some())
 }
 
 /// Locks and returns some domains with stored events. Other nodes skip them until the transaction ends.
-pub(super) async fn claim_waiting(sql: &Sql<'_>) -> Result<Vec<DomainId>, StoreError> {
+async fn claim_waiting(sql: &Sql<'_>) -> Result<Vec<DomainId>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id FROM domains WHERE untold IS NOT NULL ORDER BY id LIMIT 20"
     } else {

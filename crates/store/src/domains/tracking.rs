@@ -2,17 +2,49 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, ServerId, Timestamp};
 
-use super::records::DomainTracking;
+use super::domain::DomainTracking;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
+use crate::{Result, Store};
 
 /// Setting that counts changes of tracking hosts, so that nodes read the list only after a change.
-pub(super) const HOSTS_VERSION: &str = "tracking_hosts_version";
+const HOSTS_VERSION: &str = "tracking_hosts_version";
 
 /// After this time every node serves a new host: they read the list every two seconds.
 const HOSTS_READ_WITHIN: Duration = Duration::from_secs(5);
+
+#[boxed_futures]
+impl Store {
+    /// Sets a domain's tracking. Links with the previous host work until `links_until`.
+    pub async fn set_domain_tracking(
+        &self,
+        id: DomainId,
+        tracking: DomainTracking,
+        links_until: Timestamp,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set(sql, id, tracking, links_until, now))).await
+    }
+
+    /// Tracking hosts of domains that are verified or fail: hosts that were set, and `track.<domain>` where it is an
+    /// alias of ours. Also previous hosts until their `links_until`.
+    pub async fn list_tracking_hosts(&self) -> Result<Vec<String>> {
+        let text = "SELECT track_host FROM domains
+                    WHERE track_host IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
+                    UNION SELECT 'track.' || name FROM domains
+                    WHERE track_alias_at IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
+                    UNION SELECT host FROM former_tracking_hosts WHERE until > $1";
+        self.fetch_all(text, vec![self.clock.now().into()], |row| row.text(0)).await
+    }
+
+    /// Changes whenever a change of a domain may have changed the list of tracking hosts.
+    pub async fn tracking_hosts_version(&self) -> Result<Option<String>> {
+        self.find_setting(HOSTS_VERSION).await
+    }
+}
 
 /// Whether all nodes serve a host that has been usable since `since`, so that links can use it.
 pub(super) fn is_host_served(since: Timestamp, now: Timestamp) -> bool {
@@ -20,8 +52,7 @@ pub(super) fn is_host_served(since: Timestamp, now: Timestamp) -> bool {
     since.plus(HOSTS_READ_WITHIN) <= now || since > now
 }
 
-/// Sets a domain's tracking. Links with the previous host work until `links_until`.
-pub(super) async fn set(
+async fn set(
     sql: &Sql<'_>,
     id: DomainId,
     tracking: DomainTracking,
@@ -41,21 +72,6 @@ pub(super) async fn set(
         ],
     )
     .await
-}
-
-/// Hosts of links in mail of verified domains, including domains that fail now or were deleted.
-pub(super) async fn list_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<String>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT track_host FROM domains
-             WHERE track_host IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
-             UNION SELECT 'track.' || name FROM domains
-             WHERE track_alias_at IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
-             UNION SELECT host FROM former_tracking_hosts WHERE until > $1",
-            &[now.into()],
-        )
-        .await?;
-    rows.iter().map(|row| row.text(0)).collect()
 }
 
 /// Statement that keeps the tracking hosts of some domains until `$2`. `$domains` is a parameter or a query of domain
