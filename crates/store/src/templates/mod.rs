@@ -3,12 +3,16 @@
 //! A version's content never changes. Publishing only changes which version is published, so a mail that is rendered
 //! while somebody publishes or rolls back uses exactly one version.
 
-mod records;
-mod statements;
-mod store;
+mod change;
+mod create;
+mod delete;
+mod find;
+mod layouts;
+mod publish;
+mod template;
 mod versions;
 
-pub use records::{
-    NewTemplate, Template, TemplateChange, TemplateContent, TemplateFormat, TemplateKind, TemplateRef,
-    TemplateTexts, TemplateVersion, TemplateVersionInfo,
-};
+pub use change::TemplateChange;
+pub use create::NewTemplate;
+pub use template::{Template, TemplateContent, TemplateFormat, TemplateKind, TemplateRef, TemplateTexts};
+pub use versions::{TemplateVersion, TemplateVersionInfo};

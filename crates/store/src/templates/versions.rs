@@ -1,10 +1,56 @@
 //! Versions of templates: insert, find, list, prune.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, TemplateId, Timestamp};
 
-use super::records::{Template, TemplateContent, TemplateVersion, TemplateVersionInfo};
+use super::template::{Template, TemplateContent};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
+use crate::{Result, Store};
+
+/// A version without its texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TemplateVersionInfo {
+    pub version: i64,
+    pub created_at: Timestamp,
+    /// When it was published last.
+    pub published_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateVersion {
+    pub info: TemplateVersionInfo,
+    pub content: TemplateContent,
+}
+
+#[boxed_futures]
+impl Store {
+    pub async fn find_template_version(
+        &self,
+        server_id: ServerId,
+        id: TemplateId,
+        version: i64,
+    ) -> Result<Option<TemplateVersion>> {
+        let text = "SELECT version, created_at, published_at, content FROM template_versions
+                    WHERE server_id = $1 AND template_id = $2 AND version = $3";
+        self.fetch_opt(text, vec![server_id.0.into(), id.0.into(), version.into()], read).await
+    }
+
+    /// Versions before `before`, newest first.
+    pub async fn list_template_versions(
+        &self,
+        server_id: ServerId,
+        id: TemplateId,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<TemplateVersionInfo>> {
+        let text = "SELECT version, created_at, published_at FROM template_versions
+                    WHERE server_id = $1 AND template_id = $2 AND version < $3 ORDER BY version DESC LIMIT $4";
+        let before = before.unwrap_or(i64::MAX);
+        let params = vec![server_id.0.into(), id.0.into(), before.into(), (limit as i64).into()];
+        self.fetch_all(text, params, read_info).await
+    }
+}
 
 pub(super) async fn insert(
     sql: &Sql<'_>,
@@ -30,22 +76,6 @@ pub(super) async fn insert(
     Ok(())
 }
 
-pub(super) async fn find(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    id: TemplateId,
-    version: i64,
-) -> Result<Option<TemplateVersion>, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT version, created_at, published_at, content FROM template_versions
-             WHERE server_id = $1 AND template_id = $2 AND version = $3",
-            &[server_id.0.into(), id.0.into(), version.into()],
-        )
-        .await?;
-    row.map(|row| Ok(TemplateVersion { info: read_info(&row)?, content: row.json(3)? })).transpose()
-}
-
 /// The layout of a version, if it has one.
 pub(super) async fn find_layout(
     sql: &Sql<'_>,
@@ -57,23 +87,6 @@ pub(super) async fn find_layout(
         "SELECT layout_id FROM template_versions WHERE server_id = $1 AND template_id = $2 AND version = $3";
     let row = sql.query_opt(text, &[server_id.0.into(), id.0.into(), version.into()]).await?;
     Ok(row.map(|row| row.int_opt(0)).transpose()?.flatten().map(TemplateId))
-}
-
-pub(super) async fn list(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    id: TemplateId,
-    before: Option<i64>,
-    limit: i64,
-) -> Result<Vec<TemplateVersionInfo>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT version, created_at, published_at FROM template_versions
-             WHERE server_id = $1 AND template_id = $2 AND version < $3 ORDER BY version DESC LIMIT $4",
-            &[server_id.0.into(), id.0.into(), before.unwrap_or(i64::MAX).into(), limit.into()],
-        )
-        .await?;
-    rows.iter().map(read_info).collect()
 }
 
 /// Removes all but the newest `kept_max` versions; the published version and the one published before it stay.
@@ -93,6 +106,10 @@ pub(super) async fn prune(sql: &Sql<'_>, template: &Template, kept_max: i64) -> 
     Ok(())
 }
 
-fn read_info(row: &Row) -> Result<TemplateVersionInfo, StoreError> {
+fn read(row: &Row) -> Result<TemplateVersion> {
+    Ok(TemplateVersion { info: read_info(row)?, content: row.json(3)? })
+}
+
+fn read_info(row: &Row) -> Result<TemplateVersionInfo> {
     Ok(TemplateVersionInfo { version: row.int(0)?, created_at: row.time(1)?, published_at: row.time_opt(2)? })
 }

@@ -1,9 +1,27 @@
-//! Records of templates.
+//! A template of a server, and the content of a version.
 
 use std::collections::BTreeMap;
 
 use postroad_model::{ServerId, TemplateId, Timestamp};
 use serde::{Deserialize, Serialize};
+
+/// A template without its texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    pub id: TemplateId,
+    pub server_id: ServerId,
+    pub alias: Option<String>,
+    pub name: String,
+    pub kind: TemplateKind,
+    /// The newest version.
+    pub latest: i64,
+    /// The version that mails are rendered from.
+    pub published: Option<i64>,
+    /// The version that was published before it.
+    pub previous: Option<i64>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
 
 /// How a call names a template: by id or alias.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,6 +51,23 @@ impl TemplateKind {
     }
 }
 
+/// The whole content of a version.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TemplateContent {
+    pub texts: TemplateTexts,
+    /// Texts by language tag, such as `de` or `de-AT`. If a language lacks a text, the next more general language is
+    /// used.
+    pub locales: BTreeMap<String, TemplateTexts>,
+    pub format: TemplateFormat,
+    /// Whether style sheets are inlined into elements.
+    pub inline_css: bool,
+    /// The layout around the bodies.
+    pub layout: Option<TemplateId>,
+    /// Sample model for trying the template.
+    pub sample_model: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
 /// Format of `html_body`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -53,62 +88,6 @@ impl TemplateFormat {
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Html, Self::Mjml].into_iter().find(|format| format.as_str() == text)
     }
-}
-
-#[derive(Debug, Clone)]
-pub struct NewTemplate {
-    pub server_id: ServerId,
-    pub alias: Option<String>,
-    pub name: String,
-    pub kind: TemplateKind,
-    pub content: TemplateContent,
-}
-
-/// A template without its texts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
-    pub id: TemplateId,
-    pub server_id: ServerId,
-    pub alias: Option<String>,
-    pub name: String,
-    pub kind: TemplateKind,
-    /// The newest version.
-    pub latest: i64,
-    /// The version that mails are rendered from.
-    pub published: Option<i64>,
-    /// The version that was published before it.
-    pub previous: Option<i64>,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
-/// Changes of a template; `None` keeps a value.
-#[derive(Debug, Clone, Default)]
-pub struct TemplateChange {
-    /// Changes nothing unless this is the newest version.
-    pub if_latest: Option<i64>,
-    /// `Some(None)` removes the alias.
-    pub alias: Option<Option<String>>,
-    pub name: Option<String>,
-    /// New content, which becomes a new version.
-    pub content: Option<TemplateContent>,
-}
-
-/// The whole content of a version.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TemplateContent {
-    pub texts: TemplateTexts,
-    /// Texts by language tag, such as `de` or `de-AT`. If a language lacks a text, the next more general language is
-    /// used.
-    pub locales: BTreeMap<String, TemplateTexts>,
-    pub format: TemplateFormat,
-    /// Whether style sheets are inlined into elements.
-    pub inline_css: bool,
-    /// The layout around the bodies.
-    pub layout: Option<TemplateId>,
-    /// Sample model for trying the template.
-    pub sample_model: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// The texts of one language.
@@ -138,19 +117,4 @@ impl TemplateTexts {
     pub fn plain(&self) -> Option<&str> {
         self.plain_body.as_deref().or(self.built_plain.as_deref())
     }
-}
-
-/// A version without its texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TemplateVersionInfo {
-    pub version: i64,
-    pub created_at: Timestamp,
-    /// When it was published last.
-    pub published_at: Option<Timestamp>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateVersion {
-    pub info: TemplateVersionInfo,
-    pub content: TemplateContent,
 }
