@@ -1,6 +1,7 @@
 //! Analytics: adds events to counters by time span and dimensions, and reads them.
 
 mod attempts;
+mod count_step;
 mod counter_key;
 mod counter_sets;
 mod counters;
@@ -8,7 +9,6 @@ mod counters_postgres;
 mod counts;
 pub(crate) mod day_counts;
 mod dimensions;
-mod fold;
 mod grain;
 mod histogram;
 mod label_limit;
@@ -18,9 +18,9 @@ mod sums;
 pub(crate) mod tally;
 mod uncounted;
 
+pub use count_step::CountProgress;
 pub use counts::{Counts, Metric};
 pub use dimensions::{Breakdown, Dimensions, LABELS_MAX, OTHER_LABELS};
-pub use fold::CountProgress;
 pub use grain::Grain;
 pub use histogram::Histogram;
 pub use reads::CounterRow;

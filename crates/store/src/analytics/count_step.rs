@@ -1,4 +1,4 @@
-//! Adds the next events of a server to its counters.
+//! Counts the next events of a server.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
@@ -10,10 +10,10 @@ use crate::{Result, Store};
 
 /// Maximum number of events read at once. Events of a minute with the same dimensions change the same rows, so the more
 /// are counted together, the fewer rows are read and written.
-const FOLD_EVENTS_MAX: usize = 2_000;
+const COUNT_EVENTS_MAX: usize = 2_000;
 /// Approximate limit of rows written in one transaction, so that other writers wait only briefly. Events of many
-/// minutes or dimensions reach it before `FOLD_EVENTS_MAX`.
-const FOLD_ROWS_MAX: usize = 1_000;
+/// minutes or dimensions reach it before `COUNT_EVENTS_MAX`.
+const COUNT_ROWS_MAX: usize = 1_000;
 /// Maximum number of transactions of one call. Events that they leave are read again.
 const TALLIES_MAX: usize = 4;
 
@@ -43,7 +43,7 @@ impl Store {
         let uncounted = self
             .read(move |sql| {
                 Box::pin(
-                    async move { uncounted::read_uncounted(sql, server_id, &rules, FOLD_EVENTS_MAX).await },
+                    async move { uncounted::read_uncounted(sql, server_id, &rules, COUNT_EVENTS_MAX).await },
                 )
             })
             .await?;
@@ -53,7 +53,7 @@ impl Store {
         let Uncounted { mut from, to, is_full, events, providers, holds } = uncounted;
         let mut rest = &events[..];
         for _ in 0..TALLIES_MAX {
-            let tally = Tally::of(rest, &providers, &holds, FOLD_ROWS_MAX);
+            let tally = Tally::of(rest, &providers, &holds, COUNT_ROWS_MAX);
             let (counted, later) = rest.split_at(tally.taken);
             rest = later;
             let end = counted.last().filter(|_| !rest.is_empty()).map_or(to, |last| last.cursor);
