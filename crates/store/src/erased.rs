@@ -1,0 +1,49 @@
+//! Jobs with the type of their result erased. The engines run them all as one type, so that their code is compiled once
+//! and not for each type of result.
+
+use std::any::Any;
+
+use futures_util::future::BoxFuture;
+
+use crate::{Described, Job, JobWithIds, Result};
+
+/// The result of an erased job.
+pub(crate) type AnyResult = Box<dyn Any + Send>;
+
+pub(crate) fn erase<T: Send + 'static>(job: Job<T>) -> Job<AnyResult> {
+    Box::new(move |sql| {
+        let running = job(sql);
+        Box::pin(async move { Ok(Box::new(running.await?) as AnyResult) })
+    })
+}
+
+/// Like `erase`, for operations that create ids.
+pub(crate) fn erase_with_ids<T: Send + 'static>(job: JobWithIds<T>) -> JobWithIds<AnyResult> {
+    Box::new(move |sql, ids| {
+        let running = job(sql, ids);
+        Box::pin(async move { Ok(Box::new(running.await?) as AnyResult) })
+    })
+}
+
+/// Like `erase`, for operations that describe their change.
+pub(crate) fn erase_described<T: Send + 'static>(
+    job: Job<(T, Option<Described>)>,
+) -> Job<(AnyResult, Option<Described>)> {
+    Box::new(move |sql| {
+        let running = job(sql);
+        Box::pin(async move {
+            let (done, changed) = running.await?;
+            Ok((Box::new(done) as AnyResult, changed))
+        })
+    })
+}
+
+/// The result of an erased job with its type; `T` must be the type that was erased.
+pub(crate) fn restore<T: Send + 'static>(
+    running: BoxFuture<'_, Result<AnyResult>>,
+) -> BoxFuture<'_, Result<T>> {
+    Box::pin(async move {
+        let result = running.await?.downcast::<T>();
+        Ok(*result.expect("the result has the type that was erased"))
+    })
+}
