@@ -74,24 +74,7 @@ pub(crate) struct DeliveryRow<'a> {
     pub(crate) server_id: ServerId,
     pub(crate) message_id: MessageId,
     pub(crate) id: DeliveryId,
-    pub(crate) at: Timestamp,
-    pub(crate) status: Status,
-    pub(crate) details: Cow<'a, str>,
-    pub(crate) output: Cow<'a, str>,
-    pub(crate) sent_with_ssl: bool,
-    pub(crate) log_id: Cow<'a, str>,
-    pub(crate) duration_us: Option<i64>,
-    pub(crate) mx: Option<Cow<'a, str>>,
-    pub(crate) remote_ip: Option<Cow<'a, str>>,
-    pub(crate) source_ip: Option<Cow<'a, str>>,
-    pub(crate) tls: Option<Cow<'a, str>>,
-    pub(crate) tls_policy: Option<Cow<'a, str>>,
-    pub(crate) dkim: Option<Cow<'a, str>>,
-    pub(crate) code: Option<i64>,
-    pub(crate) enhanced_code: Option<Cow<'a, str>>,
-    pub(crate) bounce_class: Option<Cow<'a, str>>,
-    pub(crate) next_attempt_at: Option<Timestamp>,
-    pub(crate) possible_duplicate: bool,
+    pub(crate) record: Cow<'a, NewDelivery>,
 }
 
 impl<'a> DeliveryRow<'a> {
@@ -99,32 +82,9 @@ impl<'a> DeliveryRow<'a> {
         server_id: ServerId,
         message_id: MessageId,
         id: DeliveryId,
-        new: &'a NewDelivery,
+        record: &'a NewDelivery,
     ) -> Self {
-        let text = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
-        Self {
-            server_id,
-            message_id,
-            id,
-            at: new.at,
-            status: new.status,
-            details: new.details.as_str().into(),
-            output: new.output.as_str().into(),
-            sent_with_ssl: new.sent_with_ssl,
-            log_id: new.log_id.as_str().into(),
-            duration_us: new.duration_us,
-            mx: text(&new.mx),
-            remote_ip: text(&new.remote_ip),
-            source_ip: text(&new.source_ip),
-            tls: text(&new.tls),
-            tls_policy: text(&new.tls_policy),
-            dkim: text(&new.dkim),
-            code: new.code,
-            enhanced_code: text(&new.enhanced_code),
-            bounce_class: text(&new.bounce_class),
-            next_attempt_at: new.next_attempt_at,
-            possible_duplicate: new.possible_duplicate,
-        }
+        Self { server_id, message_id, id, record: Cow::Borrowed(record) }
     }
 
     /// A record without network contact.
@@ -133,31 +93,9 @@ impl<'a> DeliveryRow<'a> {
         id: DeliveryId,
         at: Timestamp,
         status: Status,
-        details: Cow<'a, str>,
+        details: impl Into<String>,
     ) -> Self {
-        Self {
-            server_id,
-            message_id,
-            id,
-            at,
-            status,
-            details,
-            output: "".into(),
-            sent_with_ssl: false,
-            log_id: "".into(),
-            duration_us: None,
-            mx: None,
-            remote_ip: None,
-            source_ip: None,
-            tls: None,
-            tls_policy: None,
-            dkim: None,
-            code: None,
-            enhanced_code: None,
-            bounce_class: None,
-            next_attempt_at: None,
-            possible_duplicate: false,
-        }
+        Self { server_id, message_id, id, record: Cow::Owned(NewDelivery::local(at, status, details)) }
     }
 }
 

@@ -327,8 +327,8 @@ fn insert_recipient(
     }
     if let Some(first) = &initial.delivery {
         let key = (send.info.server_id, recipient.id);
-        let details = first.details.as_ref().into();
-        let row = DeliveryRow::local(key, first.id, send.info.created_at, initial.status, details);
+        let (at, details) = (send.info.created_at, first.details.as_ref());
+        let row = DeliveryRow::local(key, first.id, at, initial.status, details);
         insert_delivery(connection, &row)?;
         insert_event(connection, &event(2, first.event.kind, first.event.data.as_str().into()))?;
     }

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
 use crate::events::event::EventRow;
+use crate::outcomes::NewDelivery;
 use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::storable;
 use crate::suppressions::NewSuppression;
@@ -40,10 +41,8 @@ pub(crate) fn insert_event(connection: &Connection, event: &EventRow<'_>) -> Res
 }
 
 pub(crate) fn insert_delivery(connection: &Connection, row: &DeliveryRow<'_>) -> Result<(), StoreError> {
-    let DeliveryRow {
-        server_id,
-        message_id,
-        id,
+    let DeliveryRow { server_id, message_id, id, record } = row;
+    let NewDelivery {
         at,
         status,
         details,
@@ -62,7 +61,7 @@ pub(crate) fn insert_delivery(connection: &Connection, row: &DeliveryRow<'_>) ->
         possible_duplicate,
         tls_policy,
         dkim,
-    } = row;
+    } = &**record;
     connection
         .prepare_cached(
             "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id,
