@@ -24,29 +24,9 @@ pub(super) fn postal(event: &FeedEvent) -> Option<Value> {
     }))
 }
 
+/// A bounce that came back as a message has another name than a refusal in the SMTP session.
 fn name(kind: EventKind, data: &Map<String, Value>) -> Option<&'static str> {
-    Some(match kind {
-        EventKind::Delivered => "MessageSent",
-        EventKind::Delayed => "MessageDelayed",
-        EventKind::Bounced if is_async(data) => "MessageBounced",
-        EventKind::Bounced | EventKind::Failed => "MessageDeliveryFailed",
-        EventKind::Held => "MessageHeld",
-        EventKind::Opened => "MessageLoaded",
-        EventKind::Clicked => "MessageLinkClicked",
-        EventKind::DomainFailing => "DomainDNSError",
-        EventKind::SendLimitApproaching => "SendLimitApproaching",
-        EventKind::SendLimitExceeded => "SendLimitExceeded",
-        EventKind::Accepted
-        | EventKind::Released
-        | EventKind::Cancelled
-        | EventKind::Complained
-        | EventKind::Unsubscribed
-        | EventKind::DomainVerified
-        | EventKind::WebhookDisabled
-        | EventKind::IpWarmupPaused
-        | EventKind::CeilingApproaching
-        | EventKind::CeilingReached => return None,
-    })
+    if kind == EventKind::Bounced && is_async(data) { Some("MessageBounced") } else { kind.postal_name() }
 }
 
 fn is_async(data: &Map<String, Value>) -> bool {

@@ -8,7 +8,7 @@ use postroad_app::EventSelection;
 use postroad_app::access::Operation;
 use postroad_app::analytics::Zone;
 use postroad_boxed_futures::boxed_future;
-use postroad_model::{EventId, EventKind, EventSet};
+use postroad_model::{EventId, EventKind, EventSet, EventSeverity};
 use postroad_store::FeedEvent;
 use serde_json::Value;
 
@@ -148,7 +148,7 @@ fn row(event: FeedEvent, budget: &mut TextBudget, bytes_max: usize) -> Row {
         id: event.id.0,
         at: When(event.at),
         kind: event.kind.as_str(),
-        tone: tone(event.kind),
+        tone: tone(event.kind.severity()),
         is_test: event.test,
         message,
         data,
@@ -156,22 +156,13 @@ fn row(event: FeedEvent, budget: &mut TextBudget, bytes_max: usize) -> Row {
     }
 }
 
-fn tone(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Delivered | EventKind::DomainVerified => "good",
-        EventKind::Delayed
-        | EventKind::Held
-        | EventKind::SendLimitApproaching
-        | EventKind::CeilingApproaching
-        | EventKind::IpWarmupPaused => "warn",
-        EventKind::Bounced
-        | EventKind::Failed
-        | EventKind::Complained
-        | EventKind::DomainFailing
-        | EventKind::SendLimitExceeded
-        | EventKind::CeilingReached
-        | EventKind::WebhookDisabled => "bad",
-        EventKind::Cancelled | EventKind::Unsubscribed => "off",
-        EventKind::Accepted | EventKind::Released | EventKind::Opened | EventKind::Clicked => "calm",
+/// Colour class of the badge.
+fn tone(severity: EventSeverity) -> &'static str {
+    match severity {
+        EventSeverity::Info => "calm",
+        EventSeverity::Success => "good",
+        EventSeverity::Notice => "off",
+        EventSeverity::Warning => "warn",
+        EventSeverity::Error => "bad",
     }
 }
