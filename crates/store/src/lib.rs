@@ -61,8 +61,8 @@ pub use accept::{
     LimitUse, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
 pub use analytics::{
-    Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, LABELS_MAX,
-    Metric, OTHER_LABELS, OTHER_PROVIDER, Sums,
+    Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimension, Dimensions, Grain, Histogram,
+    LABELS_MAX, Metric, OTHER_LABELS, OTHER_PROVIDER, StoredValue, Sums,
 };
 pub use audit::{
     Audit, AuditEntry, AuditFilter, AuditPage, AuditSubject, AuditVerdict, HiddenActors, INSTALLATION,

@@ -1,72 +1,34 @@
-//! The dimensions as fields of requests and answers.
+//! Values of dimensions as fields of answers.
 
 use postroad_app::analytics::{Dimension, DimensionValue, Series};
-use postroad_openapi_macros::request_shape;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::metrics_out::FiguresOut;
 use crate::documented::ToSchema;
-use crate::envelope::OrNull;
 
-/// One value, or a list of which any may match; an empty string matches messages without a value.
-#[request_shape]
+/// Value of the dimension: a name, or the id of a credential.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum FilterIn {
-    One(String),
-    Any(Vec<String>),
+pub(crate) enum ValueOut {
+    Text(String),
+    Number(i64),
 }
 
-/// Only messages that match all of these.
-#[request_shape]
-pub(crate) struct FiltersIn {
-    /// Domain of the sender.
-    domain: Option<FilterIn>,
-    tag: Option<FilterIn>,
-    /// Mail provider of the recipient's domain, such as `google`; `other` if unknown.
-    recipient_provider: Option<FilterIn>,
-    template: Option<FilterIn>,
-    /// Name of the pool.
-    ip_pool: Option<FilterIn>,
-    /// Id of the credential.
-    credential: Option<FilterIn>,
-    /// Why attempts failed or messages bounced, such as `spam_block`; empty for messages that did not fail.
-    bounce_class: Option<FilterIn>,
-    /// Address of this service from which the attempt was made.
-    source_ip: Option<FilterIn>,
-    /// `TLSv1.3`, `TLSv1.2`, `other`; empty for attempts without TLS.
-    tls_version: Option<FilterIn>,
-}
-
-/// Has the requested dimensions; null for messages without a value.
-#[derive(Debug, Default, Serialize, ToSchema)]
+/// One series. `dimension_schemas.rs` describes its fields.
+#[derive(Debug, Serialize)]
 pub(crate) struct SeriesOut {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    domain: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    tag: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    recipient_provider: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    template: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    ip_pool: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>)]
-    credential: Option<OrNull<i64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    bounce_class: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    source_ip: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    tls_version: Option<OrNull<String>>,
+    #[serde(flatten)]
+    values: SeriesValuesOut,
+    #[serde(flatten)]
+    points: SeriesPointsOut,
+}
+
+/// The values of the requested dimensions, in the order of `Dimension::ALL`.
+#[derive(Debug)]
+struct SeriesValuesOut(Vec<(Dimension, Option<ValueOut>)>);
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SeriesPointsOut {
     /// True if this series adds up everything beyond the largest series: there are at most 500 series and
     /// 10,000 points.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -85,28 +47,45 @@ pub(crate) struct PointOut {
     figures: FiguresOut,
 }
 
+impl Serialize for SeriesValuesOut {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(dimension, value)| (dimension.as_str(), value)))
+    }
+}
+
+/// JSON form of a value; `None`, which is null, for messages without a value.
+pub(super) fn value_out(value: DimensionValue) -> Option<ValueOut> {
+    match value {
+        DimensionValue::None => None,
+        DimensionValue::Text(text) => Some(ValueOut::Text(text)),
+        DimensionValue::Number(number) => Some(ValueOut::Number(number)),
+    }
+}
+
 /// JSON form of a series, with its values of the requested dimensions.
 pub(super) fn series_out(series: Series, dimensions: &[Dimension]) -> SeriesOut {
     let points = series.points.iter();
     let points = points.map(|point| PointOut { at: point.at.to_rfc3339(), figures: (&point.figures).into() });
-    let mut out = SeriesOut { rest: series.is_rest, points: points.collect(), ..SeriesOut::default() };
-    for (dimension, value) in dimensions.iter().zip(series.values) {
-        let (text, number) = match value {
-            DimensionValue::None => (None, None),
-            DimensionValue::Text(text) => (Some(text), None),
-            DimensionValue::Number(number) => (None, Some(number)),
-        };
-        match dimension {
-            Dimension::Domain => out.domain = Some(OrNull(text)),
-            Dimension::Tag => out.tag = Some(OrNull(text)),
-            Dimension::RecipientProvider => out.recipient_provider = Some(OrNull(text)),
-            Dimension::Template => out.template = Some(OrNull(text)),
-            Dimension::IpPool => out.ip_pool = Some(OrNull(text)),
-            Dimension::Credential => out.credential = Some(OrNull(number)),
-            Dimension::BounceClass => out.bounce_class = Some(OrNull(text)),
-            Dimension::SourceIp => out.source_ip = Some(OrNull(text)),
-            Dimension::TlsVersion => out.tls_version = Some(OrNull(text)),
-        }
+    let points = SeriesPointsOut { rest: series.is_rest, points: points.collect() };
+    let values = series.values.into_iter().map(value_out);
+    let mut values: Vec<_> = dimensions.iter().copied().zip(values).collect();
+    values.sort_by_key(|(dimension, _)| *dimension);
+    SeriesOut { values: SeriesValuesOut(values), points }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_of_a_series_have_a_fixed_order_and_null_for_no_value() {
+        let dimensions = [Dimension::Credential, Dimension::Tag];
+        let values = vec![DimensionValue::Number(7), DimensionValue::None];
+        let series = Series { values, is_rest: false, points: Vec::new() };
+        let text = serde_json::to_string(&series_out(series, &dimensions)).unwrap();
+        assert_eq!(text, r#"{"tag":null,"credential":7,"points":[]}"#);
+        let rest = Series { values: Vec::new(), is_rest: true, points: Vec::new() };
+        let rest = serde_json::to_string(&series_out(rest, &[])).unwrap();
+        assert_eq!(rest, r#"{"rest":true,"points":[]}"#);
     }
-    out
 }

@@ -1,6 +1,8 @@
 //! analytics/*: statistics about a server's mail.
 
 mod dimension_fields;
+#[cfg(test)]
+mod dimension_schemas;
 pub(crate) mod message;
 mod metrics_out;
 mod query_fields;

@@ -43,7 +43,7 @@ pub(super) fn read_filter(
     for value in entries {
         match value {
             Json::Text(text) => values.push(DimensionValue::of_text(dimension, &text)),
-            Json::Number(number) if dimension == Dimension::Credential && number.as_i64().is_some() => {
+            Json::Number(number) if dimension.is_number() && number.as_i64().is_some() => {
                 values.extend(number.as_i64().map(DimensionValue::Number));
             }
             other => findings.wrong_type(&pointer, "String", other.type_name()),

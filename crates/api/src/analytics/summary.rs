@@ -23,10 +23,10 @@ pub(crate) struct SummaryIn {
     /// End (RFC 3339); now if left out.
     to: Option<String>,
     /// Domain of the sender; alternative to `domain` in `filters`.
-    domain: Option<super::dimension_fields::FilterIn>,
+    domain: Option<super::dimension_schemas::FilterIn>,
     /// Alternative to `tag` in `filters`.
-    tag: Option<super::dimension_fields::FilterIn>,
-    filters: Option<super::dimension_fields::FiltersIn>,
+    tag: Option<super::dimension_schemas::FilterIn>,
+    filters: Option<super::dimension_schemas::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }

@@ -37,7 +37,7 @@ pub(crate) struct TimeseriesIn {
     timezone: Option<String>,
     /// Up to two names of dimensions, as in `filters`.
     dimensions: Option<Vec<String>>,
-    filters: Option<super::dimension_fields::FiltersIn>,
+    filters: Option<super::dimension_schemas::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }

@@ -1,10 +1,11 @@
 //! analytics/top: the largest values of one dimension.
 
 use crate::documented::ToSchema;
-use postroad_app::analytics::{Dimension, DimensionValue, METRICS, Metric, Top, TopBy, TopQuery};
+use postroad_app::analytics::{Dimension, METRICS, Metric, Top, TopBy, TopQuery};
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
+use super::dimension_fields::{ValueOut, value_out};
 use super::metrics_out::FiguresOut;
 use super::query_fields::{add_warnings, dimension_names, read_filters};
 use crate::endpoint::Call;
@@ -33,7 +34,7 @@ pub(crate) struct TopIn {
     /// 20 if left out.
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<u64>,
-    filters: Option<super::dimension_fields::FiltersIn>,
+    filters: Option<super::dimension_schemas::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }
@@ -55,14 +56,6 @@ pub(crate) struct TopEntryOut {
     value: Option<ValueOut>,
     #[serde(flatten)]
     figures: FiguresOut,
-}
-
-/// Value of the dimension: a name, or the id of a credential.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum ValueOut {
-    Text(String),
-    Number(i64),
 }
 
 /// List the largest values of a dimension
@@ -160,14 +153,10 @@ fn read_limit(fields: &mut Fields<'_>, findings: &mut Findings) -> u64 {
 
 impl From<Top> for TopOut {
     fn from(top: Top) -> Self {
-        let items = top.entries.into_iter().map(|entry| TopEntryOut {
-            value: match entry.value {
-                DimensionValue::None => None,
-                DimensionValue::Text(text) => Some(ValueOut::Text(text)),
-                DimensionValue::Number(number) => Some(ValueOut::Number(number)),
-            },
-            figures: (&entry.figures).into(),
-        });
+        let items = top
+            .entries
+            .into_iter()
+            .map(|entry| TopEntryOut { value: value_out(entry.value), figures: (&entry.figures).into() });
         Self { from: top.from.to_rfc3339(), to: top.to.to_rfc3339(), items: items.collect() }
     }
 }

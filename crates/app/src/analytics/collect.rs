@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use postroad_store::{Breakdown, CounterRow, Grain, Sums};
+use postroad_store::{Breakdown, CounterRow, Dimension, Grain, Sums};
 
-use super::dimension::{Dimension, DimensionValue, Filter};
+use super::dimension::{DimensionValue, Filter};
 use super::plan::{CounterRange, span_of};
 use super::wrong;
 use crate::{App, Caller, Refusal};
@@ -146,8 +146,8 @@ impl App {
         let known = known.ok_or_else(too_much)?;
         sets.total = known.len();
         for (number, set) in known {
-            let value = |dimension: Dimension| dimension.value_in(&set, &pools);
-            sets.has_other |= dimensions.iter().any(|dimension| dimension.is_surplus_in(&set));
+            let value = |dimension: Dimension| DimensionValue::in_set(dimension, &set, &pools);
+            sets.has_other |= dimensions.iter().any(|dimension| dimension.is_beyond_limit_in(&set));
             let passes = |filter: &Filter| filter.values.contains(&value(filter.dimension));
             if selection.filters.iter().all(passes) {
                 let group = selection.dimensions.iter().map(|dimension| value(*dimension)).collect();
@@ -158,7 +158,7 @@ impl App {
     }
 
     async fn pool_names(&self, selection: &CounterSelection<'_>) -> Result<HashMap<i64, String>, Refusal> {
-        if !selection.used_dimensions().contains(&Dimension::IpPool) {
+        if !selection.used_dimensions().contains(&Dimension::Pool) {
             return Ok(HashMap::new());
         }
         let pools = self.inner.store.list_pools().await?;

@@ -15,10 +15,10 @@ mod zone;
 
 pub use by_server::ServerFigures;
 pub use counter_task::CounterTask;
-pub use dimension::{Dimension, DimensionValue, Filter};
+pub use dimension::{DimensionValue, Filter};
 pub use figures::{Figures, Latency, Percentiles, Rates};
 pub use message::{LinkClicks, MessageMetrics};
-pub use postroad_store::{LABELS_MAX, Metric, OTHER_LABELS};
+pub use postroad_store::{Dimension, LABELS_MAX, Metric, OTHER_LABELS};
 pub use summary::{Summary, SummaryQuery};
 pub use timeseries::{DIMENSIONS_MAX, Point, Series, Timeseries, TimeseriesQuery};
 pub use top::{Top, TopBy, TopEntry, TopQuery};

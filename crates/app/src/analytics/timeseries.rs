@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
-use postroad_store::{Grain, Metric, Sums};
+use postroad_store::{Dimension, Grain, Metric, Sums};
 
 use super::collect::{Collected, CounterSelection, CounterSums, Group};
-use super::dimension::{Dimension, DimensionValue, Filter};
+use super::dimension::{DimensionValue, Filter};
 use super::figures::Figures;
 use super::plan::{CounterRange, counter_ranges};
 use super::summary::at_second;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
-use postroad_store::{Counts, Grain, Metric, Sums};
+use postroad_store::{Counts, Dimension, Grain, Metric, Sums};
 
 use super::collect::{CounterSelection, too_much};
-use super::dimension::{Dimension, DimensionValue};
+use super::dimension::DimensionValue;
 use super::figures::Figures;
 use super::plan::counter_ranges;
 use super::summary::{at_second, check_length, whole_spans};

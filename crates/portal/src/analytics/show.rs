@@ -169,7 +169,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         shown,
         parts: &PARTS,
         by: match query.by {
-            TopBy::Dimension(dimension) => dimension_label(dimension),
+            TopBy::Dimension(dimension) => dimension.label(),
             TopBy::RecipientDomain => "Recipient domain",
         },
         csv: format!("/servers/{server}/analytics/csv{}", query.query()),
@@ -207,7 +207,7 @@ async fn answer(
 }
 
 fn dimension_choice(dimension: Dimension, is_chosen: bool) -> Choice {
-    Choice { value: dimension.as_str(), label: dimension_label(dimension), is_chosen }
+    Choice { value: dimension.as_str(), label: dimension.label(), is_chosen }
 }
 
 /// Text fields of filters; the filter for keys is a list instead.
@@ -218,7 +218,7 @@ fn fields(query: &AnalyticsQuery) -> Vec<FilterField> {
     };
     let field = |dimension: Dimension| FilterField {
         name: dimension.as_str(),
-        label: dimension_label(dimension),
+        label: dimension.label(),
         value: text(dimension),
     };
     Dimension::ALL.into_iter().filter(|one| *one != Dimension::Credential).map(field).collect()
@@ -248,7 +248,7 @@ fn chip(query: &AnalyticsQuery, names: &KeyNames, (dimension, text): &(Dimension
         (Dimension::Credential, Ok(id)) => names.of(id),
         _ => text.clone(),
     };
-    let label = format!("{}: {value}", dimension_label(*dimension));
+    let label = format!("{}: {value}", dimension.label());
     Chip { label, without: query.query_with(*dimension, "") }
 }
 
@@ -323,20 +323,6 @@ pub(super) fn value_text(value: &DimensionValue) -> String {
 
 fn duration_text(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "–".to_owned(), |seconds| crate::shown::duration((seconds * 1e6) as i64))
-}
-
-fn dimension_label(dimension: Dimension) -> &'static str {
-    match dimension {
-        Dimension::Domain => "Sender domain",
-        Dimension::Tag => "Tag",
-        Dimension::RecipientProvider => "Provider",
-        Dimension::Template => "Template",
-        Dimension::IpPool => "IP pool",
-        Dimension::Credential => "Key",
-        Dimension::BounceClass => "Bounce class",
-        Dimension::SourceIp => "Sending address",
-        Dimension::TlsVersion => "TLS version",
-    }
 }
 
 fn metric_label(metric: Metric) -> &'static str {

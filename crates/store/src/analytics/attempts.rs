@@ -32,8 +32,7 @@ pub(crate) async fn fill_in(
             // 0 if the operating system chose the address, and for a deleted pool.
             dimensions.pool_id = pool_ids.get(attempt.used_pool()).copied().unwrap_or(0);
         }
-        attempt.source_ip().clone_into(&mut dimensions.source_ip);
-        attempt.tls_version().clone_into(&mut dimensions.tls_version);
+        attempt.fill_in_attempt(dimensions);
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Dimensions by which messages are counted. The macro `dimensions!` declares all of them.
 //!
-//! A new dimension needs an entry there. ARCHITECTURE.md ("an analytics dimension") lists the other places to change.
+//! A new dimension needs an entry there. ARCHITECTURE.md ("an analytics dimension") lists the other files to change.
 
 use serde_json::{Value, json};
 
+use super::dimension_type::{DimensionType, StoredValue};
 use crate::Result;
 use crate::sql::Row;
 
@@ -12,10 +13,15 @@ pub const LABELS_MAX: usize = 1_000;
 /// The label under which labels beyond the limit are counted.
 pub const OTHER_LABELS: &str = "(other)";
 
-/// A column of `counter_dimensions`.
+/// A column of `counter_dimensions`, and what is shown of its dimension.
 pub(crate) struct DimensionColumn {
     pub(crate) name: &'static str,
     pub(crate) is_text: bool,
+    pub(super) public_name: &'static str,
+    pub(super) label: &'static str,
+    pub(super) description: &'static str,
+    pub(super) ignores_case: bool,
+    pub(super) is_limited: bool,
 }
 
 /// A dimension that may have at most `LABELS_MAX` values per server.
@@ -26,59 +32,54 @@ pub(crate) struct LimitedDimension {
     pub(crate) plural: &'static str,
 }
 
-/// The type of a dimension's values.
-trait DimensionType: Sized {
-    const IS_TEXT: bool;
-
-    fn read(row: &Row, at: usize) -> Result<Self>;
-}
-
-impl DimensionType for String {
-    const IS_TEXT: bool = true;
-
-    fn read(row: &Row, at: usize) -> Result<Self> {
-        row.text(at)
-    }
-}
-
-impl DimensionType for i64 {
-    const IS_TEXT: bool = false;
-
-    fn read(row: &Row, at: usize) -> Result<Self> {
-        row.int(at)
-    }
-}
-
-/// Clears a column if it is marked `of attempts`.
-macro_rules! clear {
-    (attempts $column:expr) => {
-        $column.clear()
+/// Whether an optional part of an entry is there.
+macro_rules! is_given {
+    ($($part:tt)*) => {
+        !stringify!($($part)*).is_empty()
     };
 }
 
-/// `true` for a dimension that is marked `of attempts`.
-macro_rules! is_of {
-    (attempts) => {
-        true
-    };
-}
-
-/// For each dimension: its breakdown with the number in the database, its column, the plural of its values if their
-/// number is limited, and whether it differs between the attempts of a message.
+/// For each dimension: its description for the API; its name in code with the number of its breakdown in the database;
+/// its column; its public name and its label; whether filters match in any letter case; the plural of its values if their
+/// number is limited; and whether it differs between the attempts of a message. After delivery, the attempt of an event
+/// is the one that delivered.
 macro_rules! dimensions {
-    ($($(#[$doc:meta])* $breakdown:ident = $code:literal, $column:ident: $kind:ty $(, limited $plural:literal)? $(, of $attempts:ident)?;)+) => {
+    ($($(#[doc = $doc:literal])* $dimension:ident = $code:literal, $column:ident: $kind:ty, $name:literal $label:literal
+       $(, any $case:ident)? $(, limited $plural:literal)? $(, of $attempts:ident)?;)+) => {
+        /// A property of messages or attempts by which analytics can be split and filtered.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Dimension {
+            $($(#[doc = $doc])* $dimension,)+
+        }
+
+        impl Dimension {
+            pub const ALL: [Self; Dimensions::COLUMNS.len()] = [$(Self::$dimension,)+];
+
+            /// Breakdown of the counters that distinguish only this dimension.
+            pub const fn breakdown(self) -> Breakdown {
+                match self { $(Self::$dimension => Breakdown::$dimension,)+ }
+            }
+        }
+
         /// Values of the dimensions of a message. Texts are empty and ids 0 for "none".
         #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct Dimensions {
-            $($(#[$doc])* pub $column: $kind,)+
+            $($(#[doc = $doc])* pub $column: $kind,)+
         }
 
         impl Dimensions {
-            pub(crate) const COLUMNS: &[DimensionColumn] =
-                &[$(DimensionColumn { name: stringify!($column), is_text: <$kind as DimensionType>::IS_TEXT },)+];
+            pub(crate) const COLUMNS: &[DimensionColumn] = &[$(DimensionColumn {
+                name: stringify!($column),
+                is_text: <$kind as DimensionType>::IS_TEXT,
+                public_name: $name,
+                label: $label,
+                description: concat!($($doc),*).trim_ascii(),
+                ignores_case: is_given!($($case)?),
+                is_limited: is_given!($($plural)?),
+            },)+];
 
             pub(crate) const LIMITED: &[LimitedDimension] = &[$($(LimitedDimension {
-                breakdown: Breakdown::$breakdown,
+                breakdown: Breakdown::$dimension,
                 column: stringify!($column),
                 plural: $plural,
             },)?)+];
@@ -93,6 +94,10 @@ macro_rules! dimensions {
                 let mut at = first..;
                 let mut next = || at.next().unwrap_or_default();
                 Ok(Self { $($column: DimensionType::read(row, next())?,)+ })
+            }
+
+            pub fn value_of(&self, dimension: Dimension) -> StoredValue<'_> {
+                match dimension { $(Dimension::$dimension => self.$column.stored(),)+ }
             }
 
             /// The value of a limited dimension.
@@ -110,7 +115,7 @@ macro_rules! dimensions {
         pub enum Breakdown {
             /// No dimensions: everything is counted together. Its only set has the number 0.
             Total,
-            $($(#[$doc])* $breakdown,)+
+            $($(#[doc = $doc])* $dimension,)+
             /// All dimensions of a message, for queries about more than one.
             Full,
             /// All dimensions, including dimensions of attempts. Separate from `Full`, because it has several times
@@ -120,17 +125,17 @@ macro_rules! dimensions {
 
         impl Breakdown {
             pub const ALL: [Self; Dimensions::COLUMNS.len() + 3] =
-                [Self::Total, $(Self::$breakdown,)+ Self::Full, Self::FullByAttempt];
+                [Self::Total, $(Self::$dimension,)+ Self::Full, Self::FullByAttempt];
 
             /// Breakdowns whose sets are numbered.
             pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 2] =
-                [$(Self::$breakdown,)+ Self::Full, Self::FullByAttempt];
+                [$(Self::$dimension,)+ Self::Full, Self::FullByAttempt];
 
             /// Its number in the database (column `shape`).
             pub(crate) const fn code(self) -> i64 {
                 match self {
                     Self::Total => 0,
-                    $(Self::$breakdown => $code,)+
+                    $(Self::$dimension => $code,)+
                     // Stored, so it must not change when dimensions are added.
                     Self::Full => 63,
                     Self::FullByAttempt => 511,
@@ -140,8 +145,8 @@ macro_rules! dimensions {
             /// Whether it is the breakdown of a dimension that differs between the attempts of a message.
             pub const fn is_of_attempts(self) -> bool {
                 match self {
-                    $($(Self::$breakdown => is_of!($attempts),)?)+
-                    _ => false,
+                    $(Self::$dimension => is_given!($($attempts)?),)+
+                    Self::Total | Self::Full | Self::FullByAttempt => false,
                 }
             }
 
@@ -149,12 +154,14 @@ macro_rules! dimensions {
             pub(crate) fn part_of(self, full: &Dimensions) -> Dimensions {
                 match self {
                     Self::Total => Dimensions::default(),
-                    $(Self::$breakdown => {
+                    $(Self::$dimension => {
                         Dimensions { $column: full.$column.clone(), ..Dimensions::default() }
                     })+
                     Self::Full => {
                         let mut part = full.clone();
-                        $($(clear!($attempts part.$column);)?)+
+                        $(if Self::$dimension.is_of_attempts() {
+                            part.$column = <$kind>::default();
+                        })+
                         part
                     }
                     Self::FullByAttempt => full.clone(),
@@ -165,20 +172,22 @@ macro_rules! dimensions {
 }
 
 dimensions! {
-    /// Domain of the From header.
-    Domain = 1, domain: String;
-    Tag = 2, tag: String, limited "tags";
-    /// Operator of the recipient domain's mail servers.
-    Provider = 4, provider: String;
-    Template = 8, template: String, limited "templates";
-    Pool = 16, pool_id: i64;
-    Credential = 32, credential_id: i64;
-    /// Why an attempt failed, or why the message bounced.
-    BounceClass = 64, bounce_class: String, of attempts;
-    /// Source address of the attempt; for events after delivery, of the attempt that delivered.
-    SourceIp = 128, source_ip: String, limited "source addresses", of attempts;
-    /// TLS version of the attempt; for events after delivery, of the attempt that delivered.
-    TlsVersion = 256, tls_version: String, of attempts;
+    /// Domain of the sender.
+    Domain = 1, domain: String, "domain" "Sender domain", any case;
+    Tag = 2, tag: String, "tag" "Tag", limited "tags";
+    /// Mail provider of the recipient's domain, such as `google`; `other` if unknown.
+    Provider = 4, provider: String, "recipient_provider" "Provider", any case;
+    Template = 8, template: String, "template" "Template", limited "templates";
+    /// Name of the pool.
+    Pool = 16, pool_id: i64, "ip_pool" "IP pool";
+    /// Id of the credential.
+    Credential = 32, credential_id: i64, "credential" "Key";
+    /// Why attempts failed or messages bounced, such as `spam_block`; empty for messages that did not fail.
+    BounceClass = 64, bounce_class: String, "bounce_class" "Bounce class", of attempts;
+    /// Address of this service from which the attempt was made.
+    SourceIp = 128, source_ip: String, "source_ip" "Sending address", limited "source addresses", of attempts;
+    /// `TLSv1.3`, `TLSv1.2`, `other`; empty for attempts without TLS.
+    TlsVersion = 256, tls_version: String, "tls_version" "TLS version", of attempts;
 }
 
 /// Writes a text for each column of the dimensions, in their order.

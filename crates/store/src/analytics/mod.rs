@@ -8,6 +8,8 @@ mod counters;
 mod counters_postgres;
 mod counts;
 pub(crate) mod day_counts;
+mod dimension;
+mod dimension_type;
 mod dimensions;
 mod grain;
 mod histogram;
@@ -20,7 +22,8 @@ mod uncounted;
 
 pub use count_step::CountProgress;
 pub use counts::{Counts, Metric};
-pub use dimensions::{Breakdown, Dimensions, LABELS_MAX, OTHER_LABELS};
+pub use dimension_type::StoredValue;
+pub use dimensions::{Breakdown, Dimension, Dimensions, LABELS_MAX, OTHER_LABELS};
 pub use grain::Grain;
 pub use histogram::Histogram;
 pub use reads::CounterRow;

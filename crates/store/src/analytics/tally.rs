@@ -113,12 +113,14 @@ impl EventData {
         self.ip_pool.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn source_ip(&self) -> &str {
-        self.source_ip.as_deref().unwrap_or_default()
+    /// Fills in the dimensions that only an attempt determines.
+    pub(crate) fn fill_in_attempt(&self, dimensions: &mut Dimensions) {
+        self.source_ip.as_deref().unwrap_or_default().clone_into(&mut dimensions.source_ip);
+        self.tls_version().clone_into(&mut dimensions.tls_version);
     }
 
     /// TLS version, as one of a fixed set of names; empty without TLS.
-    pub(crate) fn tls_version(&self) -> &'static str {
+    fn tls_version(&self) -> &'static str {
         match self.tls_version.as_deref() {
             None => "",
             Some("TLSv1.3") => "TLSv1.3",

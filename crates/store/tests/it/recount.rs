@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, Status, Timestamp};
 use postroad_store::{
-    Breakdown, ClaimSkips, CounterRow, Counts, Dimensions, Grain, InitialState, Metric, NewDelivery,
-    NewEvent, Outcome, Sums,
+    Breakdown, ClaimSkips, CounterRow, Counts, Dimension, Dimensions, Grain, InitialState, Metric,
+    NewDelivery, NewEvent, Outcome, StoredValue, Sums,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -354,37 +354,30 @@ impl Recount {
         let hour = Grain::Hour.start(at);
         *self.totals.entry(hour).or_default().entry(name).or_default() += 1;
         *self.recipient_domains.entry(recipient_domain).or_default().entry(name).or_default() += 1;
-        for (breakdown, value) in [
-            (Breakdown::Domain, domain.as_str()),
-            (Breakdown::Tag, tag),
-            (Breakdown::Provider, provider),
-            (Breakdown::Template, ""),
-            (Breakdown::Pool, "0"),
-            (Breakdown::Credential, credential),
-            (Breakdown::BounceClass, attempt[0]),
-            (Breakdown::SourceIp, attempt[1]),
-            (Breakdown::TlsVersion, attempt[2]),
-        ] {
-            let table = self.tables.entry(breakdown).or_default();
+        for dimension in Dimension::ALL {
+            let value = match dimension {
+                Dimension::Domain => domain.as_str(),
+                Dimension::Tag => tag,
+                Dimension::Provider => provider,
+                Dimension::Pool => "0",
+                Dimension::Credential => credential,
+                Dimension::BounceClass => attempt[0],
+                Dimension::SourceIp => attempt[1],
+                Dimension::TlsVersion => attempt[2],
+                _ => "",
+            };
+            let table = self.tables.entry(dimension.breakdown()).or_default();
             *table.entry((value.to_owned(), hour)).or_default().entry(name).or_default() += 1;
         }
     }
 }
 
 fn value_of(breakdown: Breakdown, set: &Dimensions) -> String {
-    match breakdown {
-        Breakdown::Domain => set.domain.clone(),
-        Breakdown::Tag => set.tag.clone(),
-        Breakdown::Provider => set.provider.clone(),
-        Breakdown::Template => set.template.clone(),
-        Breakdown::Pool => set.pool_id.to_string(),
-        Breakdown::Credential => set.credential_id.to_string(),
-        Breakdown::BounceClass => set.bounce_class.clone(),
-        Breakdown::SourceIp => set.source_ip.clone(),
-        Breakdown::TlsVersion => set.tls_version.clone(),
-        Breakdown::Total | Breakdown::Full | Breakdown::FullByAttempt => {
-            unreachable!("they have no single value")
-        }
+    let mut dimensions = Dimension::ALL.into_iter();
+    let dimension = dimensions.find(|one| one.breakdown() == breakdown).expect("of one dimension");
+    match set.value_of(dimension) {
+        StoredValue::Text(text) => text.to_owned(),
+        StoredValue::Id(id) => id.to_string(),
     }
 }
 
