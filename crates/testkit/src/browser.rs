@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Method;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::http::Client;
+use crate::{eventually, try_eventually};
 
 /// Longest wait for a page to become as expected.
 const WAIT_MAX: Duration = Duration::from_secs(15);
-const POLL: Duration = Duration::from_millis(25);
 /// Time zone of the browser: not UTC, so that tests find pages that mix up time zones.
 const TIME_ZONE: &str = "America/New_York";
 /// Name of the field with an element's id: the "web element identifier" of WebDriver.
@@ -103,26 +103,39 @@ impl Browser {
 
     /// Waits until an element matches the selector.
     pub async fn until(&self, selector: &str) {
-        let begun = Instant::now();
-        while !self.has(selector).await {
-            self.sleep_unless_late(begun, &format!("nothing fits {selector}")).await;
-        }
+        let found = try_eventually(WAIT_MAX, async || {
+            if self.has(selector).await { Ok(()) } else { Err(format!("nothing fits {selector}")) }
+        });
+        self.expect_found(found.await).await;
     }
 
     /// Waits until the page's text contains `text`.
     pub async fn until_text(&self, text: &str) {
-        let begun = Instant::now();
-        while !self.page_text().await.contains(text) {
-            self.sleep_unless_late(begun, &format!("the page does not say {text:?}")).await;
-        }
+        let found = try_eventually(WAIT_MAX, async || {
+            let is_there = self.page_text().await.contains(text);
+            if is_there { Ok(()) } else { Err(format!("the page does not say {text:?}")) }
+        });
+        self.expect_found(found.await).await;
     }
 
-    async fn sleep_unless_late(&self, begun: Instant, problem: &str) {
-        if begun.elapsed() > WAIT_MAX {
+    /// Reloads the page until its text contains `text`.
+    pub async fn reload_until_text(&self, text: &str) {
+        eventually(async || {
+            let page_text = self.page_text().await;
+            if page_text.contains(text) {
+                return Ok(());
+            }
+            self.reload().await;
+            Err(format!("the page does not say {text:?}: {page_text}"))
+        })
+        .await;
+    }
+
+    async fn expect_found(&self, found: Result<(), String>) {
+        if let Err(problem) = found {
             let (url, text) = (self.url().await, self.page_text().await);
             panic!("{problem} on {url} within {WAIT_MAX:?}; it says:\n{text}");
         }
-        tokio::time::sleep(POLL).await;
     }
 
     /// Visible text of the page.

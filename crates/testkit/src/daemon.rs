@@ -1,15 +1,18 @@
 //! The binary under test as a child process, run as by a user's shell or init system.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+use crate::eventually_blocking;
 
 const READY_SECS_MAX: u64 = 30;
 const STOP_SECS_MAX: u64 = 10;
@@ -88,8 +91,7 @@ impl Daemon {
     }
 
     pub fn stderr_text(&self) -> String {
-        let bytes = fs::read(self.folder.path().join("stderr")).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        log_text(self.folder.path())
     }
 
     pub fn pid(&self) -> u32 {
@@ -121,19 +123,19 @@ impl Daemon {
 
     /// Waits for the end; panics with the log after 10 s.
     pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + Duration::from_secs(STOP_SECS_MAX);
-        loop {
-            if let Some(status) = self.child.try_wait().expect("our child can be waited for") {
-                return status;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "still running after {STOP_SECS_MAX} s; the log says:\n{}",
-                self.stderr_text()
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
+        let (child, folder) = (&mut self.child, self.folder.path());
+        eventually_blocking(Duration::from_secs(STOP_SECS_MAX), || {
+            let status = child.try_wait().expect("our child can be waited for");
+            status.ok_or_else(|| {
+                fmt::from_fn(|f| write!(f, "it still runs; the log says:\n{}", log_text(folder)))
+            })
+        })
     }
+}
+
+fn log_text(folder: &Path) -> String {
+    let bytes = fs::read(folder.join("stderr")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Drop for Daemon {

@@ -29,7 +29,7 @@ pub use certificate::TestCertificate;
 pub use clock::ManualClock;
 pub use daemon::Daemon;
 pub use dns_server::DnsServer;
-pub use eventually::eventually;
+pub use eventually::{eventually, eventually_blocking, eventually_within, try_eventually};
 pub use first_start::FirstStart;
 pub use hidden_receiver::{HiddenLimits, HiddenReceiver};
 pub use http::{Client, Reply, RequestError};

@@ -7,11 +7,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use crate::eventually_blocking;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkState {
@@ -63,11 +65,10 @@ impl PgProxy {
     /// Closes all connections; returns when none is left.
     pub fn cut(&self) {
         self.link.send_replace(LinkState::Cut);
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while self.connections.load(Ordering::SeqCst) > 0 {
-            assert!(Instant::now() < deadline, "the proxy's connections did not close within 5 s");
-            thread::sleep(Duration::from_millis(1));
-        }
+        eventually_blocking(Duration::from_secs(5), || match self.connections.load(Ordering::SeqCst) {
+            0 => Ok(()),
+            open => Err(format!("{open} connections of the proxy are not closed")),
+        });
     }
 
     /// Stops all traffic without closing anything, until `restore` or `cut`.
