@@ -19,7 +19,7 @@ use postroad_model::{AccountId, Clock as _, DomainName, UserRole};
 use postroad_store::{
     AuditFilter, Database, InvitationFilter, QueueFilter, Role, Settings, Store, User, UserFilter,
 };
-use postroad_testkit::{ManualClock, totp_code};
+use postroad_testkit::{ManualClock, eventually, totp_code};
 use tempfile::TempDir;
 
 const PASSWORD: &str = "correct horse battery";
@@ -89,19 +89,16 @@ impl Fixture {
 
     /// Text of the newest mail of the service itself to `to`, once it is queued.
     async fn mail_to(&self, to: &str) -> String {
-        loop {
+        let entry = eventually(async || {
             let all = self.store.list_queue(QueueFilter::default(), None, 100).await.unwrap();
-            if let Some(entry) =
-                all.iter().filter(|entry| entry.rcpt_to == to).max_by_key(|entry| entry.message_id)
-            {
-                let message =
-                    self.store.find_message(entry.server_id, entry.message_id).await.unwrap().unwrap();
-                let send = &message.send;
-                let body = self.store.read_body(entry.server_id, send.id, send.size).await.unwrap();
-                return String::from_utf8(body).unwrap().replace("=\r\n", "").replace("=3D", "=");
-            }
-            tokio::task::yield_now().await;
-        }
+            let own = all.into_iter().filter(|entry| entry.rcpt_to == to);
+            own.max_by_key(|entry| entry.message_id).ok_or_else(|| format!("no mail to {to} is queued"))
+        })
+        .await;
+        let message = self.store.find_message(entry.server_id, entry.message_id).await.unwrap().unwrap();
+        let send = &message.send;
+        let body = self.store.read_body(entry.server_id, send.id, send.size).await.unwrap();
+        String::from_utf8(body).unwrap().replace("=\r\n", "").replace("=3D", "=")
     }
 
     /// Operations in the audit log, except signing in and out.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_delivery::{Inbox, InboxServer, MessageMatcher};
 use postroad_model::EmailAddress;
-use postroad_testkit::{ManualClock, SmtpClient};
+use postroad_testkit::{ManualClock, SmtpClient, eventually};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -61,9 +61,11 @@ async fn waiting_ends_with_the_matching_message() {
         let inbox = inbox.clone();
         tokio::spawn(async move { inbox.wait(&wanted("Bob@Example.NET", "order 7"), LONG).await })
     };
-    while !format!("{inbox:?}").contains("waiting: 1,") {
-        tokio::task::yield_now().await;
-    }
+    eventually(async || {
+        let shown = format!("{inbox:?}");
+        if shown.contains("waiting: 1,") { Ok(()) } else { Err(format!("nobody waits: {shown}")) }
+    })
+    .await;
     let mut client = SmtpClient::connect(address).await;
     for (to, subject) in [
         ("ann@example.net", "Your order 7"),

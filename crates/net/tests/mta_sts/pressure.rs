@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use postroad_model::ServerId;
 use postroad_net::mta_sts::{MtaStsSettings, StsVerdict};
 use postroad_testkit::dns_server::{Failure, RecordType};
+use postroad_testkit::eventually;
 use tokio::task::JoinSet;
 
 use super::{RECORD, Scene, enforced};
@@ -50,10 +51,17 @@ async fn take_all_permits(scene: &Arc<Scene>) -> (Vec<TcpListener>, JoinSet<StsV
         asking.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });
     }
     // Once the last host is looked up, the fetches have asked for permits.
-    while scene.dns.questions("mta-sts.silent399.example", RecordType::A) == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_asked(scene, "mta-sts.silent399.example", RecordType::A).await;
     (silent, asking)
+}
+
+/// Waits until the name server was asked for this record.
+async fn until_asked(scene: &Scene, name: &str, kind: RecordType) {
+    eventually(async || match scene.dns.questions(name, kind) {
+        0 => Err(format!("nobody asked for the {kind} record of {name}")),
+        _ => Ok(()),
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -73,9 +81,7 @@ async fn a_fetch_does_not_end_with_another_server_that_has_no_permit() {
     scene.announce("1").publish("enforce", "mx.example.com");
     let of_first = Arc::clone(&scene);
     asking.spawn(async move { of_first.ask_for("example.com", ServerId(1), Duration::ZERO).await });
-    while scene.dns.questions(RECORD, RecordType::TXT) == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_asked(&scene, RECORD, RecordType::TXT).await;
     enforced(&scene.ask_for("example.com", ServerId(2), Duration::ZERO).await);
     asking.shutdown().await;
     drop(silent);

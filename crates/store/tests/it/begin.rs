@@ -4,6 +4,7 @@ use postroad_model::{DomainName, MessageId, ServerId, Status, SuppressionReason,
 use postroad_store::{
     Begin, Begun, ClaimSkips, InitialState, NewSuppression, NewTrackingEvent, TrackingEventKind,
 };
+use postroad_testkit::eventually_within;
 
 use crate::counting::rules;
 use crate::fixture::{Fixture, on_both_engines};
@@ -215,15 +216,15 @@ async fn message_of_a_begin_that_timed_out_can_be_released_and_begun_again(fixtu
         let _ = tokio::time::timeout(patience, fixture.store.begin(entries)).await;
         // Whether it was begun or not, the claim is ours: the message can be released and begun again.
         fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
-        loop {
+        eventually_within(std::time::Duration::from_secs(5), async || {
             fixture.claim_due().await;
             if matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, Begun::Go(_)) {
-                break;
+                return Ok(());
             }
-            assert!(std::time::Instant::now() < deadline, "not begun for 5 s after {patience_us} us");
             fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
-        }
+            Err(format!("not begun after {patience_us} us"))
+        })
+        .await;
         assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     }
 }

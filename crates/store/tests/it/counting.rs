@@ -8,6 +8,7 @@ use postroad_store::{
     Breakdown, ClaimSkips, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState,
     LABELS_MAX, Metric, NewEvent, NewSend, Outcome, Sums,
 };
+use postroad_testkit::eventually;
 
 use crate::domains::{
     ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_DELIVERY_POLICY, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES,
@@ -39,7 +40,7 @@ pub(crate) fn rules() -> CountingRules {
 
 /// Counts all events.
 pub(crate) async fn count_all_events(fixture: &Fixture) {
-    loop {
+    eventually(async || {
         let servers = fixture.store.list_uncounted_servers().await.expect("reading works");
         for server in &servers {
             while fixture.store.count_events(*server, &rules()).await.expect("counting works")
@@ -55,11 +56,12 @@ pub(crate) async fn count_all_events(fixture: &Fixture) {
             "SELECT count(*) FROM events e LEFT JOIN counter_marks c ON c.server_id = e.server_id
              WHERE c.server_id IS NULL OR NOT ({is_counted})"
         );
-        if fixture.query_int(&uncounted).await == 0 {
-            return;
+        match fixture.query_int(&uncounted).await {
+            0 => Ok(()),
+            count => Err(format!("{count} events are not counted")),
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    })
+    .await;
 }
 
 pub(crate) async fn totals(fixture: &Fixture, grain: Grain) -> BTreeMap<i64, Sums> {
@@ -408,13 +410,17 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     // On PostgreSQL a transaction of another test may hide the newest events for a moment: then the first part is
     // smaller.
     let mut is_delayed = false;
-    let (first, counted) = loop {
+    let (first, counted) = eventually(async || {
         let progress = fixture.store.count_events(fixture.server, &rules()).await.expect("counting works");
         match (progress, total(&fixture).await.counts.of(Metric::Accepted)) {
-            (CountProgress::AllDone, counted) if counted < 300 => is_delayed = true,
-            part => break part,
+            (CountProgress::AllDone, counted) if counted < 300 => {
+                is_delayed = true;
+                Err(format!("{counted} of 300 messages are counted"))
+            }
+            part => Ok(part),
         }
-    };
+    })
+    .await;
     assert!(is_delayed || first == CountProgress::MoreLeft, "{counted}");
     assert!(is_delayed || (1..300).contains(&counted), "{counted}");
     count_all_events(&fixture).await;

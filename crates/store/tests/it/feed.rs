@@ -6,6 +6,8 @@ use std::time::Duration;
 use postroad_model::{Clock as _, EventCursor, EventKind, EventSet, MessageId, Status};
 use postroad_store::{FeedEvent, FeedPage, FeedQuery, NewEvent, RecentEventsQuery};
 
+use postroad_testkit::eventually;
+
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -29,21 +31,20 @@ fn whole(fixture: &Fixture, after: EventCursor) -> FeedQuery {
 /// Reads pages until `wanted` events came and no more follow. On PostgreSQL an event appears when every transaction of
 /// the cluster that began before its own has ended, including transactions of other tests.
 async fn read_all(fixture: &Fixture, mut query: FeedQuery, wanted: usize) -> Vec<FeedEvent> {
-    let reading = async {
-        let mut all = Vec::new();
+    let mut all = Vec::new();
+    eventually(async || {
         loop {
             let page = read(fixture, query).await;
             all.extend(page.events);
             if page.next == query.after {
-                if all.len() >= wanted {
-                    return all;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                break;
             }
             query.after = page.next;
         }
-    };
-    tokio::time::timeout(Duration::from_secs(20), reading).await.expect("all events come")
+        if all.len() >= wanted { Ok(()) } else { Err(format!("{} of {wanted} events came", all.len())) }
+    })
+    .await;
+    all
 }
 
 async fn send_and_finish(fixture: &Fixture) -> MessageId {

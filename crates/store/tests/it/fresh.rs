@@ -1,10 +1,11 @@
 //! Freshly accepted messages go from the commit directly to delivery.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use postroad_model::{HoldReason, MessageId, PoolId, ServerId, Status, SuppressionReason};
 use postroad_store::{Accepted, Begin, Begun, ClaimSkips, Fresh, FreshSink, InitialState, NewSuppression};
+use postroad_testkit::eventually_within;
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -216,9 +217,8 @@ async fn fresh_messages_come_back_if_the_answer_to_their_commit_is_lost() {
     tasks.join_all().await;
     proxy.restore();
     let handed_over = basket.message_ids().len();
-    let deadline = Instant::now() + Duration::from_secs(10);
     let mut claimed = 0;
-    loop {
+    eventually_within(Duration::from_secs(10), async || {
         let stored = fixture.row_counts().await["queue"] as usize;
         claimed += fixture
             .store
@@ -226,8 +226,9 @@ async fn fresh_messages_come_back_if_the_answer_to_their_commit_is_lost() {
             .await
             .map_or(0, |found| found.len());
         if claimed + handed_over == stored {
-            break;
+            return Ok(());
         }
-        assert!(Instant::now() < deadline, "{claimed} claimed and {handed_over} handed over of {stored}");
-    }
+        Err(format!("{claimed} claimed and {handed_over} handed over of {stored}"))
+    })
+    .await;
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use postroad_model::Status;
 use postroad_store::{Accepted, Begin, Begun, ClaimSkips, Database, InitialState, NewSend};
-use postroad_testkit::{PgProxy, eventually};
+use postroad_testkit::{PgProxy, eventually, eventually_within};
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
@@ -131,13 +131,11 @@ impl Outage {
 
     async fn expect_recovery(&self) {
         let fixture = &self.fixture;
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            match fixture.store.accept(fixture.send_to(&["later@example.com"])).await {
-                Ok(accepted) => break assert_eq!(accepted, Accepted::Stored(Vec::new())),
-                Err(error) => assert!(Instant::now() < deadline, "{error}"),
-            }
-        }
+        let accepted = eventually_within(Duration::from_secs(10), async || {
+            let accepted = fixture.store.accept(fixture.send_to(&["later@example.com"])).await;
+            accepted.map_err(|error| format!("nothing is accepted: {error}"))
+        });
+        assert_eq!(accepted.await, Accepted::Stored(Vec::new()));
         let again =
             fixture.store.accept(fixture.send_with_key("before", 1, "c")).await.expect("the store works");
         assert!(matches!(again, Accepted::Repeated(stored) if stored.answer == "a"));

@@ -10,6 +10,7 @@ use postroad_store::{
     DomainOwner, DomainTracking, KeyAlgorithm, KeyHash, NewCredential, NewDomain, NewGate, NewSuppression,
     NewTemplate, NewUser, NewWebhook, StoreError, TemplateContent, TemplateKind, WebhookSecret,
 };
+use postroad_testkit::eventually;
 
 use crate::fixture::{EngineFiles, Fixture, connect, create_server, new_key, on_both_engines, open};
 
@@ -229,9 +230,11 @@ async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
     ];
     let waiting = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while fixture.query_int(waiting).await < 2 {
-        tokio::task::yield_now().await;
-    }
+    eventually(async || match fixture.query_int(waiting).await {
+        count @ ..2 => Err(format!("{count} of 2 removals wait for the lock")),
+        _ => Ok(()),
+    })
+    .await;
     held.rollback().await.expect("it ends");
     for purge in purges {
         assert!(purge.await.expect("it ends").expect("the store works"));

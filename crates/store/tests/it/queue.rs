@@ -1,10 +1,11 @@
 //! Claims of queued messages, and how they end: `claim`, `finish` and `release`.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use postroad_model::{EventKind, MessageId, Status};
 use postroad_store::{ClaimSkips, Claimed, NewDelivery};
+use postroad_testkit::eventually_within;
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -292,15 +293,11 @@ async fn claim_of_a_disconnected_caller_is_released(fixture: Fixture) {
 
 /// Claims due messages; waits until the store has some again.
 async fn claim_soon(fixture: &Fixture) -> Vec<Claimed> {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    loop {
+    eventually_within(Duration::from_secs(5), async || {
         let claimed = fixture.claim_due().await;
-        if !claimed.is_empty() {
-            return claimed;
-        }
-        assert!(Instant::now() < deadline, "nothing to claim for 5 s");
-        tokio::task::yield_now().await;
-    }
+        if claimed.is_empty() { Err("there is nothing to claim") } else { Ok(claimed) }
+    })
+    .await
 }
 
 async fn outcome_of_a_disconnected_caller_is_stored_whole_or_not_at_all(fixture: Fixture) {

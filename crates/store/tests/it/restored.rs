@@ -1,12 +1,11 @@
 //! A dump restored into another cluster, whose transaction numbers start again: everything continues where it was.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use postroad_model::{EventCursor, EventKind, EventSet, MessageId, Status};
 use postroad_store::{FeedQuery, Grain, Metric};
 use postroad_testkit::postgres::find_server_programs;
-use postroad_testkit::{Cluster, Database};
+use postroad_testkit::{Cluster, Database, eventually};
 
 use crate::counting::{count_all_events, totals};
 use crate::fixture::{EngineFiles, Fixture, open};
@@ -59,22 +58,18 @@ async fn send_message(fixture: &Fixture) -> MessageId {
 async fn read(fixture: &Fixture, after: EventCursor, wanted: usize) -> (Vec<MessageId>, EventCursor) {
     let query =
         FeedQuery { server_id: fixture.server, after, kinds: EventSet::ALL, message_id: None, limit: 100 };
-    let reading = async {
-        loop {
-            let page = fixture.store.feed(query).await.expect("the store works");
-            if page.events.len() >= wanted {
-                return (page.events.iter().map(|event| event.message_id).collect(), page.next);
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    eventually(async || {
+        let page = fixture.store.feed(query).await.expect("the store works");
+        if page.events.len() < wanted {
+            return Err(format!("{} of {wanted} events came", page.events.len()));
         }
-    };
-    tokio::time::timeout(Duration::from_secs(20), reading).await.expect("all events come")
+        Ok((page.events.iter().map(|event| event.message_id).collect(), page.next))
+    })
+    .await
 }
 
 async fn counted(fixture: &Fixture) -> u64 {
-    tokio::time::timeout(Duration::from_secs(20), count_all_events(fixture))
-        .await
-        .expect("all events are counted");
+    count_all_events(fixture).await;
     totals(fixture, Grain::Day).await.values().map(|sums| sums.counts.of(Metric::Sent)).sum()
 }
 
