@@ -20,6 +20,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 
 pub struct SmtpClient {
     stream: BufReader<Box<dyn Stream>>,
+    reply_time_max: Duration,
 }
 
 impl SmtpClient {
@@ -40,6 +41,13 @@ impl SmtpClient {
         let mut client = Self::dial(address).await;
         client.send(first).await;
         client
+    }
+
+    /// Longest wait for a line of a reply; 20 seconds by default.
+    #[must_use]
+    pub fn with_reply_time_max(mut self, reply_time_max: Duration) -> Self {
+        self.reply_time_max = reply_time_max;
+        self
     }
 
     /// Connects with TLS from the first byte, accepts any certificate, and sends EHLO.
@@ -63,7 +71,8 @@ impl SmtpClient {
     /// Starts TLS on the same socket. Panics if unread bytes are left.
     pub async fn tls_handshake(self) -> io::Result<Self> {
         assert!(self.stream.buffer().is_empty(), "{:?}", String::from_utf8_lossy(self.stream.buffer()));
-        Ok(Self::over(encrypt(self.stream.into_inner()).await?))
+        let encrypted = Self::over(encrypt(self.stream.into_inner()).await?);
+        Ok(encrypted.with_reply_time_max(self.reply_time_max))
     }
 
     /// Sends a line and returns the reply.
@@ -80,7 +89,7 @@ impl SmtpClient {
 
     /// Next reply, its lines joined by `\n`; empty if the server has closed.
     pub async fn reply(&mut self) -> String {
-        self.reply_within(REPLY_TIME_MAX).await
+        self.reply_within(self.reply_time_max).await
     }
 
     pub async fn reply_within(&mut self, time_max: Duration) -> String {
@@ -125,7 +134,8 @@ impl SmtpClient {
         self.reply().await
     }
 
-    async fn greet(&mut self) {
+    /// Reads the banner and sends EHLO.
+    pub async fn greet(&mut self) {
         let banner = self.reply().await;
         assert!(banner.starts_with("220 "), "{banner}");
         let greeting = self.say("EHLO client.example").await;
@@ -133,7 +143,7 @@ impl SmtpClient {
     }
 
     fn over(stream: Box<dyn Stream>) -> Self {
-        Self { stream: BufReader::new(stream) }
+        Self { stream: BufReader::new(stream), reply_time_max: REPLY_TIME_MAX }
     }
 }
 
