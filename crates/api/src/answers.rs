@@ -25,7 +25,8 @@ use crate::{Settings, blocking_pool};
 
 /// An answer is written and freed in pieces of this size.
 const SEGMENT_BYTES: usize = 64 << 10;
-/// Answers up to this size do not count: the numbers of requests of one address and of one tenant are limited.
+/// Answers up to this size are not counted: the limits on concurrent requests of an address and of a tenant bound their
+/// memory.
 const UNCOUNTED_BYTES: usize = 4 << 10;
 
 /// Memory for answers, with the time limits for sending them.

@@ -20,7 +20,7 @@ use crate::dev::DevAccess;
 use crate::failure::Reason;
 use crate::request_id::X_REQUEST_ID;
 use crate::request_info::{LogFields, RequestInfo};
-use crate::{Mode, drain, envelope, held, host, peer, redirect};
+use crate::{Mode, drain, envelope, host, peer, permit_body, redirect};
 
 /// Maximum number of characters of a path that are logged.
 const LOGGED_PATH_CHARS_MAX: usize = 200;
@@ -67,7 +67,7 @@ impl Boundary {
         let is_refused = matches!(permit, Some(None));
         let answering = async {
             if is_refused {
-                let cause = "too many requests of one address are in progress".to_owned();
+                let cause = "too many requests from one address are in progress".to_owned();
                 return envelope::failed(&info, &Reason::Unavailable(cause).into());
             }
             self.route(mode, peer, request).await
@@ -103,7 +103,7 @@ impl Boundary {
         );
         match permit.flatten() {
             // The permit is held until the answer is sent.
-            Some(permit) => response.map(|body| held::hold(body, permit)),
+            Some(permit) => response.map(|body| permit_body::hold(body, permit)),
             None => response,
         }
     }

@@ -25,7 +25,7 @@ use crate::memory::{LARGE_BYTES, Share};
 use crate::request_info::RequestInfo;
 use crate::state::ApiState;
 use crate::tenant::Tenant;
-use crate::{held, params};
+use crate::{params, permit_body};
 
 /// Methods that an endpoint accepts, comma-separated as in the header Allow.
 fn methods(operation: Operation) -> &'static str {
@@ -223,7 +223,7 @@ pub(crate) async fn answer<C: Authenticate>(
     }
     let response = envelope::respond(&info, (tenant, logged), &state.answers, outcome).await;
     // The permit is held until the answer is sent.
-    response.map(|body| held::hold(body, permit))
+    response.map(|body| permit_body::hold(body, permit))
 }
 
 /// Makes delivery read the change: messages accepted after the answer follow the new rates, suspensions and pools.

@@ -13,7 +13,7 @@ use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::held;
+use crate::permit_body;
 
 /// Time at which hyper last asked for a piece of each answer.
 #[derive(Debug, Default)]
@@ -74,7 +74,8 @@ impl HttpBody for WatchedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.entry.unsent.with(|answers| answers.taken_at.insert(self.entry.number, Instant::now()));
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let bind = |frame: Frame<Bytes>| frame.map_data(|data| held::bind(data, Arc::clone(&self.entry)));
+        let bind =
+            |frame: Frame<Bytes>| frame.map_data(|data| permit_body::bind(data, Arc::clone(&self.entry)));
         Poll::Ready(frame.map(|frame| frame.map(bind)))
     }
 

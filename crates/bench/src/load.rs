@@ -14,8 +14,9 @@ use tokio::process::Command;
 use super::Bench;
 use super::systems::{Postroad, System};
 
-/// Number of sessions, as in the performance goals.
+/// Number of concurrent sessions (docs/performance.md, Pipeline).
 pub(super) const SESSIONS: usize = 100;
+/// Size of one message.
 pub(super) const BYTES: usize = 10_000;
 const RECIPIENT: &str = "someone@dest.example";
 

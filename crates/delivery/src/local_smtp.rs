@@ -196,7 +196,7 @@ impl Conversation {
     fn take_message(&mut self) -> Reply {
         let Some((envelope, bytes)) = self.message.take() else { return StandardReply::MailFirst.into() };
         let helo = self.session.helo().unwrap_or_default().to_owned();
-        // Drops unused capacity: the message may be kept for long.
+        // Drops unused capacity: the message may be kept for a long time.
         let bytes = Bytes::from(bytes.into_boxed_slice());
         self.policy.take(IncomingMessage { helo, envelope, bytes })
     }

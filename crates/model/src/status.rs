@@ -31,8 +31,8 @@ impl Status {
         Self::Cancelled,
     ];
 
-    /// States that can directly follow this one. One change is not listed: if the clock is set back before the send
-    /// time of a message, the message returns from `Pending` to `Scheduled`.
+    /// States that can directly follow this one. Two ways back from `Pending` to `Scheduled` are not listed: a message
+    /// that is already due is rescheduled, or the clock is set back before its send time.
     pub const fn next(self) -> &'static [Self] {
         use Status::{Bounced, Cancelled, HardFail, Held, HoldCancelled, Pending, Scheduled, Sent, SoftFail};
         match self {

@@ -27,8 +27,8 @@ use crate::visit::{SentForm, Visit};
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// Longest path of a page to return to; a longer one is ignored.
 const BACK_BYTES_MAX: usize = 4_000;
-/// Maximum number of paths that are tried as the page of a form, after the page that the form came from: the path of
-/// the form and its parent paths.
+/// If the page that the form was sent from does not contain the form, at most this many paths are tried: the form's own
+/// path, then its parent paths.
 const CANDIDATES_MAX: usize = 3;
 
 /// The portal's pages, to load the page of a refused form.
@@ -47,7 +47,8 @@ struct RefusedPage {
     back: Option<String>,
 }
 
-/// Replaces the page of a problem. Answers for scripts and frames stay as they are.
+/// If the handler reports a problem, answers with the page of the refused form, or with a page that has the menu, and
+/// shows the problem there. Answers for scripts and frames stay as they are.
 pub(crate) async fn show(State(forms): State<RefusedForms>, mut request: Request, next: Next) -> Response {
     let sent = SentForm::default();
     request.extensions_mut().insert(sent.clone());
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_pages_of_ours_are_followed_back() {
+    fn back_links_lead_to_the_portal_only() {
         let base = "https://mail.example:8443";
         let back = |referer: &str| back_path(referer, base);
         assert_eq!(back("https://mail.example:8443/a?q=x+y&done=saved").as_deref(), Some("/a?q=x+y"));

@@ -245,7 +245,7 @@ async fn headers_that_lose_to_a_parameter_are_named_in_the_warnings() {
         ("List-Unsubscribe", "list_unsubscribe"),
     ];
     let expected = ignored.map(|(name, parameter)| {
-        format!("The header `{name}` was ignored; the parameter `{parameter}` decides")
+        format!("The header `{name}` was ignored: the parameter `{parameter}` sets it")
     });
     assert_eq!(warnings, expected);
     assert_eq!(sent["data"]["message_id"], "own@example.test");

@@ -248,7 +248,7 @@ impl CheckedHeaders {
     fn ignore(&mut self, name: &str, parameter: &str) {
         if self.ignored.len() < IGNORED_SHOWN_MAX {
             self.ignored
-                .push(format!("The header `{name}` was ignored; the parameter `{parameter}` decides"));
+                .push(format!("The header `{name}` was ignored: the parameter `{parameter}` sets it"));
         }
     }
 }

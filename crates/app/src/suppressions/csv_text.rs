@@ -121,7 +121,7 @@ fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, S
         return Err(format!("it has {count} fields where {} are expected", columns.len()));
     }
     if is_too_long {
-        return Err("a field of it is too long".to_owned());
+        return Err("a field is too long".to_owned());
     }
     let mut request = SuppressionRequest::default();
     for (column, field) in columns.iter().zip(fields) {
@@ -145,8 +145,8 @@ fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, S
 /// Spreadsheets treat a cell with one of these first characters as a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. Also adds one before quotes that
-/// a formula follows, so that `without_guard` restores the exact text.
+/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. A cell whose leading
+/// quotes are followed by a formula gets one more, so that `without_guard` restores the exact text.
 fn with_guard(cell: &str) -> Cow<'_, str> {
     if is_guarded_or_formula(cell) { format!("'{cell}").into() } else { cell.into() }
 }

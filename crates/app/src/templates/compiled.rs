@@ -118,7 +118,7 @@ impl CompiledTemplate {
     ) -> Result<RenderedTemplate, RenderFailure> {
         if batch.is_used_up() {
             let message =
-                "the templates of this batch have too much to do together; send fewer messages at once";
+                "rendering the templates of this batch would take too much work; send fewer messages at once";
             return Err(RenderFailure::Failed { part: String::new(), line: 0, message: message.to_owned() });
         }
         let context = context_of(model, locale);

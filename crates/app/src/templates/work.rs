@@ -1,7 +1,7 @@
 //! Limits of one rendering: instructions, work inside them, output.
 //!
-//! Work is counted in values and in pieces of 64 bytes. Each instruction that could do much work is charged here: for
-//! its operands before it begins, for a new text of limited length when the text is complete.
+//! Work is counted in units: one for each value, and one more for every 64 bytes of a text. Costly instructions are
+//! charged for their operands before they begin; a new text, whose length is limited, is charged when it is complete.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -150,7 +150,7 @@ impl BatchWork {
     }
 }
 
-pub(super) const TOO_MUCH_WORK: &str = "the template has too much to do";
+pub(super) const TOO_MUCH_WORK: &str = "rendering the template would take too much work";
 
 impl Object for Context {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {

@@ -13,7 +13,7 @@ pub(super) struct Judgement {
     /// `None` for a success.
     pub(super) class: Option<BounceClass>,
     pub(super) is_permanent: bool,
-    /// Whether the remote host decided the ending, not Postroad.
+    /// Whether the remote host refused the message. `false` for a success and for failures that Postroad finds itself.
     pub(super) is_remote_decision: bool,
     pub(super) is_dead_address: bool,
     /// Whether the ending counts as an attempt.
@@ -119,11 +119,11 @@ pub(super) fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judgemen
         }
         Ending::Waited { cause, class, .. } => Judgement {
             counts: false,
-            ..Judgement::temporary(class, format!("It has not been offered yet: {cause}"))
+            ..Judgement::temporary(class, format!("It was not offered to a receiver yet: {cause}"))
         },
         Ending::Expired => Judgement {
             counts: false,
-            ..Judgement::permanent(BounceClass::Other, "Its time to be sent (`expires_at`) passed".to_owned())
+            ..Judgement::permanent(BounceClass::Other, "Its `expires_at` has passed".to_owned())
         },
         Ending::Broken(problem) => {
             Judgement { counts: false, ..Judgement::permanent(BounceClass::Other, problem) }
@@ -160,7 +160,7 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
     let is_final_at_once = is_simulated && reply.code >= 500 && class != BounceClass::Full;
     let is_permanent =
         verdict.as_ref().map_or(reply.code >= 500, |verdict| verdict.permanent) || is_final_at_once;
-    let how = if is_permanent { "refused it" } else { "does not take it now" };
+    let how = if is_permanent { "refused it" } else { "refused it for now" };
     Judgement {
         class: Some(class),
         is_permanent,

@@ -131,7 +131,7 @@ fn start() -> Service {
         let store = Store::open(settings, role, clock.clone()).await.expect("a store opens in a new folder");
         let hostname = DomainName::parse("mail.example.test").expect("the constant is a domain name");
         let app = App::new(store, clock, Limits::default(), hostname);
-        let key = app.dev_setup().await.expect("a new store takes a set-up").api_key;
+        let key = app.dev_setup().await.expect("the set-up of a new store succeeds").api_key;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("the loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let server = Server::start(&Api::new(app, Settings::default()), listener, None, Mode::Serve);

@@ -5,7 +5,7 @@ use postroad_app::domains::{DomainSelection, DomainState};
 use crate::fields::Fields;
 use crate::query::query;
 
-/// The filters of a query.
+/// Filters from the query string of a request.
 pub(super) struct Filters(pub(super) DomainSelection);
 
 pub(super) struct StateChoice {
@@ -41,7 +41,7 @@ impl Filters {
         DomainState::ALL.map(choice).into()
     }
 
-    /// Query of the next page.
+    /// Query string of the page that begins after `after`.
     pub(super) fn query(&self, after: &str) -> String {
         let state = self.0.state.map_or("", DomainState::as_str);
         query(&[("q", &self.0.name), ("state", state), ("after", after)])

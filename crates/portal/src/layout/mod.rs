@@ -236,7 +236,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "removed" => "Removed.",
         "invited" => "Invited: the link is on its way by mail.",
         "revoked" => "Revoked: the key stops working at once.",
-        "imported" => "Imported: every line was taken.",
+        "imported" => "Imported: every line was accepted.",
         "emptied" => "The inbox is being emptied: its messages are cancelled and will not be sent.",
         "unshared" => "Revoked: the link stops working at once.",
         "checked" => "Checked.",

@@ -8,7 +8,7 @@ use crate::days::DayRange;
 use crate::fields::Fields;
 use crate::query::query;
 
-/// The filters of a query.
+/// Filters from the query string of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Filters {
     pub(super) reason: Option<SuppressionReason>,
@@ -29,7 +29,7 @@ impl Filters {
         SuppressionFilter { reason: self.reason, since: self.days.from(), until: self.days.to() }
     }
 
-    /// Query of the list with the same filters; beginning after an entry, if one is named.
+    /// Query string of the list with the same filters; with `after`, of the page that begins after that entry.
     pub(super) fn query(&self, after: Option<&SuppressionCursor>) -> String {
         let at = after.map(|cursor| cursor.created_at.as_micros().to_string()).unwrap_or_default();
         query(&[

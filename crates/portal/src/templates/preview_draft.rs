@@ -36,7 +36,7 @@ async fn show(server: i64, id: Option<i64>, form: &Form) -> Answer {
             )
         });
         let problems = problems.collect::<Vec<_>>().concat();
-        return Ok(sandboxed(&format!("<p>It cannot be rendered.</p><ul>{problems}</ul>")));
+        return Ok(sandboxed(&format!("<p>The template cannot be rendered.</p><ul>{problems}</ul>")));
     };
     let body = rendered.html_body.unwrap_or_else(|| {
         format!("<pre>{}</pre>", escaped(rendered.plain_body.as_deref().unwrap_or_default()))

@@ -7,9 +7,9 @@ use crate::days::DayRange;
 use crate::fields::Fields;
 use crate::query::query;
 
-/// The filters of a query.
+/// Filters from the query string of a request.
 pub(super) struct Filters {
-    /// Result of the attempts to show: `taken` (the endpoint accepted the event), `not_taken`, or empty for all.
+    /// Result of the attempts to show: `succeeded` (the endpoint accepted the event), `failed`, or empty for all.
     pub(super) result: String,
     pub(super) days: DayRange,
 }
@@ -29,8 +29,8 @@ impl Filters {
 
     fn taken_filter(&self) -> Option<bool> {
         match self.result.as_str() {
-            "taken" => Some(true),
-            "not_taken" => Some(false),
+            "succeeded" => Some(true),
+            "failed" => Some(false),
             _ => None,
         }
     }
@@ -39,7 +39,7 @@ impl Filters {
         WebhookAttemptFilter { taken: self.taken_filter(), since: self.days.from(), until: self.days.to() }
     }
 
-    /// Query of the page with the same filters that begins before this attempt.
+    /// Query string of the page with the same filters that begins before this attempt.
     pub(super) fn query(&self, before: &str) -> String {
         let result = if self.taken_filter().is_some() { &self.result } else { "" };
         let (since, until) = (&self.days.since, &self.days.until);

@@ -24,7 +24,7 @@ pub(crate) fn run(file: &Path, json: bool) -> anyhow::Result<()> {
         (false, false) => print(&answers.join("\n\n")),
         // Scripts count lines, so nothing is printed.
         (true, true) => {}
-        (true, false) => print("kind: other, a notice of success: nothing follows from it"),
+        (true, false) => print("kind: other (a notice of success, which changes nothing)"),
     }
     Ok(())
 }
@@ -61,7 +61,8 @@ fn readable(about: &ReturnedRecipient) -> String {
         format!("kind: {}", about.kind.as_str()),
     ];
     if let Some(class) = about.class {
-        let message = if about.permanent { "yes, the other side gave up" } else { "no, it is still tried" };
+        let message =
+            if about.permanent { "yes, the other side gave up" } else { "no, the other side keeps trying" };
         let address = if about.hard { "yes, the address is dead and will be suppressed" } else { "no" };
         lines.push(format!("class: {class}, {}", built_in().meaning(class)));
         lines.push(format!("permanent: {message}"));

@@ -25,8 +25,8 @@ async fn a_text_that_is_no_day_is_named_and_the_other_filters_stay() {
         (format!("{server}/suppressions"), "reason=complaint", "<option value=\"complaint\" selected>"),
         (
             format!("{server}/webhooks/{}", webhook.unwrap()),
-            "result=taken",
-            "<option value=\"taken\" selected>",
+            "result=succeeded",
+            "<option value=\"succeeded\" selected>",
         ),
         (format!("{server}/reports"), "days=90", "<option value=\"90\" selected>"),
         (

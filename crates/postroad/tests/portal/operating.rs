@@ -520,7 +520,7 @@ async fn a_list_of_addresses_is_suppressed_and_wrong_lines_are_named() {
     // The form is still open.
     browser.fill("textarea[name=csv]", "address,reason\neve@example.net,complaint").await;
     browser.click("form[action$='/import'] button").await;
-    browser.until_text("every line was taken").await;
+    browser.until_text("every line was accepted").await;
     browser.until_text("eve@example.net").await;
 }
 

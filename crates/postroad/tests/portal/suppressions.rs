@@ -61,7 +61,7 @@ async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_remo
     browser.fill("textarea[name=csv]", "bob@example.net\neve@example.net").await;
     browser.run("document.querySelector(\"form[action$='/import'] [name=reason]\").value = 'unsubscribe'; return 1").await;
     browser.click("form[action$='/import'] button").await;
-    browser.until_text("every line was taken").await;
+    browser.until_text("every line was accepted").await;
     assert_eq!(browser.text("#list").await.matches("Unsubscribed").count(), 2);
     browser.screenshot(&pictures().join("suppressions-several.png")).await;
     for address in ["ann@example.net", "bob@example.net"] {

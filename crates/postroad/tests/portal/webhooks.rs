@@ -1,4 +1,4 @@
-//! The search in lists. One webhook: attempts by result and day, a replay between two times, another format.
+//! Webhooks: search in their list and in that of templates; attempts by result and day, replays, samples, a changed format.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn webhooks_and_templates_are_found_by_a_part_of_their_name(site: Site) {
 }
 
 #[tokio::test]
-async fn an_account_posts_a_few_samples_at_once() {
+async fn samples_of_an_account_are_posted_a_few_at_a_time() {
     let receiver = WebhookCatcher::start();
     receiver.answer("/hook", CatcherAnswer::Late(Duration::from_millis(500)));
     let site = Site::start();
@@ -93,11 +93,11 @@ async fn attempts_are_filtered_and_settings_changed(site: Site) {
         ["bounced", "opened"].map(|kind| page.contains(&format!("<td data-label=\"Event\">message.{kind}")))
     };
     assert_eq!(has("").await, [true, true]);
-    assert_eq!(has("result=not_taken").await, [true, false]);
-    assert_eq!(has("result=taken").await, [false, true]);
+    assert_eq!(has("result=failed").await, [true, false]);
+    assert_eq!(has("result=succeeded").await, [false, true]);
     assert_eq!(has("since=2026-01-01").await, [true, true]);
-    assert_eq!(has("result=taken&until=2026-01-01").await, [false, false]);
-    assert_eq!(has("result=taken&since=x").await, [false, true]);
+    assert_eq!(has("result=succeeded&until=2026-01-01").await, [false, false]);
+    assert_eq!(has("result=succeeded&since=x").await, [false, true]);
     // A replay between two times.
     let id = site.send(json!({})).await;
     site.until(id, "Sent").await;
@@ -131,7 +131,7 @@ async fn attempts_are_filtered_and_settings_changed(site: Site) {
     assert_eq!(again.status, 422, "{}", again.text());
     assert!(again.text().contains("Another change was made since"), "{}", again.text());
     let browser = site.browser().await;
-    browser.open(&site.path(&format!("{path}?result=not_taken"))).await;
+    browser.open(&site.path(&format!("{path}?result=failed"))).await;
     browser.until("#attempts .badge.bad").await;
     browser.screenshot(&pictures().join("webhook-attempts.png")).await;
 }

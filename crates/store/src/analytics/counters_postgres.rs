@@ -7,6 +7,7 @@ use postroad_model::ServerId;
 use super::counter_key::CounterKey;
 use crate::error::StoreError;
 
+/// The column `shape` holds the breakdown, `at` the start of the span (`CounterKey`).
 const WRITE_COUNTERS: &str = "INSERT INTO counters (server_id, grain, shape, at, dimensions, counts, first_attempt, sent)
     SELECT $1, row.* FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[],
                                  $8::bytea[])
@@ -24,14 +25,14 @@ pub(crate) async fn write_counters(
 ) -> Result<(), StoreError> {
     let numbers = |part: fn(&CounterKey) -> i64| rows.iter().map(|(key, _)| part(key)).collect::<Vec<i64>>();
     let (grains, breakdowns) = (numbers(|key| key.0), numbers(|key| key.1));
-    let (ats, dimensions) = (numbers(|key| key.2), numbers(|key| key.3));
+    let (starts, dimensions) = (numbers(|key| key.2), numbers(|key| key.3));
     let values = |part: usize| rows.iter().map(|(_, values)| values[part].as_slice()).collect::<Vec<&[u8]>>();
     let (counts, first_attempts, sents) = (values(0), values(1), values(2));
     let write = transaction.prepare_cached(WRITE_COUNTERS).await?;
     transaction
         .execute(
             &write,
-            &[&server_id.0, &grains, &breakdowns, &ats, &dimensions, &counts, &first_attempts, &sents],
+            &[&server_id.0, &grains, &breakdowns, &starts, &dimensions, &counts, &first_attempts, &sents],
         )
         .await?;
     Ok(())

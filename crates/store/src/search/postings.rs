@@ -1,9 +1,11 @@
-//! Stored lists: positions of a token in its block, and the ids of a block's messages.
+//! Encodings of the index: for a token, the positions within the block of the messages that contain it; for a block,
+//! the ids of its messages.
 
 use crate::Result;
 use crate::varint;
 
-/// Encodes positions in ascending order as differences. A token that most messages have costs one byte for each.
+/// Encodes positions in ascending order as differences. A token that most messages contain costs about one byte per
+/// message.
 pub(super) fn encode_positions(positions: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(positions.len() + 1);
     let mut next = 0;

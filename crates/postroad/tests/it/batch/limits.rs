@@ -41,7 +41,7 @@ async fn templates_of_a_batch_share_a_budget_of_work(world: World) {
     assert_eq!(results[0]["status"], "accepted", "{}", results[0]);
     let refused = &results[99]["error"];
     assert_eq!(refused["code"], "TemplateRenderingFailed", "{refused}");
-    assert!(refused.to_string().contains("of this batch have too much to do together"), "{refused}");
+    assert!(refused.to_string().contains("of this batch would take too much work"), "{refused}");
     // The next batch has its own budget of work.
     let again = json!({"defaults": {"from": "shop@example.test"}, "messages": [message(0)]});
     assert_eq!(done(&world, &again).await["accepted"], 1);

@@ -33,7 +33,7 @@ async fn until_reported(world: &World, id: i64) -> String {
     let figures = world.call("/api/v1/analytics/message", &json!({ "id": id })).await["data"].take();
     assert_eq!(figures["attempts"], 0, "{figures:#}");
     let details = report["details"].as_str().expect("details").to_owned();
-    details.strip_prefix("It has not been offered yet: ").expect(&details).to_owned()
+    details.strip_prefix("It was not offered to a receiver yet: ").expect(&details).to_owned()
 }
 
 /// Asserts that the message was accepted, reported as delayed without an attempt, and delivered.

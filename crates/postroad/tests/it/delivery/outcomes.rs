@@ -37,7 +37,7 @@ async fn a_message_that_is_deferred_three_times_is_delivered(engine: Engine) {
     for (delivery, pause) in deliveries.iter().zip([0.8, 1.6, 0.8]) {
         let expected = json!({
             "id": delivery["id"], "status": "SoftFail",
-            "details": "mx.moving.example does not take it now (final, other)",
+            "details": "mx.moving.example refused it for now (final, other)",
             "output": "451 4.3.0 Mailbox is being moved", "sent_with_ssl": false,
             "log_id": delivery["log_id"], "time": delivery["time"], "timestamp": delivery["timestamp"],
             "mx": "mx.moving.example", "remote_ip": peer.address().ip().to_string(),

@@ -66,7 +66,7 @@ async fn a_message_that_expires_while_it_waits_is_not_attempted(engine: Engine) 
     let second = world.accepted_id(&body).await;
     let deliveries = world.until_status(second, "HardFail").await;
     assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
-    assert_eq!(deliveries[0]["details"], "Its time to be sent (`expires_at`) passed");
+    assert_eq!(deliveries[0]["details"], "Its `expires_at` has passed");
     assert_eq!(deliveries[0]["mx"], Value::Null);
     world.until_status(first, "Sent").await;
     assert_eq!(peer.messages().len(), 1);
@@ -95,7 +95,7 @@ async fn expiry_is_recorded_in_time_whatever_a_message_waits_for(engine: Engine)
     for id in &ids {
         let deliveries = world.until_status(*id, "HardFail").await;
         assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
-        assert_eq!(deliveries[0]["details"], "Its time to be sent (`expires_at`) passed");
+        assert_eq!(deliveries[0]["details"], "Its `expires_at` has passed");
         assert_eq!(deliveries[0]["time"], Value::Null, "no host was contacted");
     }
     assert!(world.queue(&["list"]).as_array().unwrap().iter().all(|entry| entry["id"] == failing));
@@ -131,7 +131,7 @@ async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine
     for id in [slow, suspended] {
         let deliveries = world.until_status(id, "HardFail").await;
         assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
-        assert_eq!(deliveries[0]["details"], "Its time to be sent (`expires_at`) passed");
+        assert_eq!(deliveries[0]["details"], "Its `expires_at` has passed");
     }
     assert_eq!(peer.messages().len(), 1);
 }
@@ -152,7 +152,7 @@ async fn a_message_expires_while_its_receiver_takes_its_time(engine: Engine) {
     for (id, peer) in ids.into_iter().zip(&peers) {
         let deliveries = world.until_status(id, "HardFail").await;
         assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
-        assert_eq!(deliveries[0]["details"], "Its time to be sent (`expires_at`) passed");
+        assert_eq!(deliveries[0]["details"], "Its `expires_at` has passed");
         assert_ne!(
             deliveries[0]["mx"],
             Value::Null,
