@@ -1,6 +1,7 @@
--- The first schema. Times are microseconds since 1970 UTC, flags are 0/1 and structured values JSON text, so that
--- one SQL text serves both engines. Hot tables are keyed by server first and shard by it; the big ones are
--- partitioned by time-ordered id, one partition a week (postgres/partitions.rs), so that retention drops them.
+-- The first schema. Times are microseconds since 1970 UTC, flags are 0/1 and structured values are JSON text, so that
+-- one SQL text serves both engines. Keys of hot tables begin with the server, so that tables can be sharded by it. Big
+-- tables are partitioned by time-ordered id, one partition a week (postgres/partitions.rs); retention drops whole
+-- partitions.
 
 CREATE TABLE settings (
     key TEXT PRIMARY KEY,
@@ -16,8 +17,8 @@ CREATE TABLE nodes (
 );
 INSERT INTO nodes SELECT n, '', 0, 0 FROM generate_series(0, 31) AS n;
 
--- Highest id handed out by a node, kept in every commit; one row per kind of batch, so that they do not wait for
--- each other.
+-- Highest id handed out by a node; every commit updates it. Each kind of batch has its own row (`lane`), so that the kinds
+-- do not wait for each other.
 CREATE TABLE node_ids (
     node BIGINT NOT NULL,
     lane BIGINT NOT NULL,
@@ -46,7 +47,7 @@ CREATE TABLE servers (
     UNIQUE (account_id, name)
 );
 
--- Keys and secrets are 190 random bits or more, so a plain SHA-256 is enough and lets us look up by it.
+-- Keys and secrets have at least 190 random bits, so a plain SHA-256 is a safe hash; rows are looked up by it.
 CREATE TABLE credentials (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     server_id BIGINT NOT NULL REFERENCES servers (id),
@@ -79,7 +80,7 @@ CREATE TABLE domains (
     UNIQUE (server_id, name)
 );
 
--- What the messages of one send share. Never changed after it was written.
+-- Values shared by all messages of one send. A row never changes.
 CREATE TABLE sends (
     server_id BIGINT NOT NULL,
     id BIGINT NOT NULL,
@@ -99,7 +100,8 @@ CREATE TABLE sends (
     PRIMARY KEY (server_id, id)
 ) PARTITION BY RANGE (id);
 
--- Compressed message text in pieces of at most 512 KB. Not compressed again, and kept out of rows that change.
+-- Compressed text of a send, in pieces of at most 512 KB. EXTERNAL: PostgreSQL does not compress it again. A separate
+-- table, so that updates of other rows do not copy it.
 CREATE TABLE bodies (
     server_id BIGINT NOT NULL,
     send_id BIGINT NOT NULL,

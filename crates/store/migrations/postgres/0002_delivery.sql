@@ -1,6 +1,6 @@
--- What delivery needs: source addresses in pools, gates, suppressions, limits, transcripts.
+-- Tables and columns for delivery: source addresses in pools, gates, suppressions, limits, transcripts.
 
--- At most one pool is the shared one, where others overflow to.
+-- At most one pool is shared: it takes the mail that exceeds the warm-up limits of other pools.
 CREATE TABLE pools (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -35,7 +35,7 @@ ALTER TABLE servers ADD COLUMN pool_id BIGINT REFERENCES pools (id);
 ALTER TABLE servers ADD COLUMN send_rate TEXT;
 ALTER TABLE servers ADD COLUMN hourly_limit BIGINT;
 
--- Messages asked for per server and hour (hours since 1970); only of servers that have an hourly limit.
+-- Submitted messages per server and hour (hours since 1970), only for servers with an hourly limit.
 CREATE TABLE server_hours (
     server_id BIGINT NOT NULL,
     hour BIGINT NOT NULL,
@@ -47,11 +47,11 @@ ALTER TABLE domains ADD COLUMN dkim_ed25519_selector TEXT;
 ALTER TABLE domains ADD COLUMN dkim_ed25519_private_key BYTEA;
 ALTER TABLE domains ADD COLUMN dkim_ed25519_public_key BYTEA;
 
--- The first epoch of the present owner: claims of earlier ones were another process's.
+-- First epoch of the current owner: claims with earlier epochs belong to another process.
 ALTER TABLE nodes ADD COLUMN owner_since BIGINT NOT NULL DEFAULT 0;
 
--- `pool_id` is the sender's wish, not the server's pool. `begun_at` is set, by the database's clock, right before a
--- message goes on the wire: from then on it may have been sent.
+-- `pool_id` is the pool that the send request named, not the pool of the server. `begun_at` is set, by the database's
+-- clock, right before the message is transmitted: from then on it may have been sent.
 ALTER TABLE queue ADD COLUMN pool_id BIGINT;
 ALTER TABLE queue ADD COLUMN begun_at BIGINT;
 DROP INDEX queue_by_due;
@@ -69,7 +69,7 @@ CREATE TABLE delivery_transcripts (
 
 CREATE INDEX messages_by_hold ON messages (hold_expiry) WHERE hold_expiry IS NOT NULL;
 
--- `address` is the mailbox's key: its local part in lower case, its domain as the DNS compares it.
+-- `address` is normalised: local part in lower case, domain in the form that the DNS compares.
 CREATE TABLE suppressions (
     server_id BIGINT NOT NULL,
     address TEXT NOT NULL,

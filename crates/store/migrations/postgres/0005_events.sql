@@ -1,12 +1,12 @@
--- Events told to webhooks and the feed; tracking.
+-- Webhooks, the event feed and tracking.
 
--- The order of the stream: transaction, then id. An event is told when every transaction up to its own has ended, so
--- that none comes later before it.
+-- Events are ordered by transaction, then id. An event is published once all transactions up to its own have ended, so that
+-- no event is inserted before it later.
 ALTER TABLE events ADD COLUMN xact BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE events ALTER COLUMN xact SET DEFAULT (pg_current_xact_id()::text::bigint);
 CREATE INDEX events_by_xact ON events (server_id, xact, id);
 
--- The domain of the From header: what analytics go by.
+-- Domain of the From header, by which analytics are grouped.
 ALTER TABLE sends ADD COLUMN from_domain TEXT NOT NULL DEFAULT '';
 -- Bits: 1 opened by a human, 2 by a bot; 4 clicked by a human, 8 by a bot; 16 unsubscribed.
 ALTER TABLE messages ADD COLUMN marks BIGINT NOT NULL DEFAULT 0;
@@ -14,12 +14,12 @@ ALTER TABLE messages ADD COLUMN marks BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE servers ADD COLUMN track_opens BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE servers ADD COLUMN track_clicks BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE servers ADD COLUMN track_excluded_hosts TEXT NOT NULL DEFAULT '[]';
--- NULL: as the server's.
+-- NULL: the setting of the server.
 ALTER TABLE domains ADD COLUMN track_opens BIGINT;
 ALTER TABLE domains ADD COLUMN track_clicks BIGINT;
 ALTER TABLE domains ADD COLUMN track_host TEXT;
 
--- `wants` is a set of event kinds, one bit each.
+-- `wants`: the subscribed event kinds, one bit each.
 CREATE TABLE webhooks (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     server_id BIGINT NOT NULL REFERENCES servers (id),
@@ -38,7 +38,7 @@ CREATE TABLE webhooks (
 );
 CREATE INDEX webhooks_by_server ON webhooks (server_id);
 
--- The outbox: events that a webhook is still to be told of, written with the event.
+-- Outbox: events not yet delivered to a webhook, written in the transaction of the event.
 CREATE TABLE webhook_queue (
     server_id BIGINT NOT NULL,
     webhook_id BIGINT NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE webhook_queue (
 );
 CREATE INDEX webhook_queue_by_due ON webhook_queue (server_id, webhook_id, due_at, event_id);
 
--- What came of telling it. `number` counts the attempts for an event from 1.
+-- Attempts to deliver an event to a webhook, with their results. `number` counts the attempts for an event from 1.
 CREATE TABLE webhook_attempts (
     server_id BIGINT NOT NULL,
     id BIGINT NOT NULL,

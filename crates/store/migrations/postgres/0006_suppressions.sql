@@ -1,4 +1,4 @@
--- Suppressions as people look at them: newest first, also of one reason; and those that are over, to be removed.
+-- Lists of suppressions, newest first, also for one reason; and expired suppressions, for their removal.
 
 CREATE INDEX suppressions_by_time ON suppressions (server_id, created_at, address);
 CREATE INDEX suppressions_by_reason ON suppressions (server_id, reason, created_at, address);

@@ -1,14 +1,14 @@
--- Events added up. Counts and latencies are small encoded sets (src/counting/), which only the code adds.
+-- Counters of events. Counts and latencies are small encoded sets (src/counting/) that only the code can add.
 
--- How far the events of a server are added up; written together with what they added.
+-- The last event of each server that was counted; written in the same transaction as the counters.
 CREATE TABLE counter_marks (
     server_id BIGINT PRIMARY KEY,
     xact BIGINT NOT NULL,
     event_id BIGINT NOT NULL
 );
 
--- The sets of dimensions that a server has counters for, numbered from 1. `last_day` (seconds since 1970) says when a
--- set was counted last.
+-- Sets of dimensions for which a server has counters, numbered from 1. `last_day` (seconds since 1970): the last day on
+-- which a set was counted.
 CREATE TABLE counter_dimensions (
     server_id BIGINT NOT NULL,
     id BIGINT NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE recipient_domain_days (
     PRIMARY KEY (server_id, day, domain)
 );
 
--- Whose mail servers a recipient domain has, as delivery found it last.
+-- Provider of the mail servers of a recipient domain, as of the last delivery.
 CREATE TABLE recipient_providers (
     domain TEXT PRIMARY KEY,
     provider TEXT NOT NULL,

@@ -1,6 +1,6 @@
--- How many days a server's mail is kept, where that is shorter than the installation's; NULL: as the installation's.
+-- Retention of a server's mail in days, if shorter than that of the installation; NULL: that of the installation.
 ALTER TABLE servers ADD COLUMN retention_bodies BIGINT;
 ALTER TABLE servers ADD COLUMN retention_messages BIGINT;
 
--- Who claimed it: a node that starts gives back what it had when it ended.
+-- Node that claimed the entry: when a node starts, it releases the claims of its previous run.
 ALTER TABLE webhook_queue ADD COLUMN claimed_node BIGINT;

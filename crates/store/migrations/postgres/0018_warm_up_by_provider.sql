@@ -1,5 +1,5 @@
--- Outcomes per source, group of receivers (`other` for those that have no rules of their own) and UTC day. Of earlier ones nobody
--- wrote down where they went.
+-- Outcomes per source, provider (`other`: receivers without rules of their own) and UTC day. The providers of existing
+-- outcomes were not recorded.
 ALTER TABLE source_days ADD COLUMN provider TEXT NOT NULL DEFAULT 'other';
 ALTER TABLE source_days ALTER COLUMN provider DROP DEFAULT;
 ALTER TABLE source_days DROP CONSTRAINT source_days_pkey;

@@ -1,5 +1,5 @@
--- A domain belongs to a server, or to an account and then to all its servers. It is verified by the DNS or by the operator's
--- word; `records` is what the last check found (JSON). DKIM keys are rows of their own.
+-- A domain belongs to one server, or to an account and all its servers. It is verified by DNS records or by the operator.
+-- `records`: result of the last check (JSON). Each DKIM key has a row in `domain_keys`.
 ALTER TABLE domains ALTER COLUMN server_id DROP NOT NULL;
 ALTER TABLE domains ADD COLUMN account_id BIGINT REFERENCES accounts (id);
 ALTER TABLE domains ADD COLUMN verified_by TEXT;
@@ -16,8 +16,8 @@ UPDATE domains SET account_id = (SELECT account_id FROM servers WHERE id = serve
                    verified_by = CASE WHEN verified_at IS NOT NULL THEN 'operator' END;
 ALTER TABLE domains ALTER COLUMN account_id SET NOT NULL;
 
--- pending: waits for its record; active: signs; retiring: its record stays for a week. Rows of keys that are gone are deleted.
--- A key whose record the DNS denies (`fails_since`) does not sign.
+-- `state`: pending (its DNS record is missing), active (signs) or retiring (the record must stay for a week). Rows of removed
+-- keys are deleted. A key whose record does not exist in the DNS (`fails_since`) does not sign.
 CREATE TABLE domain_keys (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     domain_id BIGINT NOT NULL REFERENCES domains (id),

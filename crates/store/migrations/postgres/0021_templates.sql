@@ -1,5 +1,5 @@
--- Templates of servers. `latest` is the newest version; `published` the one that mails are made of; `previous` the one
--- that was published before it.
+-- Templates of servers. `latest`: the newest version; `published`: the version that mails are rendered from; `previous`: the
+-- version that was published before.
 CREATE TABLE templates (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     server_id BIGINT NOT NULL REFERENCES servers (id),
@@ -15,7 +15,7 @@ CREATE TABLE templates (
 CREATE INDEX templates_by_server ON templates (server_id, id);
 CREATE UNIQUE INDEX templates_by_alias ON templates (server_id, alias);
 
--- Never changed once written. `content` is JSON.
+-- Rows never change, except for `published_at`. `content` is JSON.
 CREATE TABLE template_versions (
     server_id BIGINT NOT NULL,
     template_id BIGINT NOT NULL,

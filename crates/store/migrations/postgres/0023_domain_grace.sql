@@ -1,6 +1,6 @@
--- `result_begun_at`: when the check began whose result is shown; one that began earlier and ends later changes nothing.
--- `*_fails_since`, `*_fails`: a name that was good is used until it has failed for a while and in several checks.
--- `untold`: events of changes that a process without ids for events made (JSON); the next node writes them.
+-- `result_begun_at`: start of the check whose result is shown; results of checks that began earlier are ignored.
+-- `*_fails_since`, `*_fails`: a name that was valid is used until it has failed for some time and in several checks.
+-- `untold`: events (JSON) of changes by a process that has no event ids; the next node inserts them.
 ALTER TABLE domains ADD COLUMN result_begun_at BIGINT;
 ALTER TABLE domains ADD COLUMN return_path_fails_since BIGINT;
 ALTER TABLE domains ADD COLUMN return_path_fails BIGINT NOT NULL DEFAULT 0;
@@ -9,7 +9,7 @@ ALTER TABLE domains ADD COLUMN track_host_fails BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE domains ADD COLUMN untold TEXT;
 CREATE INDEX domains_untold ON domains (id) WHERE untold IS NOT NULL;
 
--- Hosts of links in mail of domains that are gone.
+-- Tracking hosts of removed domains: links in mail that was sent still use them.
 CREATE TABLE former_tracking_hosts (
     account_id BIGINT NOT NULL,
     host TEXT NOT NULL,
@@ -17,6 +17,6 @@ CREATE TABLE former_tracking_hosts (
     PRIMARY KEY (account_id, host)
 );
 
--- Domains of before 0020 were all due at once: spread their first checks over six hours.
+-- 0020 made all existing domains due at once: their first checks are spread over six hours.
 UPDATE domains SET next_check_at = {now} + id * 7919 % 21600 * 1000000
 WHERE next_check_at = 0;

@@ -1,5 +1,5 @@
--- What an attempt was made with and how it ended become dimensions of the counters: 64 bounce class, 128 source address,
--- 256 TLS version. What was counted before has none of them.
+-- New dimensions of attempts, with their bits in `shape`: 64 bounce class, 128 source address, 256 TLS version. Existing
+-- counters have none of them.
 ALTER TABLE counter_dimensions ADD COLUMN bounce_class TEXT NOT NULL DEFAULT '';
 ALTER TABLE counter_dimensions ADD COLUMN source_ip TEXT NOT NULL DEFAULT '';
 ALTER TABLE counter_dimensions ADD COLUMN tls_version TEXT NOT NULL DEFAULT '';

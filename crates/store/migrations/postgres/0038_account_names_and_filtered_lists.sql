@@ -1,5 +1,5 @@
--- Accounts name themselves, and learn nothing of the names of others: a name is no longer unique. Names that the operator gives
--- are, by a check.
+-- Accounts can choose their name and must not learn the names of others, so names are no longer unique. Only names that the
+-- operator sets are checked for uniqueness, by the code.
 ALTER TABLE accounts DROP CONSTRAINT accounts_name_key;
 
 -- Filtered lists in the order of ids.

@@ -1,5 +1,5 @@
--- The transaction that last changed how the mail of a server or account is sent, in the order of events: delivery reads only
--- what changed since its last read.
+-- Transaction (event_xact) of the last change that affects how the mail of a server or account is sent: delivery reads only
+-- rows changed since its last read.
 ALTER TABLE servers ADD COLUMN changed_xact BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE servers ALTER COLUMN changed_xact SET DEFAULT event_xact();
 ALTER TABLE accounts ADD COLUMN changed_xact BIGINT NOT NULL DEFAULT 0;
@@ -16,11 +16,11 @@ CREATE TRIGGER accounts_changed BEFORE UPDATE OF suspended_reason, send_rate, de
           IS DISTINCT FROM (NEW.suspended_reason, NEW.send_rate, NEW.delete_at))
     EXECUTE FUNCTION note_setup_change();
 
--- Entries by whoever made them. Whoever accepts an invitation is created by it, and has no id before.
+-- Entries by actor. A user who accepts an invitation has no id before the entry; its subject is the actor.
 CREATE INDEX audit_by_actor_id ON audit (account_id,
     (CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END), at, seq);
 
--- Credentials by their name.
+-- Lists of credentials by name.
 CREATE INDEX credentials_by_name ON credentials (name, id);
 CREATE INDEX credentials_by_account_name ON credentials (account_id, name, id);
 CREATE INDEX credentials_by_server_name ON credentials (server_id, name, id);

@@ -30,9 +30,9 @@ CREATE TABLE inspector_requests (
     PRIMARY KEY (server_id, number)
 );
 
--- When the last failed post to an endpoint began: a success that becomes known later, but began earlier, must not hide it.
+-- Start of the last failed attempt: a success that began earlier but is recorded later must not hide the failure.
 ALTER TABLE webhooks ADD COLUMN last_failure_at BIGINT;
 UPDATE webhooks SET last_failure_at = failing_since;
 
--- For searches of scheduled messages, newest first: the primary key would be walked through all queued messages.
+-- For searches of scheduled messages, newest first: by the primary key, a search would read all queued messages.
 CREATE INDEX queue_scheduled_by_server ON queue (server_id, message_id) WHERE scheduled > 0;

@@ -1,1 +1,1 @@
--- Only SQLite's index changes: PostgreSQL compares with the values of a list directly.
+-- Nothing to do: PostgreSQL compares with the values of a list directly.

@@ -1,12 +1,12 @@
 -- The first schema. Times are microseconds since 1970 UTC, flags are 0/1, structured values are JSON text.
--- Hot tables are keyed by server first, as on PostgreSQL; see the note at `bodies` for the one exception.
+-- Keys of hot tables begin with the server, as on PostgreSQL, except in `bodies` (see there).
 
 CREATE TABLE settings (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- One row: this engine has one node. `last_id` is the highest id handed out, kept in every commit.
+-- One row, because SQLite has one node. `last_id` is the highest id handed out; every commit updates it.
 CREATE TABLE nodes (
     node INTEGER PRIMARY KEY,
     last_id INTEGER NOT NULL
@@ -32,7 +32,7 @@ CREATE TABLE servers (
     UNIQUE (account_id, name)
 );
 
--- Keys and secrets are 190 random bits or more, so a plain SHA-256 is enough and lets us look up by it.
+-- Keys and secrets have at least 190 random bits, so a plain SHA-256 is a safe hash; rows are looked up by it.
 CREATE TABLE credentials (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     server_id INTEGER NOT NULL REFERENCES servers (id),
@@ -65,7 +65,7 @@ CREATE TABLE domains (
     UNIQUE (server_id, name)
 );
 
--- What the messages of one send share. Never changed after it was written.
+-- Values shared by all messages of one send. A row never changes.
 CREATE TABLE sends (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,
@@ -85,9 +85,9 @@ CREATE TABLE sends (
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
--- Compressed message text, one per send; NULL when it is in a file of its own. Send ids are unique over all
--- servers and a body is only reached through its send's row, so a rowid table is safe here, and it packs small
--- bodies into shared pages where a WITHOUT ROWID table would give each an overflow page.
+-- Compressed text of a send; NULL if it is in a separate file. Send ids are unique across servers, and a body is read
+-- only through the row of its send, so the key needs no server. A rowid table packs small bodies into shared pages;
+-- a WITHOUT ROWID table would give each one an overflow page.
 CREATE TABLE bodies (
     send_id INTEGER PRIMARY KEY,
     data BLOB
@@ -107,7 +107,7 @@ CREATE TABLE messages (
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
--- Claims are kept in memory here: the process owns the store.
+-- Claims are kept in memory: only one process uses the store.
 CREATE TABLE queue (
     server_id INTEGER NOT NULL,
     message_id INTEGER NOT NULL,

@@ -1,6 +1,6 @@
--- What delivery needs: source addresses in pools, gates, suppressions, limits, transcripts.
+-- Tables and columns for delivery: source addresses in pools, gates, suppressions, limits, transcripts.
 
--- At most one pool is the shared one, where others overflow to.
+-- At most one pool is shared: it takes the mail that exceeds the warm-up limits of other pools.
 CREATE TABLE pools (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
@@ -35,7 +35,7 @@ ALTER TABLE servers ADD COLUMN pool_id INTEGER REFERENCES pools (id);
 ALTER TABLE servers ADD COLUMN send_rate TEXT;
 ALTER TABLE servers ADD COLUMN hourly_limit INTEGER;
 
--- Messages asked for per server and hour (hours since 1970); only of servers that have an hourly limit.
+-- Submitted messages per server and hour (hours since 1970), only for servers with an hourly limit.
 CREATE TABLE server_hours (
     server_id INTEGER NOT NULL,
     hour INTEGER NOT NULL,
@@ -47,9 +47,9 @@ ALTER TABLE domains ADD COLUMN dkim_ed25519_selector TEXT;
 ALTER TABLE domains ADD COLUMN dkim_ed25519_private_key BLOB;
 ALTER TABLE domains ADD COLUMN dkim_ed25519_public_key BLOB;
 
--- `pool_id` is the sender's wish, not the server's pool.
+-- `pool_id` is the pool that the send request named, not the pool of the server.
 ALTER TABLE queue ADD COLUMN pool_id INTEGER;
--- Claims go through the queue in exactly this order, from where the last one ended.
+-- Claims read the queue in this order; each continues where the previous one ended.
 DROP INDEX queue_by_due;
 CREATE INDEX queue_by_due ON queue (due_at, message_id);
 
@@ -65,7 +65,7 @@ CREATE TABLE delivery_transcripts (
 
 CREATE INDEX messages_by_hold ON messages (hold_expiry) WHERE hold_expiry IS NOT NULL;
 
--- `address` is the mailbox's key: its local part in lower case, its domain as the DNS compares it.
+-- `address` is normalised: local part in lower case, domain in the form that the DNS compares.
 CREATE TABLE suppressions (
     server_id INTEGER NOT NULL,
     address TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- What receivers report of a domain's mail (DMARC aggregates, TLS reports), made small. `total` and `passed` count
--- messages or sessions; `details` is JSON.
+-- Summaries of the reports that receivers send about the mail of a domain (DMARC aggregate reports, TLS reports). `total`
+-- and `passed` count messages or sessions; `details` is JSON.
 CREATE TABLE domain_reports (
     domain TEXT NOT NULL,
     kind TEXT NOT NULL,

@@ -1,7 +1,7 @@
--- Events told to webhooks and the feed; tracking. Event ids are made by the writer from here on, so that their order
--- is the order of the commits.
+-- Webhooks, the event feed and tracking. From this version on the writer assigns event ids, so that events are ordered by
+-- commit.
 
--- The domain of the From header: what analytics go by.
+-- Domain of the From header, by which analytics are grouped.
 ALTER TABLE sends ADD COLUMN from_domain TEXT NOT NULL DEFAULT '';
 -- Bits: 1 opened by a human, 2 by a bot; 4 clicked by a human, 8 by a bot; 16 unsubscribed.
 ALTER TABLE messages ADD COLUMN marks INTEGER NOT NULL DEFAULT 0;
@@ -9,12 +9,12 @@ ALTER TABLE messages ADD COLUMN marks INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE servers ADD COLUMN track_opens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE servers ADD COLUMN track_clicks INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE servers ADD COLUMN track_excluded_hosts TEXT NOT NULL DEFAULT '[]';
--- NULL: as the server's.
+-- NULL: the setting of the server.
 ALTER TABLE domains ADD COLUMN track_opens INTEGER;
 ALTER TABLE domains ADD COLUMN track_clicks INTEGER;
 ALTER TABLE domains ADD COLUMN track_host TEXT;
 
--- `wants` is a set of event kinds, one bit each.
+-- `wants`: the subscribed event kinds, one bit each.
 CREATE TABLE webhooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     server_id INTEGER NOT NULL REFERENCES servers (id),
@@ -33,7 +33,7 @@ CREATE TABLE webhooks (
 );
 CREATE INDEX webhooks_by_server ON webhooks (server_id);
 
--- The outbox: events that a webhook is still to be told of, written with the event.
+-- Outbox: events not yet delivered to a webhook, written in the transaction of the event.
 CREATE TABLE webhook_queue (
     server_id INTEGER NOT NULL,
     webhook_id INTEGER NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE webhook_queue (
 ) WITHOUT ROWID;
 CREATE INDEX webhook_queue_by_due ON webhook_queue (server_id, webhook_id, due_at, event_id);
 
--- What came of telling it. `number` counts the attempts for an event from 1.
+-- Attempts to deliver an event to a webhook, with their results. `number` counts the attempts for an event from 1.
 CREATE TABLE webhook_attempts (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,

@@ -1,13 +1,12 @@
--- Counters by the hour, and for each dimension by itself; recipient domains with all days of a block in one row.
--- Everything is counted anew from the events. What had been counted of events that are not kept any more is lost: no
--- version with counters was released before.
+-- Counters by hour and for single dimensions; recipient domains with all days of a block in one row. All counters are
+-- rebuilt from the events. Counts of removed events are lost, which is acceptable: no version with counters was released.
 DELETE FROM counter_marks;
 DROP TABLE counters;
 DROP TABLE recipient_domain_days;
 DROP TABLE counter_dimensions;
 
--- `grain` 0 is a minute, 1 a quarter of an hour, 2 a day, 3 an hour (UTC); `shape` as below, 0 for the total, whose
--- `dimensions` are 0; `at` is in seconds. In this order a batch of events touches few pages, and so does a chart.
+-- `grain`: 0 a minute, 1 a quarter of an hour, 2 a day, 3 an hour (UTC). `shape`: see below; for the total, `shape` and
+-- `dimensions` are 0. `at`: start of the span, in seconds. With this key, a batch of events or a chart touches few pages.
 CREATE TABLE counters (
     server_id INTEGER NOT NULL,
     grain INTEGER NOT NULL,
@@ -20,9 +19,9 @@ CREATE TABLE counters (
     PRIMARY KEY (server_id, grain, shape, at, dimensions)
 ) WITHOUT ROWID;
 
--- The sets of dimensions that a server has counters for, numbered from 1. `shape` has a bit for each dimension that the
--- set tells apart: 1 domain, 2 tag, 4 provider, 8 template, 16 pool, 32 credential; the others are empty, or 0.
--- `last_day` (seconds since 1970) says when a set was counted last.
+-- Sets of dimensions for which a server has counters, numbered from 1. `shape` has a bit for each dimension of the
+-- breakdown: 1 domain, 2 tag, 4 provider, 8 template, 16 pool, 32 credential; the other dimensions are empty or 0.
+-- `last_day` (seconds since 1970): the last day on which a set was counted.
 CREATE TABLE counter_dimensions (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,
@@ -39,7 +38,7 @@ CREATE TABLE counter_dimensions (
 CREATE UNIQUE INDEX counter_dimensions_by_value
     ON counter_dimensions (server_id, shape, domain, tag, provider, template, pool_id, credential_id);
 
--- `block` is when a block of 32 days begins (seconds since 1970); `days` has the counts of each of them.
+-- `block`: start of a block of 32 days (seconds since 1970); `days`: the counts of each day.
 CREATE TABLE recipient_domains (
     server_id INTEGER NOT NULL,
     block INTEGER NOT NULL,

@@ -1,1 +1,1 @@
--- SQLite commits one transaction after the other: the ids of events are their order, and a copy of the file keeps it.
+-- Nothing to do: SQLite commits transactions one at a time, so events are ordered by id, also in a copy of the file.

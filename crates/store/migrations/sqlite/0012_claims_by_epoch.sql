@@ -1,1 +1,1 @@
--- Claims are in the memory of the one process there is.
+-- Nothing to do: on SQLite, claims are in the memory of the only process.

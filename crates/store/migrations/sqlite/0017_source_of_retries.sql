@@ -1,2 +1,2 @@
--- The source address of the last attempt: a retry keeps it, so that a receiver which greylists by address knows it again.
+-- Source address of the last attempt: retries use it again, because receivers that greylist remember the address.
 ALTER TABLE queue ADD COLUMN source_id INTEGER;

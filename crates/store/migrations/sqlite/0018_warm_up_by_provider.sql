@@ -1,4 +1,4 @@
--- Outcomes per source, group of receivers (`other` for those that have no rules of their own) and UTC day.
+-- Outcomes per source, provider (`other`: receivers without rules of their own) and UTC day.
 CREATE TABLE source_provider_days (
     source_id INTEGER NOT NULL,
     provider TEXT NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE source_provider_days (
     complained_before INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (source_id, provider, day)
 ) WITHOUT ROWID;
--- Nobody wrote down where they went.
+-- The providers of existing outcomes were not recorded.
 INSERT INTO source_provider_days
     SELECT source_id, 'other', day, sent, bounced, complained, sent_before, bounced_before, complained_before FROM source_days;
 DROP TABLE source_days;

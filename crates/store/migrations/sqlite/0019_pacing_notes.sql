@@ -1,5 +1,5 @@
--- What was found out about receivers, by source address ("0.0.0.0": the machine's choice) and site: messages a minute and
--- connections that they seem to take, and how long their greylisting lasts. NULL: nothing is known.
+-- Estimates of receivers' limits, by source address ("0.0.0.0": chosen by the operating system) and site: messages per
+-- minute, connections, and duration of greylisting. NULL: unknown.
 CREATE TABLE pacing_notes (
     source TEXT NOT NULL,
     site TEXT NOT NULL,

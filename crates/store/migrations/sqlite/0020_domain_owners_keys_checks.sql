@@ -1,5 +1,5 @@
--- A domain belongs to a server, or to an account and then to all its servers. It is verified by the DNS or by the operator's
--- word; `records` is what the last check found (JSON). DKIM keys are rows of their own.
+-- A domain belongs to one server, or to an account and all its servers. It is verified by DNS records or by the operator.
+-- `records`: result of the last check (JSON). Each DKIM key has a row in `domain_keys`.
 DROP INDEX domains_by_track_host;
 ALTER TABLE domains RENAME TO domains_before;
 CREATE TABLE domains (
@@ -31,8 +31,8 @@ SELECT d.id, s.account_id, d.server_id, d.name, CASE WHEN d.verified_at IS NOT N
        d.track_opens, d.track_clicks, d.track_host, d.created_at, d.updated_at
 FROM domains_before d JOIN servers s ON s.id = d.server_id;
 
--- pending: waits for its record; active: signs; retiring: its record stays for a week. Rows of keys that are gone are deleted.
--- A key whose record the DNS denies (`fails_since`) does not sign.
+-- `state`: pending (its DNS record is missing), active (signs) or retiring (the record must stay for a week). Rows of removed
+-- keys are deleted. A key whose record does not exist in the DNS (`fails_since`) does not sign.
 CREATE TABLE domain_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     domain_id INTEGER NOT NULL REFERENCES domains (id),

@@ -1,7 +1,7 @@
--- The search index, filled behind the accepts. A block is a range of message ids of one server, about 4,096 messages;
--- blocks follow each other without gaps, and whatever is behind the newest is scanned. `ids` lists the messages of the
--- block; a posting lists, for one token, the positions in it. `state`: 0 being written until `claimed_until`, 1 written,
--- 2 checked for messages that were stored late.
+-- Search index, built after messages are accepted. A block is a range of message ids of one server, about 4,096 messages.
+-- Blocks have no gaps between them; messages newer than the last block are scanned. `ids`: ids of the messages of the
+-- block. A posting lists the positions in the block of the messages that contain one token. `state`: 0 being written
+-- until `claimed_until`, 1 written, 2 checked for messages that were stored late.
 CREATE TABLE search_blocks (
     server_id INTEGER NOT NULL,
     first_id INTEGER NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE search_blocks (
 );
 CREATE INDEX search_blocks_unchecked ON search_blocks (last_id) WHERE state = 1;
 
--- By block first, so that a block is written and removed in one piece.
+-- The key begins with the block, so that the rows of a block are written and removed together.
 CREATE TABLE search_postings (
     server_id INTEGER NOT NULL,
     block INTEGER NOT NULL,
@@ -22,6 +22,6 @@ CREATE TABLE search_postings (
     PRIMARY KEY (server_id, block, token)
 ) WITHOUT ROWID;
 
--- Statuses that few messages have and that no queue entry tells of. Neither an accept nor an ordinary delivery touches it.
+-- Rare statuses whose messages have no queue entry. Accepting and ordinary delivery do not write to this index.
 CREATE INDEX messages_by_rare_status ON messages (server_id, status, id)
     WHERE status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled');

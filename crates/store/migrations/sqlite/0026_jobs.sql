@@ -1,5 +1,5 @@
--- Work on many messages, done in steps. `request` is JSON; `position` is the message before which it goes on; `problems`
--- lists the first messages that it could not be done to. One node works on a job, until `claimed_until`.
+-- Jobs that process many messages in steps. `request` is JSON. `position`: the next step begins before this message.
+-- `problems` lists the first messages that failed. One node works on a job, until `claimed_until`.
 CREATE TABLE jobs (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,

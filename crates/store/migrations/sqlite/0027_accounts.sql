@@ -1,4 +1,4 @@
--- API keys of accounts; those without an account are the operator's. Stored hashed, like those of servers.
+-- API keys of accounts and, without an account, of the operator. Stored hashed, like those of servers.
 CREATE TABLE account_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id INTEGER REFERENCES accounts (id),
@@ -14,8 +14,8 @@ CREATE TABLE account_keys (
 );
 CREATE INDEX account_keys_by_account ON account_keys (account_id, id);
 
--- Counted up by every change, for callers that change only what they have seen. A server or account with `delete_at` is
--- gone for everybody but those who may restore it until then.
+-- `version` is incremented by every change; a caller can refuse to overwrite a change that it has not seen. A server or
+-- account with `delete_at` is visible only to those who may restore it, until that time.
 ALTER TABLE accounts ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE accounts ADD COLUMN delete_at INTEGER;
 ALTER TABLE servers ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
@@ -25,8 +25,8 @@ CREATE INDEX servers_by_account ON servers (account_id, id);
 CREATE INDEX servers_by_delete_at ON servers (delete_at) WHERE delete_at IS NOT NULL;
 CREATE INDEX accounts_by_delete_at ON accounts (delete_at) WHERE delete_at IS NOT NULL;
 
--- Changes, one row each, written in the change's own transaction. Account 0 is the installation. `hash` covers the row
--- and the hash of the row before it; the head knows the last one, so that a missing row is noticed.
+-- Audit log: one row for each change, written in the same transaction. Account 0 is the installation. `hash` covers the
+-- row and the hash of the previous row; `audit_heads` holds the last one, so that a missing row is detected.
 CREATE TABLE audit (
     account_id INTEGER NOT NULL,
     seq INTEGER NOT NULL,

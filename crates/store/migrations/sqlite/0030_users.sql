@@ -1,5 +1,5 @@
--- People who sign in to the portal. `email` is in lower case; a person without `password_hash` signs in by a link. Seeds
--- of authenticator apps are sealed; `totp_step` is the last code that was taken, so that none is taken twice.
+-- Users of the portal. `email` is in lower case; a user without `password_hash` signs in by a link. Seeds of authenticator
+-- apps are encrypted. `totp_step`: time step of the last accepted code; no code is accepted twice.
 CREATE TABLE users (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id INTEGER NOT NULL REFERENCES accounts (id),
@@ -19,14 +19,14 @@ CREATE TABLE users (
 );
 CREATE INDEX users_by_account ON users (account_id, id);
 
--- Codes for a person who lost the authenticator app, stored hashed; each works once.
+-- Recovery codes for users who lost their authenticator app, stored hashed; each works once.
 CREATE TABLE user_recovery_codes (
     user_id INTEGER NOT NULL REFERENCES users (id),
     code_hash BLOB NOT NULL,
     PRIMARY KEY (user_id, code_hash)
 ) WITHOUT ROWID;
 
--- Addresses that a person signed in from: attempts of others do not keep the person out there.
+-- Addresses from which a user has signed in: failed attempts from other addresses do not block the user there.
 CREATE TABLE user_addresses (
     user_id INTEGER NOT NULL REFERENCES users (id),
     address TEXT NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE user_sessions (
 CREATE INDEX user_sessions_by_user ON user_sessions (user_id, id);
 CREATE INDEX user_sessions_by_end ON user_sessions (expires_at);
 
--- Links and steps that work once: password_reset, second_factor, sign_in, set_up (which has no user yet).
+-- Tokens that work once; `kind`: password_reset, second_factor, sign_in, set_up (which has no user yet).
 CREATE TABLE user_tokens (
     token_hash BLOB PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -71,7 +71,7 @@ CREATE TABLE invitations (
 );
 CREATE INDEX invitations_by_end ON invitations (expires_at);
 
--- Attempts to sign in, counted by a hash of the address, of the person, and of both.
+-- Attempts to sign in, counted by a hash of the address, of the user, and of both.
 CREATE TABLE sign_in_attempts (
     key BLOB PRIMARY KEY,
     since INTEGER NOT NULL,

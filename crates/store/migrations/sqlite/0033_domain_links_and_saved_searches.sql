@@ -1,5 +1,5 @@
--- Links to the DNS records of a domain for whoever edits its DNS, known by the hash of their secret part. A link that is
--- revoked is deleted.
+-- Links that show the DNS records of a domain to the person who edits its DNS, found by the hash of their secret part.
+-- Revoked links are deleted.
 CREATE TABLE domain_links (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     domain_id INTEGER NOT NULL REFERENCES domains (id),
@@ -10,7 +10,7 @@ CREATE TABLE domain_links (
 CREATE INDEX domain_links_by_domain ON domain_links (domain_id, id);
 CREATE INDEX domain_links_by_end ON domain_links (expires_at);
 
--- Searches for messages of a server that a person keeps. `query` is the query string of the page.
+-- Message searches that a user saved. `query` is the query string of the page.
 CREATE TABLE saved_searches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id INTEGER NOT NULL REFERENCES users (id),

@@ -1,8 +1,9 @@
--- Accounts name themselves, and learn nothing of the names of others: a name is no longer unique. Names that the operator gives
--- are, by a check. The table is filled again while foreign keys refer to it, so they are checked at the end.
+-- Accounts can choose their name and must not learn the names of others, so names are no longer unique. Only names that the
+-- operator sets are checked for uniqueness, by the code. The table is recreated while foreign keys refer to it, so they are
+-- checked at the end.
 PRAGMA defer_foreign_keys = ON;
 CREATE TABLE accounts_before AS SELECT * FROM accounts;
--- Ids of accounts that are gone are not used again.
+-- Ids of deleted accounts must not be used again.
 CREATE TABLE accounts_sequence AS SELECT seq FROM sqlite_sequence WHERE name = 'accounts';
 DROP TABLE accounts;
 CREATE TABLE accounts (
@@ -36,7 +37,7 @@ DROP TABLE accounts_before;
 DROP TABLE accounts_sequence;
 CREATE INDEX accounts_by_delete_at ON accounts (delete_at) WHERE delete_at IS NOT NULL;
 
--- Filtered lists in the order of ids. Those of one server use credentials_by_server, which SQLite prefers to partial indexes.
+-- Filtered lists in the order of ids. Lists of one server use credentials_by_server, which SQLite prefers to partial indexes.
 CREATE INDEX accounts_by_name ON accounts (name, id);
 CREATE INDEX accounts_deleted ON accounts (id) WHERE delete_at IS NOT NULL;
 CREATE INDEX accounts_suspended ON accounts (id) WHERE suspended_reason IS NOT NULL;

@@ -1,5 +1,5 @@
--- Number of the change that last affected how the mail of a server or account is sent: delivery reads only what changed
--- since its last read. There is one writer, so the numbers have the order of the commits.
+-- Number of the last change that affects how the mail of a server or account is sent: delivery reads only rows changed since
+-- its last read. There is one writer, so the numbers follow the order of the commits.
 CREATE TABLE setup_changes (last INTEGER NOT NULL);
 INSERT INTO setup_changes VALUES (0);
 ALTER TABLE servers ADD COLUMN changed_xact INTEGER NOT NULL DEFAULT 0;
@@ -23,11 +23,11 @@ CREATE TRIGGER accounts_changed AFTER UPDATE OF suspended_reason, send_rate, del
     UPDATE accounts SET changed_xact = (SELECT last FROM setup_changes) WHERE id = NEW.id;
 END;
 
--- Entries by whoever made them. Whoever accepts an invitation is created by it, and has no id before.
+-- Entries by actor. A user who accepts an invitation has no id before the entry; its subject is the actor.
 CREATE INDEX audit_by_actor_id ON audit (account_id,
     (CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END), at, seq);
 
--- Credentials by their name.
+-- Lists of credentials by name.
 CREATE INDEX credentials_by_name ON credentials (name, id);
 CREATE INDEX credentials_by_account_name ON credentials (account_id, name, id);
 CREATE INDEX credentials_by_server_name ON credentials (server_id, name, id);
