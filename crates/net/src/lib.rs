@@ -16,7 +16,7 @@ pub mod local_dns;
 pub mod mta_sts;
 mod private_file;
 mod self_signed;
-mod single_flight;
+mod shared_lookup;
 
 pub use certificate::{CertificateError, CertificateFiles, CertificateStatus, ReloadingCertificate};
 pub use self_signed::ensure_self_signed;

@@ -11,7 +11,7 @@ use postroad_model::{Direction, EmailAddress, Protocol, SendId};
 use postroad_store::{InitialState, NewSend, SendInfo, SendOptions, StoredBody};
 
 use super::accept::recipients;
-use super::prebuilt::{built_refusal, built_subject};
+use super::prebuilt::{prebuilt_refusal, prebuilt_subject};
 use crate::{App, Refusal};
 
 /// One message from outside, and its new recipient.
@@ -45,13 +45,13 @@ impl App {
         if is_delivered_to(&bytes, &forward.delivered_to) {
             return Err(Refusal::MailLoop);
         }
-        let fallback = self.built_fallback(None);
+        let fallback = self.prebuilt_fallback(None);
         let raw = prepare_raw(bytes, &fallback.as_raw()).map_err(|problem| match problem {
             RawProblem::Loop => Refusal::MailLoop,
             // Senders from outside need not be authenticated.
-            other => built_refusal(other, true),
+            other => prebuilt_refusal(other, true),
         })?;
-        let subject = built_subject(&raw);
+        let subject = prebuilt_subject(&raw);
         let mut bytes = format!("Delivered-To: {}\r\n", forward.delivered_to).into_bytes();
         bytes.extend_from_slice(&raw.bytes);
         let size = bytes.len() as u64;

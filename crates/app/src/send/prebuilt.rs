@@ -6,12 +6,12 @@ use postroad_model::{EmailAddress, ServerId};
 use crate::{App, Caller, FieldProblem, Refusal};
 
 /// Date and Message-ID for a message that has none.
-pub(super) struct BuiltFallback {
+pub(super) struct PrebuiltFallback {
     date: String,
     message_id: String,
 }
 
-impl BuiltFallback {
+impl PrebuiltFallback {
     pub(super) fn as_raw(&self) -> RawFallback<'_> {
         RawFallback { date: &self.date, message_id: &self.message_id }
     }
@@ -19,17 +19,17 @@ impl BuiltFallback {
 
 impl App {
     /// New Date and Message-ID; `server_id` is `None` for mail that is forwarded.
-    pub(super) fn built_fallback(&self, server_id: Option<ServerId>) -> BuiltFallback {
+    pub(super) fn prebuilt_fallback(&self, server_id: Option<ServerId>) -> PrebuiltFallback {
         let message_id = match server_id {
             Some(server_id) => self.new_message_id(server_id),
             None => self.random_message_id(),
         };
-        BuiltFallback { date: self.inner.clock.now().to_rfc2822(), message_id }
+        PrebuiltFallback { date: self.inner.clock.now().to_rfc2822(), message_id }
     }
 
     /// Checks that every address in From and Sender, and every text that a reader may take for an address, is on a
     /// verified domain. Also checks that no header is repeated that receivers could then read differently.
-    pub(super) async fn authorise_built(&self, caller: &Caller, raw: &RawMessage) -> Result<(), Refusal> {
+    pub(super) async fn authorise_prebuilt(&self, caller: &Caller, raw: &RawMessage) -> Result<(), Refusal> {
         for address in raw.from.iter().chain(&raw.sender).chain(&raw.claimed) {
             self.authorise_mailbox(caller, address).await?;
         }
@@ -41,7 +41,7 @@ impl App {
 }
 
 /// A sender who may use any address (`any_from`) gets the problem of the header itself.
-pub(super) fn built_refusal(problem: RawProblem, any_from: bool) -> Refusal {
+pub(super) fn prebuilt_refusal(problem: RawProblem, any_from: bool) -> Refusal {
     match problem {
         problem if any_from => invalid(problem.to_string()),
         RawProblem::From(AddressListProblem::TooMany)
@@ -55,12 +55,12 @@ pub(super) fn built_refusal(problem: RawProblem, any_from: bool) -> Refusal {
 }
 
 /// The subject without NUL, the one character that PostgreSQL cannot store.
-pub(super) fn built_subject(raw: &RawMessage) -> String {
+pub(super) fn prebuilt_subject(raw: &RawMessage) -> String {
     raw.subject.replace('\0', "")
 }
 
 /// The domain of the first From address.
-pub(super) fn built_domain(raw: &RawMessage) -> String {
+pub(super) fn prebuilt_domain(raw: &RawMessage) -> String {
     let address = raw.from.first().and_then(|address| EmailAddress::parse(address).ok());
     address.map(|address| address.domain().as_str().to_owned()).unwrap_or_default()
 }

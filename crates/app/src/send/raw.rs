@@ -11,7 +11,7 @@ use postroad_store::SendOptions;
 use super::accept::CheckedMessage;
 use super::answer::SendAnswer;
 use super::draft::{RawDraft, SendContext};
-use super::prebuilt::{built_domain, built_refusal, built_subject};
+use super::prebuilt::{prebuilt_domain, prebuilt_refusal, prebuilt_subject};
 use super::{TrackingOverride, addresses, base64_text, options};
 use crate::{App, FieldProblem, Refusal};
 
@@ -44,10 +44,10 @@ impl App {
             return Err(Refusal::Validation(problems));
         };
 
-        let fallback = self.built_fallback(Some(context.caller.server_id));
+        let fallback = self.prebuilt_fallback(Some(context.caller.server_id));
         let raw = prepare_raw(bytes, &fallback.as_raw())
-            .map_err(|problem| built_refusal(problem, context.caller.any_from))?;
-        self.authorise_built(&context.caller, &raw).await?;
+            .map_err(|problem| prebuilt_refusal(problem, context.caller.any_from))?;
+        self.authorise_prebuilt(&context.caller, &raw).await?;
         if raw.bytes.len() > limits.message_bytes_max {
             return Err(Refusal::Validation(vec![options::too_large(limits)]));
         }
@@ -58,12 +58,12 @@ impl App {
         if !problems.is_empty() {
             return Err(Refusal::Validation(problems));
         }
-        let from_domain = built_domain(&raw);
+        let from_domain = prebuilt_domain(&raw);
         let tracking =
             self.decide_tracking(&context.caller, &from_domain, TrackingOverride::default(), None).await?;
         Ok(CheckedMessage {
             from_domain,
-            subject: built_subject(&raw),
+            subject: prebuilt_subject(&raw),
             message_id: raw.message_id,
             mail_from,
             bytes: raw.bytes,

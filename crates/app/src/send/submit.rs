@@ -11,7 +11,7 @@ use super::addresses;
 use super::answer::SendAnswer;
 use super::draft::SendContext;
 use super::idempotency::IdempotencyRequest;
-use super::prebuilt::{built_domain, built_refusal, built_subject};
+use super::prebuilt::{prebuilt_domain, prebuilt_refusal, prebuilt_subject};
 use super::submission_options::{self, SubmissionOptions};
 use crate::{App, Caller, Refusal};
 
@@ -36,7 +36,7 @@ impl App {
             return Err(Refusal::NoRecipients);
         }
         let bounce = mail_from.is_empty();
-        let fallback = self.built_fallback(Some(caller.server_id));
+        let fallback = self.prebuilt_fallback(Some(caller.server_id));
         let envelope = Envelope { mail_from, recipients, by_test_key: caller.test };
         let (read, envelope) = run_blocking_if_large(bytes.len(), move || {
             let raw = prepare_submission(bytes, &fallback.as_raw());
@@ -45,9 +45,9 @@ impl App {
         .await?;
         let (raw, fingerprint) = read.map_err(|problem| match problem {
             RawProblem::Loop => Refusal::MailLoop,
-            other => built_refusal(other, caller.any_from),
+            other => prebuilt_refusal(other, caller.any_from),
         })?;
-        self.authorise_built(&caller, &raw).await?;
+        self.authorise_prebuilt(&caller, &raw).await?;
         let mut options = submission_options::read(&raw, &self.inner.limits)?;
         let idempotency = options.idempotency_key.take().zip(fingerprint);
         let context = SendContext {
@@ -76,11 +76,11 @@ impl App {
             }
             None => (raw, None),
         };
-        let from_domain = built_domain(&raw);
+        let from_domain = prebuilt_domain(&raw);
         let tracking = self.decide_tracking(caller, &from_domain, options.track, None).await?;
         let checked = CheckedMessage {
             from_domain,
-            subject: built_subject(&raw),
+            subject: prebuilt_subject(&raw),
             message_id: raw.message_id,
             mail_from: envelope.mail_from,
             bytes: raw.bytes,

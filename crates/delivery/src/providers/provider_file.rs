@@ -17,7 +17,7 @@ pub enum ProviderProblem {
     #[error("not valid TOML: {0}")]
     Toml(String),
     #[error("[{provider}]: {problem}")]
-    Shape { provider: String, problem: String },
+    Malformed { provider: String, problem: String },
     #[error("{provider}.{key}: must be at least 1")]
     Zero { provider: String, key: &'static str },
     #[error("{provider}.mx: missing; a new provider needs the ends of its MX host names")]
@@ -58,7 +58,7 @@ pub(super) fn parse_entries(text: &str) -> Result<BTreeMap<String, Entry>, Provi
         // The error of a single table has no line number, but names the key. Its text is put on one line.
         Err(error) => {
             let problem = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-            Err(ProviderProblem::Shape { provider, problem })
+            Err(ProviderProblem::Malformed { provider, problem })
         }
     });
     entries.collect()

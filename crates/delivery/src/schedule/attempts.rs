@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-use super::connection_shares::{AttemptShare, Health, Line};
+use super::connection_shares::{AttemptShare, Health, WaitingLine};
 use super::{Action, Schedule, Wake};
 
 /// A host that has not greeted after this time counts as silent, unless it is known to take longer.
@@ -109,8 +109,8 @@ impl Schedule {
     /// An attempt has ended, successfully or not.
     pub(crate) fn attempt_ended(&mut self, path_id: usize, id: u64, now: Timestamp) {
         self.end_attempts(path_id, |attempt| attempt.id == id);
-        self.serve_line(Line::New, now);
-        self.serve_line(Line::Silent, now);
+        self.serve_line(WaitingLine::New, now);
+        self.serve_line(WaitingLine::Silent, now);
     }
 
     fn end_attempts(&mut self, path_id: usize, which: impl Fn(&Attempt) -> bool) {
@@ -130,10 +130,10 @@ impl Schedule {
 
     /// If the path has more attempts than connections, ends the oldest: they are taken to belong to connections that
     /// have already been closed.
-    pub(super) fn end_surplus_attempts(&mut self, path_id: usize) {
+    pub(super) fn end_excess_attempts(&mut self, path_id: usize) {
         let path = &self.paths[path_id];
-        let surplus = path.attempts.len().saturating_sub(path.connections as usize);
-        if let Some(last) = path.attempts[..surplus].last().map(|attempt| attempt.id) {
+        let excess = path.attempts.len().saturating_sub(path.connections as usize);
+        if let Some(last) = path.attempts[..excess].last().map(|attempt| attempt.id) {
             self.end_attempts(path_id, |attempt| attempt.id <= last);
         }
     }
@@ -150,8 +150,8 @@ impl Schedule {
         for path in &paths {
             self.end_attempts(*path, |attempt| attempt.is_connected);
         }
-        self.serve_line(Line::New, now);
-        self.serve_line(Line::Silent, now);
+        self.serve_line(WaitingLine::New, now);
+        self.serve_line(WaitingLine::Silent, now);
         for path in paths {
             self.pump(self.paths[path].queue, now);
         }
@@ -172,7 +172,7 @@ impl Schedule {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         if source_site.replied_at.is_none_or(|at| at < since) {
             source_site.health = Health::Silent;
-            self.serve_line(Line::New, now);
+            self.serve_line(WaitingLine::New, now);
         }
     }
 
@@ -221,7 +221,7 @@ impl Schedule {
         {
             self.mark_silent(*path_id, *id, now);
         }
-        self.serve_line(Line::New, now);
+        self.serve_line(WaitingLine::New, now);
         self.schedule_overdue_wake();
     }
 

@@ -37,7 +37,7 @@ pub(super) enum Health {
 
 /// Lines in which a site queue waits for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum WaitingLine {
     /// Waits until the node's limit or the provider's has room for a connection.
     General,
     /// The share of new sites.
@@ -48,23 +48,25 @@ pub(super) enum Line {
 
 /// The lines in which a queue waits: its paths may wait in different ones.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Lines([bool; 3]);
+pub(super) struct WaitingLines([bool; 3]);
 
-impl Lines {
-    pub(super) fn contains(self, line: Line) -> bool {
+impl WaitingLines {
+    pub(super) fn contains(self, line: WaitingLine) -> bool {
         self.0[line as usize]
     }
 
-    pub(super) fn is_only(self, line: Line) -> bool {
-        [Line::General, Line::New, Line::Silent].iter().all(|other| self.contains(*other) == (*other == line))
+    pub(super) fn is_only(self, line: WaitingLine) -> bool {
+        [WaitingLine::General, WaitingLine::New, WaitingLine::Silent]
+            .iter()
+            .all(|other| self.contains(*other) == (*other == line))
     }
 
     /// Adds a line; returns whether it is new.
-    fn insert(&mut self, line: Line) -> bool {
+    fn insert(&mut self, line: WaitingLine) -> bool {
         !std::mem::replace(&mut self.0[line as usize], true)
     }
 
-    fn remove(&mut self, line: Line) {
+    fn remove(&mut self, line: WaitingLine) {
         self.0[line as usize] = false;
     }
 }
@@ -126,11 +128,11 @@ impl ConnectionShares {
         !self.new_line.is_empty()
     }
 
-    fn line(&mut self, line: Line) -> &mut Turns<ServerId, usize> {
+    fn line(&mut self, line: WaitingLine) -> &mut Turns<ServerId, usize> {
         match line {
-            Line::General => &mut self.general_line,
-            Line::New => &mut self.new_line,
-            Line::Silent => &mut self.silent_line,
+            WaitingLine::General => &mut self.general_line,
+            WaitingLine::New => &mut self.new_line,
+            WaitingLine::Silent => &mut self.silent_line,
         }
     }
 
@@ -230,12 +232,12 @@ impl Schedule {
     }
 
     /// The line to wait in, if only connections of other new or silent sites are in the way.
-    pub(super) fn line_for_share(&self, path_id: usize, now: Timestamp) -> Option<Line> {
+    pub(super) fn line_for_share(&self, path_id: usize, now: Timestamp) -> Option<WaitingLine> {
         let health = self.health(path_id, now);
         if self.has_room_for(health) || !self.has_no_unproved_connection(path_id) {
             return None;
         }
-        Some(if health == Health::New { Line::New } else { Line::Silent })
+        Some(if health == Health::New { WaitingLine::New } else { WaitingLine::Silent })
     }
 
     /// Whether no connection to the path's site, from any source address, still has to prove that the site answers.
@@ -290,7 +292,7 @@ impl Schedule {
     /// Counts the end of a connection task, which makes room for others.
     pub(super) fn count_closing(&mut self, path_id: usize) {
         self.connection_shares.remove(self.paths[path_id].carried_server, 1);
-        self.end_surplus_attempts(path_id);
+        self.end_excess_attempts(path_id);
     }
 
     /// The path's connections now carry this server's mail.
@@ -316,7 +318,7 @@ impl Schedule {
     }
 
     /// Puts a queue into a line. Returns whether it was not in it before.
-    pub(super) fn line_up_in(&mut self, queue_id: usize, line: Line) -> bool {
+    pub(super) fn line_up_in(&mut self, queue_id: usize, line: WaitingLine) -> bool {
         let queue = &mut self.queues[queue_id];
         let kept_server = || queue.paths.iter().find_map(|path| self.paths[*path].kept.next_server());
         let Some(server) = queue.waiting.next_server().or_else(kept_server) else { return false };
@@ -325,7 +327,7 @@ impl Schedule {
         }
         let was_empty = self.connection_shares.line(line).is_empty();
         self.connection_shares.line(line).push(server, queue_id);
-        if line == Line::New && was_empty {
+        if line == WaitingLine::New && was_empty {
             // From now on all attempts have less time.
             self.schedule_overdue_wake();
         }
@@ -333,16 +335,16 @@ impl Schedule {
     }
 
     /// Lets queues in this line connect, as long as there is room.
-    pub(super) fn serve_line(&mut self, line: Line, now: Timestamp) {
+    pub(super) fn serve_line(&mut self, line: WaitingLine, now: Timestamp) {
         let examined_max = match line {
-            Line::General => EXAMINED_MAX.min(self.connection_shares.general_line.len()),
-            Line::New | Line::Silent => self.connection_shares.line(line).len(),
+            WaitingLine::General => EXAMINED_MAX.min(self.connection_shares.general_line.len()),
+            WaitingLine::New | WaitingLine::Silent => self.connection_shares.line(line).len(),
         };
         for _ in 0..examined_max {
             let has_room = match line {
-                Line::General => true,
-                Line::New => self.has_room_for(Health::New),
-                Line::Silent => self.has_room_for(Health::Silent),
+                WaitingLine::General => true,
+                WaitingLine::New => self.has_room_for(Health::New),
+                WaitingLine::Silent => self.has_room_for(Health::Silent),
             };
             if !has_room || self.connections >= self.connections_max {
                 return;

@@ -270,6 +270,6 @@ fn new_source_provider(route: &Route) -> SourceProvider {
         too_fast_sites: Evidence::default(),
         refusing_sites: Evidence::default(),
         refusing_domains: Evidence::default(),
-        noted: None,
+        saved_estimates: None,
     }
 }

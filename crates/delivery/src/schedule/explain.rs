@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::block::Why;
 use super::lane::LaneRoute;
-use super::{LaneKey, Line, PauseCause, Schedule};
+use super::{LaneKey, PauseCause, Schedule, WaitingLine};
 use crate::pacing::Reader;
 
 /// Totals of the schedule.
@@ -139,7 +139,7 @@ impl Schedule {
         }
         let busy = self.busy_connections(&paths, now);
         let queue = &self.queues[queue];
-        if queue.lines.is_only(Line::Silent) {
+        if queue.lines.is_only(WaitingLine::Silent) {
             return format!(
                 "It waits because {} has not answered lately and other such sites are tried first; all of them together get a \
                  fifth of the connections.",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_model::{ServerId, Timestamp};
 
-use super::{CountedSource, Line, Schedule};
+use super::{CountedSource, Schedule, WaitingLine};
 use crate::pacing::Reason;
 
 /// Pause before the addresses of a site are looked up again.
@@ -111,7 +111,7 @@ impl Schedule {
                 self.pump(other, now);
             }
         }
-        for line in [Line::General, Line::New, Line::Silent] {
+        for line in [WaitingLine::General, WaitingLine::New, WaitingLine::Silent] {
             self.serve_line(line, now);
         }
         self.pump(queue, now);

@@ -13,7 +13,7 @@ use super::entry_queue::EntryQueue;
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
 use super::waited::SeenBlock;
-use super::{Lines, Queue, Schedule, Wake};
+use super::{Queue, Schedule, WaitingLines, Wake};
 use crate::route::Route;
 
 #[derive(Debug)]
@@ -279,7 +279,7 @@ impl Schedule {
                 waiting,
                 paths,
                 wake_at: None,
-                lines: Lines::default(),
+                lines: WaitingLines::default(),
                 last_block: None,
             })
         });

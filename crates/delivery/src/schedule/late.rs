@@ -11,7 +11,7 @@ use super::block::{Block, Why};
 use super::entry::LateBound;
 use super::lane::{Lane, LaneRoute};
 use super::server_gate::ServerGate;
-use super::{Entry, LaneKey, Line, Schedule};
+use super::{Entry, LaneKey, Schedule, WaitingLine};
 
 /// Each lane of a server gets at most one in this many of the records written at a time.
 const LANES_AT_ONCE: usize = 8;
@@ -217,7 +217,7 @@ impl Schedule {
             return None;
         }
         let why = self.all_connections_busy(path_id, now);
-        let is_silent = self.queues[self.paths[path_id].queue].lines.is_only(Line::Silent);
+        let is_silent = self.queues[self.paths[path_id].queue].lines.is_only(WaitingLine::Silent);
         let is_limit = matches!(why, Why::Connections { limit: Some(_), .. });
         (is_limit || is_silent).then_some(Block { until: None, why })
     }

@@ -69,7 +69,7 @@ use crate::pacing::{ConnectionEstimate, Evidence, GreylistTime, RateEstimate, St
 use crate::route::Route;
 use account_pace::AccountPaces;
 use bucket::Bucket;
-use connection_shares::{ConnectionShares, Health, Line, Lines};
+use connection_shares::{ConnectionShares, Health, WaitingLine, WaitingLines};
 use gates::GateTable;
 use lane::{Lane, LaneRoute};
 use lookups::Lookups;
@@ -144,7 +144,7 @@ struct Queue {
     /// Time of the queue's next wake-up.
     wake_at: Option<Timestamp>,
     /// Lines in which the queue waits for a connection.
-    lines: Lines,
+    lines: WaitingLines,
     last_block: Option<SeenBlock>,
 }
 
@@ -174,7 +174,7 @@ struct SourceSite {
     /// Time of the last reply that changed the estimates.
     evidence_at: Option<Timestamp>,
     /// The estimates stored or restored last, and when they were learned.
-    noted: Option<(pacing_notes::PacingEstimates, Timestamp)>,
+    saved_estimates: Option<(pacing_notes::PacingEstimates, Timestamp)>,
 }
 
 /// One source at one provider, over all of its sites.
@@ -199,7 +199,7 @@ struct SourceProvider {
     /// Recipient domains that refused mail for reputation, at any of the provider's sites.
     refusing_domains: Evidence,
     /// The estimate stored or restored last, and when it was learned.
-    noted: Option<(pacing_notes::PacingEstimates, Timestamp)>,
+    saved_estimates: Option<(pacing_notes::PacingEstimates, Timestamp)>,
 }
 
 /// Work for the engine, outside of the schedule.
@@ -429,8 +429,8 @@ impl Schedule {
         let mut is_new_in_general = false;
         for path in self.queues[queue].paths.clone() {
             if self.lacks_room(path, now) {
-                let line = self.line_for_share(path, now).unwrap_or(Line::General);
-                is_new_in_general |= self.line_up_in(queue, line) && line == Line::General;
+                let line = self.line_for_share(path, now).unwrap_or(WaitingLine::General);
+                is_new_in_general |= self.line_up_in(queue, line) && line == WaitingLine::General;
             }
         }
         if !is_new_in_general {

@@ -41,12 +41,12 @@ impl PacingEstimates {
         is_near && (self.connections, self.greylist_secs) == (other.connections, other.greylist_secs)
     }
 
-    /// Whether an estimate is new or has changed since `noted`; estimates forgotten since do not count.
-    fn has_news_since(self, noted: Self) -> bool {
+    /// Whether an estimate is new or has changed since `saved`; estimates forgotten since do not count.
+    fn has_news_since(self, saved: Self) -> bool {
         let without_forgotten = Self {
-            per_minute: self.per_minute.and(noted.per_minute),
-            connections: self.connections.and(noted.connections),
-            greylist_secs: self.greylist_secs.and(noted.greylist_secs),
+            per_minute: self.per_minute.and(saved.per_minute),
+            connections: self.connections.and(saved.connections),
+            greylist_secs: self.greylist_secs.and(saved.greylist_secs),
         };
         !self.is_close_to(without_forgotten)
     }
@@ -63,8 +63,8 @@ impl SourceSite {
 
     /// When the current estimates were learned or last confirmed by a reply. Passing time alone confirms nothing.
     fn learned_at(&self, estimates: PacingEstimates, now: Timestamp) -> Timestamp {
-        match self.noted {
-            Some((noted, at)) if !estimates.has_news_since(noted) => {
+        match self.saved_estimates {
+            Some((saved, at)) if !estimates.has_news_since(saved) => {
                 self.evidence_at.map_or(at, |evidence_at| evidence_at.max(at))
             }
             _ => now,
@@ -75,17 +75,17 @@ impl SourceSite {
     fn forget_old(&mut self, now: Timestamp) {
         // Forgets a rate that is too old.
         self.rate.per_minute(now);
-        let last = self.evidence_at.max(self.noted.map(|(_, at)| at));
+        let last = self.evidence_at.max(self.saved_estimates.map(|(_, at)| at));
         if last.is_some_and(|last| now.since(last) >= AGE_MAX) {
             self.connection_limit = ConnectionEstimate::default();
             self.greylist = GreylistTime::default();
-            (self.evidence_at, self.noted) = (None, None);
+            (self.evidence_at, self.saved_estimates) = (None, None);
         }
     }
 
     /// Takes over another node's estimates where this node has none, unless this node has learned something later.
     fn adopt(&mut self, note: &PacingNote) {
-        let last = self.evidence_at.max(self.noted.map(|(_, at)| at));
+        let last = self.evidence_at.max(self.saved_estimates.map(|(_, at)| at));
         if last.is_some_and(|last| last >= note.learned_at) {
             return;
         }
@@ -102,7 +102,7 @@ impl SourceSite {
         }
         let after = self.estimates();
         if after != before {
-            self.noted = Some((after, note.learned_at));
+            self.saved_estimates = Some((after, note.learned_at));
         }
     }
 
@@ -118,7 +118,7 @@ impl SourceSite {
         if let Some(secs) = note.greylist_secs {
             source_site.greylist = GreylistTime::restored(Duration::from_secs(u64::from(secs)));
         }
-        source_site.noted = Some((source_site.estimates(), note.learned_at));
+        source_site.saved_estimates = Some((source_site.estimates(), note.learned_at));
         source_site
     }
 
@@ -185,13 +185,13 @@ impl Schedule {
                 continue;
             }
             let learned_at = source_site.learned_at(estimates, now);
-            if let Some((noted, at)) = source_site.noted
-                && noted.is_close_to(estimates)
+            if let Some((saved, at)) = source_site.saved_estimates
+                && saved.is_close_to(estimates)
                 && learned_at.since(at) < CONFIRM_AFTER
             {
                 continue;
             }
-            source_site.noted = Some((estimates, learned_at));
+            source_site.saved_estimates = Some((estimates, learned_at));
             notes.push(PacingNote {
                 source: self.sources.scope_address(*source),
                 site: site.to_string(),
@@ -228,10 +228,10 @@ impl PacingNotes {
 impl SourceProvider {
     /// Takes over the rate of another process or node, unless this node has a rate or a newer note.
     pub(super) fn adopt(&mut self, note: &PacingNote) {
-        let is_known = self.noted.is_some_and(|(_, at)| at >= note.learned_at);
+        let is_known = self.saved_estimates.is_some_and(|(_, at)| at >= note.learned_at);
         if let Some(rate) = restored_rate(note).filter(|_| !is_known && !self.rate.is_limiting()) {
             self.rate = rate;
-            self.noted = Some((self.estimates(), note.learned_at));
+            self.saved_estimates = Some((self.estimates(), note.learned_at));
         }
     }
 
@@ -246,14 +246,14 @@ impl SourceProvider {
         self.rate.per_minute(now);
         let estimates = self.estimates();
         let per_minute = estimates.per_minute.filter(|_| self.has_several_sites)?;
-        let learned_at = self.rate.refused_at().or(self.noted.map(|(_, at)| at)).unwrap_or(now);
-        if let Some((noted, at)) = self.noted
-            && noted.is_close_to(estimates)
+        let learned_at = self.rate.refused_at().or(self.saved_estimates.map(|(_, at)| at)).unwrap_or(now);
+        if let Some((saved, at)) = self.saved_estimates
+            && saved.is_close_to(estimates)
             && learned_at.since(at) < CONFIRM_AFTER
         {
             return None;
         }
-        self.noted = Some((estimates, learned_at));
+        self.saved_estimates = Some((estimates, learned_at));
         Some(PacingNote {
             source,
             site: format!("{PROVIDER_PREFIX}{provider}"),

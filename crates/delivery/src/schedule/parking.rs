@@ -5,7 +5,7 @@
 use postroad_model::Timestamp;
 
 use super::Schedule;
-use super::connection_shares::Line;
+use super::connection_shares::WaitingLine;
 
 /// One in this many of the node's connections may be parked.
 pub(crate) const PARKED_SHARE: u32 = 2;
@@ -19,7 +19,7 @@ impl Schedule {
         self.parked += 1;
         self.connections -= 1;
         self.end_connected_attempts(path_id);
-        for line in [Line::General, Line::New, Line::Silent] {
+        for line in [WaitingLine::General, WaitingLine::New, WaitingLine::Silent] {
             self.serve_line(line, now);
         }
         true

@@ -7,7 +7,7 @@ use postroad_model::Timestamp;
 use super::block::Why;
 use super::{Entry, Schedule};
 
-/// Shorter waits are not noted.
+/// Shorter waits are not recorded.
 const NOTABLE: Duration = Duration::from_secs(1);
 
 /// If a block ended at most this long ago, it counts as the cause of a wait, not the connections in use after its end.

@@ -85,7 +85,7 @@ impl RuleEntry {
 #[derive(Debug, thiserror::Error)]
 pub enum RuleProblem {
     #[error("not a valid rule file: {0}")]
-    Shape(#[from] toml::de::Error),
+    Malformed(#[from] toml::de::Error),
     #[error("[class.{0}] is missing")]
     ClassMissing(BounceClass),
     #[error("two rules are called {0}")]

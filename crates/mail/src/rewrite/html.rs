@@ -38,10 +38,10 @@ pub(super) fn find(
         Ok(())
     };
     let note_end = |element: &mut Element<'_, '_>| {
-        let noted = Rc::clone(&body_end);
+        let position = Rc::clone(&body_end);
         if let Some(handlers) = element.end_tag_handlers() {
             handlers.push(Box::new(move |end: &mut EndTag<'_>| {
-                noted.set(Some(end.source_location().bytes().start));
+                position.set(Some(end.source_location().bytes().start));
                 Ok(())
             }));
         }

@@ -23,14 +23,14 @@ const RECORDS_MAX: usize = 32;
 
 /// Records of a name, or the fact that it had none of this type.
 #[derive(Debug, Clone)]
-struct Known {
+struct KnownAnswer {
     answer: Option<Arc<Answer>>,
-    noted_at: Instant,
+    learned_at: Instant,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct LastKnown {
-    generations: Mutex<[HashMap<Question, Known>; 2]>,
+    generations: Mutex<[HashMap<Question, KnownAnswer>; 2]>,
 }
 
 impl LastKnown {
@@ -56,7 +56,7 @@ impl LastKnown {
             generations.swap(0, 1);
             generations[0].clear();
         }
-        generations[0].insert(question.clone(), Known { answer, noted_at: Instant::now() });
+        generations[0].insert(question.clone(), KnownAnswer { answer, learned_at: Instant::now() });
     }
 
     /// Last answer, if it is not too old.
@@ -66,7 +66,7 @@ impl LastKnown {
         }
         let generations = self.generations.lock();
         let known = generations.iter().find_map(|kept| kept.get(question))?;
-        if known.noted_at.elapsed() >= AGE_MAX {
+        if known.learned_at.elapsed() >= AGE_MAX {
             return None;
         }
         Some(match &known.answer {

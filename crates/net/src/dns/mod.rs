@@ -35,7 +35,7 @@ pub use records::{RecordData, TEXT_BYTES_MAX};
 pub use tlsa::{HostTlsa, TlsaAnswer, TlsaRecord};
 
 use crate::fair_permits::Asker;
-use crate::single_flight::SingleFlight;
+use crate::shared_lookup::SharedLookup;
 use authentic::AdBitProvider;
 use last_known::LastKnown;
 use question::Outcome;
@@ -106,7 +106,7 @@ struct Inner {
     /// Look-ups in progress, shared by callers with the same question for the same sending server. Servers share none:
     /// a look-up waits for permits of its server. hickory joins equal queries of all servers, but sends another one if
     /// a query starts after the answer came and before the answer is cached.
-    flights: SingleFlight<(Asker, Question), Outcome>,
+    lookups: SharedLookup<(Asker, Question), Outcome>,
     questions: Questions,
     /// `None` if answers are not cached at all.
     last_known: Option<LastKnown>,
@@ -139,7 +139,7 @@ impl Dns {
             .map_err(|source| DnsSetupError::Unusable { source })?;
         let inner = Inner {
             resolver,
-            flights: SingleFlight::default(),
+            lookups: SharedLookup::default(),
             questions: Questions::default(),
             last_known: (settings.cache_entries_max > 0).then(LastKnown::default),
             patience: settings.timeout * u32::try_from(settings.attempts.max(1)).unwrap_or(u32::MAX) * 2,

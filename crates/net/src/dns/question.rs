@@ -67,7 +67,7 @@ impl Dns {
         let question = (name.clone(), record_type);
         let lookup = self
             .inner
-            .flights
+            .lookups
             .join((asker, question.clone()), || async move { inner.look_up(name, record_type, asker).await });
         let aborted = || LookupFailure::Temporary("the DNS lookup was aborted".to_owned());
         let lookup = async { lookup.await.unwrap_or_else(|| Err(aborted())) };

@@ -134,8 +134,8 @@ fn read(path: &Path, policies_max: usize) -> io::Result<Vec<Stored>> {
     }
     let mut known: Vec<(usize, Stored)> = newest.into_values().collect();
     known.sort_by_key(|(number, _)| *number);
-    let surplus = known.len().saturating_sub(policies_max);
-    Ok(known.into_iter().skip(surplus).map(|(_, stored)| stored).collect())
+    let excess = known.len().saturating_sub(policies_max);
+    Ok(known.into_iter().skip(excess).map(|(_, stored)| stored).collect())
 }
 
 /// Replaces the file. Writes a second file first, so that a crash leaves one of the two complete.

@@ -23,7 +23,7 @@ pub use policy::{Mode, Policy, PolicyError};
 
 use crate::client_tls::ClientTls;
 use crate::dns::{Dns, LookupFailure};
-use crate::single_flight::SingleFlight;
+use crate::shared_lookup::SharedLookup;
 use cache::PolicyCache;
 use fetch::{FetchError, Fetcher};
 use file::{PolicyFile, Stored};
@@ -103,7 +103,7 @@ struct Inner {
     policies: Mutex<PolicyCache>,
     file: Option<PolicyFile>,
     /// Look-ups in progress, shared by all servers, or by callers for one server.
-    flights: SingleFlight<(DomainName, Option<ServerId>), Found>,
+    lookups: SharedLookup<(DomainName, Option<ServerId>), Found>,
 }
 
 /// Result of a look-up.
@@ -133,7 +133,7 @@ impl MtaSts {
             dns,
             policies: Mutex::new(policies),
             file,
-            flights: SingleFlight::default(),
+            lookups: SharedLookup::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -166,7 +166,7 @@ impl MtaSts {
                 Found { verdict, server, lacked_permits }
             }
         };
-        let found = self.inner.flights.join((domain.clone(), only), work).await;
+        let found = self.inner.lookups.join((domain.clone(), only), work).await;
         let aborted = || {
             let verdict = self.inner.cached_verdict(domain, now);
             Found { verdict, server, lacked_permits: false }

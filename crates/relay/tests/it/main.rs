@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
 mod addresses;
-mod built_mail;
 mod credentials;
 mod limits;
 mod messages;
+mod prebuilt_mail;
 mod service;
 mod smuggling;
 mod stopping;

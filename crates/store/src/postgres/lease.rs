@@ -107,13 +107,13 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
 
 /// Stores the highest id inside an operation; fails if this node lost its lease.
 pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, kind: BatchKind) -> Result<(), StoreError> {
-    let noted = sql
+    let updated = sql
         .execute(
             "UPDATE node_ids SET last_id = greatest(last_id, $4) WHERE node = $1 AND lane = $2 AND epoch = $3",
             &[i64::from(node.number).into(), (kind as i64).into(), node.epoch.into(), node.ids.last().into()],
         )
         .await?;
-    if noted == 0 {
+    if updated == 0 {
         return Err(lost());
     }
     Ok(())

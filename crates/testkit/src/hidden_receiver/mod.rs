@@ -118,7 +118,7 @@ impl HiddenReceiver {
         let is_refused_here = self.limits.connections_refused_at == at;
         let too_many = (is_refused_here && self.is_beyond_connections(source, connection))
             .then(|| self.limits.connections_reply.clone());
-        if let Some(reply) = too_many.or_else(|| self.objection(at, source, carried, offered, now)) {
+        if let Some(reply) = too_many.or_else(|| self.refusal_at(at, source, carried, offered, now)) {
             let refusal = self.refuse(at, reply, now);
             if refusal.closes {
                 self.open.remove(&connection);
@@ -147,7 +147,7 @@ impl HiddenReceiver {
         self.limits.connections_max.is_some_and(|max| before >= max as usize)
     }
 
-    fn objection(
+    fn refusal_at(
         &mut self,
         at: RefusedAt,
         source: i64,
@@ -173,10 +173,10 @@ impl HiddenReceiver {
         {
             return Some(reply);
         }
-        if at == RefusedAt::RcptTo { self.recipient_objection(source, offered, now) } else { None }
+        if at == RefusedAt::RcptTo { self.recipient_refusal(source, offered, now) } else { None }
     }
 
-    fn recipient_objection(&mut self, source: i64, offered: Offered<'_>, now: Timestamp) -> Option<String> {
+    fn recipient_refusal(&mut self, source: i64, offered: Offered<'_>, now: Timestamp) -> Option<String> {
         let domain = offered.recipient.rsplit('@').next().unwrap_or_default();
         let refused = self.limits.refused_domains.iter().find(|(name, _)| name == domain);
         if let Some((_, reply)) = refused {
