@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 use postroad_test_programs::{install, python};
 
 use crate::cargo::{cargo, target_folder};
+use crate::dependencies;
 use crate::interrupt::Interrupts;
 use crate::test::{self, Compiler};
 
@@ -20,6 +21,11 @@ pub(crate) fn run(repository: &Path) -> anyhow::Result<ExitCode> {
     if code != 0 {
         eprintln!("== spelling failed; exceptions go into typos.toml");
         return Ok(ExitCode::from(code));
+    }
+    eprintln!("== licences, bans and sources of dependencies: cargo tree, Cargo.lock");
+    if !dependencies::are_allowed(repository)? {
+        eprintln!("== dependencies failed; the lists are in xtask/src/dependencies.rs");
+        return Ok(ExitCode::FAILURE);
     }
     eprintln!("== clippy and tests: cargo xtask test, compiled by clippy");
     test::run(repository, Compiler::Clippy, &[])

@@ -5,6 +5,7 @@
 mod bench;
 mod cargo;
 mod ci;
+mod dependencies;
 mod fuzz;
 mod interrupt;
 mod test;
@@ -41,7 +42,7 @@ enum Command {
         #[arg(last = true, value_name = "ARGUMENTS")]
         arguments: Vec<String>,
     },
-    /// What the build server runs: formatting, spelling, then `test` compiled by clippy, whose warnings are errors
+    /// What the build server runs: formatting, spelling, licences and sources of dependencies, then `test` compiled by clippy, whose warnings are errors
     Ci,
     /// Measure Postroad beside Postfix and Haraka, in a build with link-time optimisation
     ///
