@@ -14,11 +14,11 @@ const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct TtlCache<K, V> {
-    cached: Mutex<Cached<K, V>>,
+    cached: Mutex<CacheState<K, V>>,
 }
 
 #[derive(Debug)]
-struct Cached<K, V> {
+struct CacheState<K, V> {
     entries: HashMap<K, (V, Instant)>,
     /// Number of times the cache was cleared.
     generation: u64,
@@ -33,7 +33,7 @@ pub(crate) struct ReadStart {
 
 impl<K, V> Default for TtlCache<K, V> {
     fn default() -> Self {
-        Self { cached: Mutex::new(Cached { entries: HashMap::new(), generation: 0 }) }
+        Self { cached: Mutex::new(CacheState { entries: HashMap::new(), generation: 0 }) }
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Overview {
 
 /// One queued message, and why it waits.
 #[derive(Debug, Clone)]
-pub struct Waiting {
+pub struct WaitingMessage {
     pub entry: QueueEntry,
     /// Why it waits, in one sentence.
     pub why: String,
@@ -124,13 +124,13 @@ impl QueueAdmin {
         id: MessageId,
         reader: Reader,
         now: Timestamp,
-    ) -> Result<Option<Waiting>, StoreError> {
+    ) -> Result<Option<WaitingMessage>, StoreError> {
         let Some(entry) = self.store.find_queued(id).await? else { return Ok(None) };
         let why = self.why(&entry, reader, now);
         let last_failure = self.last_delivery(entry.server_id, id).await?;
         let last_failure = last_failure.filter(|record| record.status == Status::SoftFail);
         let gates = self.gates_on(&entry).await?;
-        Ok(Some(Waiting { entry, why, last_failure, gates }))
+        Ok(Some(WaitingMessage { entry, why, last_failure, gates }))
     }
 
     /// The newest delivery record of a message.

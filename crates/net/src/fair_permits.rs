@@ -84,7 +84,7 @@ pub(crate) struct FairPermit<D: Clone + Eq + Hash> {
 }
 
 /// Waiting work; counted until this value is dropped.
-struct Waiting<'a, D: Clone + Eq + Hash> {
+struct WaitingEntry<'a, D: Clone + Eq + Hash> {
     permits: &'a FairPermits<D>,
     asker: Asker,
     destination: D,
@@ -117,7 +117,7 @@ impl<D: Clone + Eq + Hash> FairPermits<D> {
             }
             state.waiting.add(asker, destination.clone());
             let turn = state.line_up(asker, destination.clone());
-            (Waiting { permits: self, asker, destination: destination.clone(), has_turn: false }, turn)
+            (WaitingEntry { permits: self, asker, destination: destination.clone(), has_turn: false }, turn)
         };
         let permit = turn.await.ok();
         waiting.has_turn = true;
@@ -291,7 +291,7 @@ impl<D: Clone + Eq + Hash> Drop for FairPermit<D> {
     }
 }
 
-impl<D: Clone + Eq + Hash> Drop for Waiting<'_, D> {
+impl<D: Clone + Eq + Hash> Drop for WaitingEntry<'_, D> {
     fn drop(&mut self) {
         let mut state = self.permits.state.lock();
         state.waiting.remove(self.asker, &self.destination);

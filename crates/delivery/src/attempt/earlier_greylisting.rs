@@ -5,7 +5,7 @@ use postroad_model::{Status, Timestamp};
 use postroad_store::{Delivery, NewDelivery};
 
 use super::judge::stored_signal;
-use crate::schedule::Greylisted;
+use crate::schedule::Greylisting;
 
 /// Maximum number of deliveries that are read. Greylisting is usually over after fewer attempts.
 pub(crate) const DELIVERIES_MAX: usize = 16;
@@ -14,7 +14,7 @@ pub(crate) const DELIVERIES_MAX: usize = 16;
 const LATE_SHARE: f64 = 0.2;
 
 /// Greylisting after these deliveries, in time order.
-pub(crate) fn greylisting_after(deliveries: &[Delivery], now: Timestamp) -> Option<Greylisted> {
+pub(crate) fn greylisting_after(deliveries: &[Delivery], now: Timestamp) -> Option<Greylisting> {
     let greylisted = deliveries.iter().fold(None, |before, delivery| after(before, &delivery.record))?;
     let planned = greylisted.retry_at.map(|retry_at| retry_at.since(greylisted.first));
     let late_max = planned.unwrap_or_default().mul_f64(LATE_SHARE);
@@ -22,12 +22,12 @@ pub(crate) fn greylisting_after(deliveries: &[Delivery], now: Timestamp) -> Opti
     Some(if is_late { greylisted.delayed() } else { greylisted })
 }
 
-fn after(before: Option<Greylisted>, delivery: &NewDelivery) -> Option<Greylisted> {
+fn after(before: Option<Greylisting>, delivery: &NewDelivery) -> Option<Greylisting> {
     match (delivery.status, delivery.code) {
         // The receiver did not answer.
-        (Status::SoftFail, None) => before.map(Greylisted::delayed),
+        (Status::SoftFail, None) => before.map(Greylisting::delayed),
         (Status::SoftFail, Some(_)) if stored_signal(delivery) == Some(Signal::Greylisted) => {
-            Some(Greylisted::again(before, delivery.next_attempt_at?, delivery.at))
+            Some(Greylisting::again(before, delivery.next_attempt_at?, delivery.at))
         }
         _ => None,
     }

@@ -14,7 +14,7 @@ use super::judge::{Judgement, is_greylisting, is_unanswered, judge};
 use crate::journal::FlightKey;
 use crate::prepare::Work;
 use crate::retry::RetryPolicy;
-use crate::schedule::{CountedSource, Entry, Greylisted, Schedule};
+use crate::schedule::{CountedSource, Entry, Greylisting, Schedule};
 
 /// Maximum number of bytes kept of a remote server's reply.
 const OUTPUT_BYTES_MAX: usize = 2_000;
@@ -176,9 +176,9 @@ pub(crate) fn settle(
             attempts,
             source: kept_source,
             greylisted: if is_greylisting {
-                Some(Greylisted::again(entry.greylisted, due_at, now))
+                Some(Greylisting::again(entry.greylisted, due_at, now))
             } else {
-                entry.greylisted.filter(|_| is_unanswered).map(Greylisted::delayed)
+                entry.greylisted.filter(|_| is_unanswered).map(Greylisting::delayed)
             },
             announce_at,
             was_tried_elsewhere: false,
@@ -249,7 +249,7 @@ mod tests {
                 attempts: 1,
                 chosen_pool: None,
                 source: Some(SourceId(2)),
-                greylisted: Some(Greylisted { first, retry_at: Some(NOW) }),
+                greylisted: Some(Greylisting { first, retry_at: Some(NOW) }),
                 announce_at: None,
                 was_tried_elsewhere: false,
                 was_aborted: false,
@@ -338,18 +338,18 @@ mod tests {
         let first = stored(&attempt, NOW, refused("4.2.0 try again later", Phase::RcptTo));
         let retry_at = first.record.next_attempt_at.unwrap();
         let known = greylisting_after(std::slice::from_ref(&first), retry_at);
-        assert_eq!(known, Some(Greylisted { first: NOW, retry_at: Some(retry_at) }));
+        assert_eq!(known, Some(Greylisting { first: NOW, retry_at: Some(retry_at) }));
 
         let late = retry_at.plus(Duration::from_mins(1));
         let known = greylisting_after(std::slice::from_ref(&first), late);
-        assert_eq!(known, Some(Greylisted { first: NOW, retry_at: None }), "the wait was ours");
+        assert_eq!(known, Some(Greylisting { first: NOW, retry_at: None }), "the wait was ours");
 
         let again = stored(&greylisted_retry(), retry_at, refused("4.2.0 Greylisted", Phase::RcptTo));
         let next = again.record.next_attempt_at.unwrap();
         let known = greylisting_after(&[first.clone(), again], next);
         assert_eq!(
             known,
-            Some(Greylisted { first: NOW, retry_at: Some(next) }),
+            Some(Greylisting { first: NOW, retry_at: Some(next) }),
             "the time counts from the first refusal"
         );
 
@@ -357,7 +357,7 @@ mod tests {
         let silent = Ending::Unreachable { problem, class, reply: None, was_tried: true };
         let silent = stored(&greylisted_retry(), retry_at, silent);
         let known = greylisting_after(&[first.clone(), silent], next);
-        assert_eq!(known, Some(Greylisted { first: NOW, retry_at: None }));
+        assert_eq!(known, Some(Greylisting { first: NOW, retry_at: None }));
 
         // The same words in reply to another command, and a refusal for another reason, are no greylisting.
         for (text, phase) in [("4.2.0 try again later", Phase::Final), ("4.7.1 slow down", Phase::RcptTo)] {

@@ -12,7 +12,7 @@ use crate::attempt::{ConnectFailure, ConnectProgress, Connection};
 use crate::schedule::Job;
 
 /// One attempt to connect. If it is dropped before `succeeded`, the schedule learns that the attempt is over.
-pub(super) struct Connecting {
+pub(super) struct ConnectAttempt {
     shared: Arc<EngineShared>,
     path: usize,
     /// Number of the attempt in the schedule.
@@ -30,7 +30,7 @@ pub(super) enum ConnectResult {
     Aborted,
 }
 
-impl Connecting {
+impl ConnectAttempt {
     /// The first attempt of a new connection task. The schedule requested it, and has already counted it.
     pub(super) fn requested(shared: &Arc<EngineShared>, path: usize, id: u64) -> Self {
         let abort = Arc::new(Notify::new());
@@ -79,7 +79,7 @@ impl Connecting {
     }
 }
 
-impl Drop for Connecting {
+impl Drop for ConnectAttempt {
     fn drop(&mut self) {
         self.shared.attempts().remove(&self.id);
         if !self.is_connected {

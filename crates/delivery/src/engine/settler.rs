@@ -109,7 +109,7 @@ async fn store_one_by_one(shared: &Arc<EngineShared>, mut waiting: Vec<Settlemen
 /// Result of storing outcomes. Outcomes that the store refuses for good are in neither list, nor are those that the
 /// service stopped before storing: the journal has the sent messages, and the next start settles them.
 #[derive(Default)]
-struct Stored {
+struct StoreResult {
     /// Each settlement, and whether the message was still this node's.
     settled: Vec<(Settlement, bool)>,
     /// Those whose rows are locked by another transaction.
@@ -118,7 +118,7 @@ struct Stored {
 
 /// Stores outcomes. Returns those whose rows are locked by another transaction.
 async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Vec<Settlement> {
-    let Stored { settled, mut locked } = store(shared, batch).await;
+    let StoreResult { settled, mut locked } = store(shared, batch).await;
     let is_lost = |(settlement, is_settled): &(Settlement, bool)| !is_settled && settlement.flight.is_some();
     let (lost, settled): (Vec<_>, Vec<_>) = settled.into_iter().partition(is_lost);
     conclude(shared, settled);
@@ -132,21 +132,23 @@ async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Vec<Se
 }
 
 /// Stores outcomes together, or one by one if the store refuses them together.
-async fn store(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Stored {
+async fn store(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> StoreResult {
     if batch.is_empty() {
-        return Stored::default();
+        return StoreResult::default();
     }
     match finish_when_possible(shared, &batch).await {
-        Some(Ok(settled)) => Stored { settled: batch.into_iter().zip(settled).collect(), locked: Vec::new() },
-        Some(Err(error)) if error.is_lock_timeout() => Stored { settled: Vec::new(), locked: batch },
+        Some(Ok(settled)) => {
+            StoreResult { settled: batch.into_iter().zip(settled).collect(), locked: Vec::new() }
+        }
+        Some(Err(error)) if error.is_lock_timeout() => StoreResult { settled: Vec::new(), locked: batch },
         Some(Err(error)) => {
             let is_alone = batch.len() == 1;
             if !is_alone {
                 tracing::error!(%error, "storing a batch of outcomes failed; storing them one by one");
             }
-            let mut all = Stored::default();
+            let mut all = StoreResult::default();
             for settlement in batch {
-                let Stored { settled, locked } = if is_alone {
+                let StoreResult { settled, locked } = if is_alone {
                     store_bare(shared, settlement, &error).await
                 } else {
                     Box::pin(store(shared, vec![settlement])).await
@@ -156,7 +158,7 @@ async fn store(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Stored {
             }
             all
         }
-        None => Stored::default(),
+        None => StoreResult::default(),
     }
 }
 
@@ -195,23 +197,27 @@ fn pause(shared: &Arc<EngineShared>) {
 }
 
 /// Stores an outcome without its texts and its suppression, after the store refused the whole outcome.
-async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, error: &StoreError) -> Stored {
+async fn store_bare(
+    shared: &Arc<EngineShared>,
+    mut settlement: Settlement,
+    error: &StoreError,
+) -> StoreResult {
     let id = settlement.outcome.message_id;
     tracing::error!(message.id = %id, %error, "storing an outcome failed; storing it without its texts");
     remove_texts(Arc::make_mut(&mut settlement.outcome));
     match finish_when_possible(shared, std::slice::from_ref(&settlement)).await {
         Some(Ok(settled)) => {
             let is_settled = settled == [true];
-            Stored { settled: vec![(settlement, is_settled)], ..Stored::default() }
+            StoreResult { settled: vec![(settlement, is_settled)], ..StoreResult::default() }
         }
         Some(Err(error)) if error.is_lock_timeout() => {
-            Stored { locked: vec![settlement], ..Stored::default() }
+            StoreResult { locked: vec![settlement], ..StoreResult::default() }
         }
         Some(Err(error)) => {
             give_up(shared, &settlement, &error);
-            Stored::default()
+            StoreResult::default()
         }
-        None => Stored::default(),
+        None => StoreResult::default(),
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Entry {
     pub(crate) chosen_pool: Option<PoolId>,
     /// The source address that the next attempt uses again while it is healthy; `None` for any address.
     pub(crate) source: Option<SourceId>,
-    pub(crate) greylisted: Option<Greylisted>,
+    pub(crate) greylisted: Option<Greylisting>,
     /// Whether it was tried before it was last claimed: then its greylisting is in its delivery records.
     pub(crate) was_tried_elsewhere: bool,
     /// When its wait is reported next; `None` before the first report.
@@ -35,14 +35,14 @@ pub(crate) struct Entry {
 
 /// Greylisting of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Greylisted {
+pub(crate) struct Greylisting {
     /// When it was refused first.
     pub(crate) first: Timestamp,
     /// Time for which its retry was planned; `None` if anything else has delayed it since.
     pub(crate) retry_at: Option<Timestamp>,
 }
 
-impl Greylisted {
+impl Greylisting {
     /// The message was greylisted, perhaps not for the first time, and is tried again at `retry_at`.
     pub(crate) fn again(before: Option<Self>, retry_at: Timestamp, now: Timestamp) -> Self {
         Self { first: before.map_or(now, |before| before.first), retry_at: Some(retry_at) }

@@ -26,14 +26,14 @@ pub(crate) struct Late {
 
 /// Mail that only waits, because it is suspended.
 #[derive(Debug, Default)]
-struct Suspended {
+struct SuspendedScopes {
     /// Servers that are suspended, by themselves, with their account or by a gate.
     servers: HashSet<ServerId>,
     /// Lanes that a gate suspends: on the lane, its domain, its pool or all mail.
     lanes: HashSet<usize>,
 }
 
-impl Suspended {
+impl SuspendedScopes {
     fn includes(&self, lane: usize, server: ServerId) -> bool {
         self.lanes.contains(&lane) || self.servers.contains(&server)
     }
@@ -69,7 +69,7 @@ impl Schedule {
         of_each: usize,
         late: &mut Vec<Late>,
         bound: LateBound,
-        suspended: &Suspended,
+        suspended: &SuspendedScopes,
     ) {
         let now = bound.now;
         let of_servers = self.server_rates(now);
@@ -115,7 +115,7 @@ impl Schedule {
         of_each: usize,
         late: &mut Vec<Late>,
         bound: LateBound,
-        suspended: &Suspended,
+        suspended: &SuspendedScopes,
     ) {
         let has_kept = |path: &super::Path| path.kept.count() > 0;
         let paths: Vec<usize> =
@@ -142,7 +142,7 @@ impl Schedule {
         of_each: usize,
         late: &mut Vec<Late>,
         bound: LateBound,
-        suspended: &Suspended,
+        suspended: &SuspendedScopes,
     ) {
         let waiting = self.lanes.iter().filter(|(_, lane)| !lane.unrouted.is_empty()).map(|(id, _)| id);
         for id in in_turn(waiting.collect(), self.last_late.1) {
@@ -174,12 +174,12 @@ impl Schedule {
             .collect()
     }
 
-    fn suspended(&self, now: Timestamp) -> Suspended {
+    fn suspended(&self, now: Timestamp) -> SuspendedScopes {
         let gates = &self.gates;
         let is_stopped = |gate: &ServerGate| gate.is_suspended() || gates.is_suspended(&gate.scope, now);
         let servers = self.servers.iter().filter(|(_, gate)| is_stopped(gate)).map(|(id, _)| *id).collect();
         if gates.is_empty() {
-            return Suspended { servers, ..Suspended::default() };
+            return SuspendedScopes { servers, ..SuspendedScopes::default() };
         }
         let of_pool = |lane: &Lane| {
             let pool = self.sources.pool_name(lane.key.pool).to_owned();
@@ -188,7 +188,7 @@ impl Schedule {
         let is_closed =
             |lane: &Lane| gates.is_suspended(&lane.scopes, now) || gates.is_suspended(&of_pool(lane), now);
         let lanes = self.lanes.iter().filter(|(_, lane)| is_closed(lane)).map(|(id, _)| id).collect();
-        Suspended { servers, lanes }
+        SuspendedScopes { servers, lanes }
     }
 
     fn is_path_suspended(&self, path_id: usize, now: Timestamp) -> bool {

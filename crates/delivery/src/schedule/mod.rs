@@ -55,7 +55,7 @@ use slab::Slab;
 
 pub(crate) use block::{Block, PauseCause};
 pub(crate) use connection_shares::Shortage;
-pub(crate) use entry::{Entry, Greylisted, LaneKey};
+pub(crate) use entry::{Entry, Greylisting, LaneKey};
 pub use explain::{PathTotals, Totals};
 pub(crate) use feedback::EndedWhile;
 pub(crate) use late::Late;

@@ -8,7 +8,7 @@ use postroad_mail::{ReplyPhase, Signal};
 use postroad_model::{DomainName, ServerId, Timestamp};
 
 use super::block::Why;
-use super::{Greylisted, LaneKey, Schedule};
+use super::{Greylisting, LaneKey, Schedule};
 use crate::pacing::{Evidence, Reason};
 use crate::route::Route;
 
@@ -42,7 +42,7 @@ pub(crate) struct RefusalReply<'a> {
     /// Lane of the message that was refused, or that the refused connection was for.
     pub(crate) lane: &'a LaneKey,
     pub(crate) server: ServerId,
-    pub(crate) greylisted: Option<Greylisted>,
+    pub(crate) greylisted: Option<Greylisting>,
     /// The command that was refused.
     pub(crate) phase: ReplyPhase,
     /// Effect on other messages.
@@ -267,7 +267,7 @@ impl Schedule {
     }
 
     /// A greylisted message was accepted. Other messages that would wait longer than necessary become due earlier.
-    pub(crate) fn greylisting_over(&mut self, path_id: usize, greylisted: Greylisted, now: Timestamp) {
+    pub(crate) fn greylisting_over(&mut self, path_id: usize, greylisted: Greylisting, now: Timestamp) {
         let Some(wait) = greylisted.planned_wait(now) else { return };
         let path = &self.paths[path_id];
         let (queue, source) = (path.queue, path.source);

@@ -38,7 +38,7 @@ struct World {
     agenda: BTreeMap<(Timestamp, usize), Event>,
     next_event: usize,
     /// Sent messages, in order.
-    sent: Vec<Sent>,
+    sent: Vec<SentMessage>,
     most_connections: usize,
     /// Sites whose hosts refuse connections.
     dead: Vec<String>,
@@ -65,7 +65,7 @@ enum Event {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Sent {
+struct SentMessage {
     server: i64,
     message: i64,
     at: Timestamp,
@@ -247,7 +247,7 @@ impl World {
                 self.plan(ON_THE_WIRE, Event::Ask(id, WorkRequest::Again));
             }
             Next::Job(job) => {
-                self.sent.push(Sent {
+                self.sent.push(SentMessage {
                     server: job.entry.server_id.0,
                     message: job.entry.message_id.0,
                     at: self.now,
@@ -1217,7 +1217,7 @@ fn retries_that_keep_their_addresses_keep_to_their_servers_rate() {
     world.run(Duration::from_secs(10));
     assert!((9..=11).contains(&world.sent.len()), "{}", world.sent.len());
     world.run(Duration::from_secs(40));
-    let is_early = |pair: &&[Sent]| pair[1].at.since(pair[0].at) < Duration::from_millis(900);
+    let is_early = |pair: &&[SentMessage]| pair[1].at.since(pair[0].at) < Duration::from_millis(900);
     assert_eq!(world.sent.windows(2).find(is_early), None);
     assert_sources_kept(&world, 40);
 }

@@ -45,7 +45,7 @@ pub struct TlsaAnswer {
 }
 
 /// Result for one name.
-enum Found {
+enum TlsaLookup {
     Records(Vec<TlsaRecord>, Duration),
     Nothing(Duration),
     Failure(LookupFailure),
@@ -66,13 +66,15 @@ impl Dns {
         let names = [Some(base.as_str()).filter(|base| *base != host), Some(host)];
         for name in names.into_iter().flatten() {
             match self.records_at(name, port).await {
-                Found::Records(records, ttl) => {
+                TlsaLookup::Records(records, ttl) => {
                     let tlsa = HostTlsa::Secure { base: name.to_owned(), records };
                     return answer(tlsa, valid_for.min(ttl));
                 }
-                Found::Nothing(ttl) => valid_for = valid_for.min(ttl),
-                Found::Failure(LookupFailure::Busy) => return answer(HostTlsa::Busy, VALID_MIN),
-                Found::Failure(failure) => return answer(HostTlsa::Unknown(failure.to_string()), VALID_MIN),
+                TlsaLookup::Nothing(ttl) => valid_for = valid_for.min(ttl),
+                TlsaLookup::Failure(LookupFailure::Busy) => return answer(HostTlsa::Busy, VALID_MIN),
+                TlsaLookup::Failure(failure) => {
+                    return answer(HostTlsa::Unknown(failure.to_string()), VALID_MIN);
+                }
             }
         }
         answer(HostTlsa::Absent, valid_for)
@@ -98,16 +100,16 @@ impl Dns {
         Ok(Some((base.trim_end_matches('.').to_owned(), ttl)))
     }
 
-    async fn records_at(&self, name: &str, port: u16) -> Found {
+    async fn records_at(&self, name: &str, port: u16) -> TlsaLookup {
         match self.ask(&format!("_{port}._tcp.{name}"), RecordType::TLSA).await {
             Ok(answer) if answer.is_secure => {
                 let records = answer.records.iter().take(RECORDS_MAX).filter_map(record_of).collect();
-                Found::Records(records, answer.ttl)
+                TlsaLookup::Records(records, answer.ttl)
             }
             // Unsigned records do not count.
-            Ok(answer) => Found::Nothing(answer.ttl),
-            Err(LookupFailure::NoSuchName | LookupFailure::NoData) => Found::Nothing(VALID_MAX),
-            Err(failure) => Found::Failure(failure),
+            Ok(answer) => TlsaLookup::Nothing(answer.ttl),
+            Err(LookupFailure::NoSuchName | LookupFailure::NoData) => TlsaLookup::Nothing(VALID_MAX),
+            Err(failure) => TlsaLookup::Failure(failure),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::pool::Connection;
 
 const READY_WAIT_MAX: Duration = Duration::from_millis(50);
 
-pub(super) struct Exchanged {
+pub(super) struct ReceivedAnswer {
     pub(super) status: u16,
     pub(super) retry_after: Option<String>,
     pub(super) content_type: Option<String>,
@@ -26,17 +26,17 @@ pub(super) struct Exchanged {
 }
 
 /// A failed exchange.
-pub(super) enum Broken {
+pub(super) enum ExchangeFailure {
     /// The connection ended, or sent something invalid, before the head of an answer was complete.
     BeforeAnswer(HttpFailure),
     /// The answer broke off.
     Inside(HttpFailure),
 }
 
-impl From<Broken> for HttpFailure {
-    fn from(broken: Broken) -> Self {
+impl From<ExchangeFailure> for HttpFailure {
+    fn from(broken: ExchangeFailure) -> Self {
         match broken {
-            Broken::BeforeAnswer(failure) | Broken::Inside(failure) => failure,
+            ExchangeFailure::BeforeAnswer(failure) | ExchangeFailure::Inside(failure) => failure,
         }
     }
 }
@@ -66,15 +66,15 @@ pub(super) async fn run(
     connection: &mut Connection,
     request: Request<Full<Bytes>>,
     answer_bytes_max: usize,
-) -> Result<Exchanged, Broken> {
+) -> Result<ReceivedAnswer, ExchangeFailure> {
     let sent = connection.sender.send_request(request).await;
-    let response = sent.map_err(|error| Broken::BeforeAnswer(HttpFailure::Protocol(error)))?;
+    let response = sent.map_err(|error| ExchangeFailure::BeforeAnswer(HttpFailure::Protocol(error)))?;
     let status = response.status().as_u16();
     let header = |name: HeaderName| response.headers().get(name)?.to_str().ok().map(str::to_owned);
     let (retry_after, content_type) = (header(RETRY_AFTER), header(CONTENT_TYPE));
     let (body, is_whole) = read_start(response, answer_bytes_max)
         .await
-        .map_err(|error| Broken::Inside(HttpFailure::Protocol(error)))?;
+        .map_err(|error| ExchangeFailure::Inside(HttpFailure::Protocol(error)))?;
     let mut is_reusable = false;
     if is_whole {
         // The driver may not have seen the end of the answer yet. Do not wait long: a receiver may answer before it has
@@ -83,7 +83,7 @@ pub(super) async fn run(
             .await
             .is_ok_and(|ready| ready.is_ok());
     }
-    Ok(Exchanged { status, retry_after, content_type, body, is_cut: !is_whole, is_reusable })
+    Ok(ReceivedAnswer { status, retry_after, content_type, body, is_cut: !is_whole, is_reusable })
 }
 
 /// Reads the beginning of the body; also returns whether that is the whole body.

@@ -161,8 +161,8 @@ impl Inner {
             match exchange::run(&mut kept, request(), self.settings.answer_bytes_max).await {
                 Ok(done) => return Ok(self.finish(origin, kept, done, None)),
                 // The kept connection has probably been closed, which says nothing about the receiver.
-                Err(exchange::Broken::BeforeAnswer(_)) => {}
-                Err(exchange::Broken::Inside(failure)) => return Err(failure),
+                Err(exchange::ExchangeFailure::BeforeAnswer(_)) => {}
+                Err(exchange::ExchangeFailure::Inside(failure)) => return Err(failure),
             }
         }
         let begun = Instant::now();
@@ -176,14 +176,14 @@ impl Inner {
         &self,
         origin: Origin,
         connection: pool::Connection,
-        done: exchange::Exchanged,
+        done: exchange::ReceivedAnswer,
         connected_in: Option<Duration>,
     ) -> HttpAnswer {
         let (address, certificate_expires_at) = (connection.address, connection.certificate_expires_at);
         if done.is_reusable {
             self.pool.keep(origin, connection);
         }
-        let exchange::Exchanged { status, retry_after, content_type, body, is_cut, .. } = done;
+        let exchange::ReceivedAnswer { status, retry_after, content_type, body, is_cut, .. } = done;
         HttpAnswer {
             status,
             retry_after,

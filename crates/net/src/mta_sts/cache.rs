@@ -7,7 +7,7 @@ use std::time::Duration;
 use postroad_model::{DomainName, Timestamp};
 
 use super::fetch::FetchRank;
-use super::file::Stored;
+use super::file::StoredPolicy;
 use super::policy::Policy;
 
 /// Pause after a failed fetch, as RFC 8461 3.3 suggests.
@@ -23,7 +23,7 @@ pub(super) struct PolicyCache {
     policies: HashMap<DomainName, CachedPolicy>,
     policies_max: usize,
     /// Failed fetches, apart from the policies, so that they never displace one. The first generation is the younger.
-    failures: [HashMap<DomainName, Failed>; 2],
+    failures: [HashMap<DomainName, FailedFetch>; 2],
     /// Number of uses so far. The policy with the smallest `last_use` is the least recently used.
     uses: u64,
 }
@@ -39,7 +39,7 @@ struct CachedPolicy {
 }
 
 #[derive(Debug)]
-struct Failed {
+struct FailedFetch {
     id: String,
     retry_at: Timestamp,
 }
@@ -92,14 +92,14 @@ impl PolicyCache {
     }
 
     /// All policies, the most recently fetched last.
-    pub(super) fn all(&self) -> Vec<Stored> {
-        let stored = |(domain, kept): (&DomainName, &CachedPolicy)| Stored {
+    pub(super) fn all(&self) -> Vec<StoredPolicy> {
+        let stored = |(domain, kept): (&DomainName, &CachedPolicy)| StoredPolicy {
             domain: domain.clone(),
             id: kept.id.clone(),
             policy: Policy::clone(&kept.policy),
             fetched_at: kept.fetched_at,
         };
-        let mut all: Vec<Stored> = self.policies.iter().map(stored).collect();
+        let mut all: Vec<StoredPolicy> = self.policies.iter().map(stored).collect();
         all.sort_by_key(|stored| stored.fetched_at);
         all
     }
@@ -109,7 +109,7 @@ impl PolicyCache {
             self.failures.swap(0, 1);
             self.failures[0].clear();
         }
-        let failed = Failed { id, retry_at: now.plus(PAUSE_AFTER_FAILURE) };
+        let failed = FailedFetch { id, retry_at: now.plus(PAUSE_AFTER_FAILURE) };
         self.failures[0].insert(domain.clone(), failed);
     }
 }

@@ -27,7 +27,7 @@ const NEVER: i64 = i64::MAX;
 
 /// Policy as it was fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(super) struct StoredPolicy {
     pub(super) domain: DomainName,
     pub(super) id: String,
     pub(super) policy: Policy,
@@ -45,7 +45,7 @@ pub(super) struct PolicyFile {
 
 impl PolicyFile {
     /// Opens the file; also returns its policies, the newest last.
-    pub(super) fn open(path: &Path, policies_max: usize) -> (Self, Vec<Stored>) {
+    pub(super) fn open(path: &Path, policies_max: usize) -> (Self, Vec<StoredPolicy>) {
         let known = match read(path, policies_max) {
             Ok(known) => known,
             Err(error) => {
@@ -70,7 +70,7 @@ impl PolicyFile {
     }
 
     /// Appends a policy; `all` returns everything known if the file must be rewritten.
-    pub(super) fn add(&self, stored: &Stored, now: Timestamp, all: impl FnOnce() -> Vec<Stored>) {
+    pub(super) fn add(&self, stored: &StoredPolicy, now: Timestamp, all: impl FnOnce() -> Vec<StoredPolicy>) {
         let mut open = self.open.lock();
         let Some((file, bytes)) = open.as_mut() else { return };
         let line = line_of(stored);
@@ -99,7 +99,7 @@ impl PolicyFile {
     }
 
     /// Writes all policies after an error.
-    pub(super) fn retry(&self, now: Timestamp, all: impl FnOnce() -> Vec<Stored>) {
+    pub(super) fn retry(&self, now: Timestamp, all: impl FnOnce() -> Vec<StoredPolicy>) {
         let mut open = self.open.lock();
         // Another thread may have written them meanwhile.
         if !self.wants_retry(now) {
@@ -120,7 +120,7 @@ impl PolicyFile {
 }
 
 /// Reads the file; a missing one is empty. Skips damaged lines, such as a last line cut by a crash.
-fn read(path: &Path, policies_max: usize) -> io::Result<Vec<Stored>> {
+fn read(path: &Path, policies_max: usize) -> io::Result<Vec<StoredPolicy>> {
     let mut text = Vec::new();
     match File::open(path) {
         Ok(file) => drop(file.take(FILE_BYTES_MAX).read_to_end(&mut text)?),
@@ -128,18 +128,18 @@ fn read(path: &Path, policies_max: usize) -> io::Result<Vec<Stored>> {
         Err(error) => return Err(error),
     }
     let text = String::from_utf8_lossy(&text);
-    let mut newest: HashMap<DomainName, (usize, Stored)> = HashMap::new();
+    let mut newest: HashMap<DomainName, (usize, StoredPolicy)> = HashMap::new();
     for (number, stored) in text.lines().filter_map(parse_line).enumerate() {
         newest.insert(stored.domain.clone(), (number, stored));
     }
-    let mut known: Vec<(usize, Stored)> = newest.into_values().collect();
+    let mut known: Vec<(usize, StoredPolicy)> = newest.into_values().collect();
     known.sort_by_key(|(number, _)| *number);
     let excess = known.len().saturating_sub(policies_max);
     Ok(known.into_iter().skip(excess).map(|(_, stored)| stored).collect())
 }
 
 /// Replaces the file. Writes a second file first, so that a crash leaves one of the two complete.
-fn rewrite(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
+fn rewrite(path: &Path, known: &[StoredPolicy]) -> io::Result<(File, u64)> {
     let beside = path.with_extension("new");
     let lines: Vec<String> = known.iter().map(line_of).collect();
     // Keeps the newest policies if they do not all fit, and leaves half of the space for later ones.
@@ -158,8 +158,8 @@ fn rewrite(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
 }
 
 /// A policy as a line. Fields have no white space: ids are letters and digits, hosts are names.
-fn line_of(stored: &Stored) -> String {
-    let Stored { domain, id, policy, fetched_at } = stored;
+fn line_of(stored: &StoredPolicy) -> String {
+    let StoredPolicy { domain, id, policy, fetched_at } = stored;
     let mode = match policy.mode {
         Mode::None => "none",
         Mode::Testing => "testing",
@@ -175,7 +175,7 @@ fn line_of(stored: &Stored) -> String {
     line
 }
 
-fn parse_line(line: &str) -> Option<Stored> {
+fn parse_line(line: &str) -> Option<StoredPolicy> {
     // The final dot distinguishes a complete line from a cut one.
     let mut words = line.strip_prefix("v1 ")?.strip_suffix(" .")?.split(' ');
     let domain = DomainName::parse(words.next()?).ok()?;
@@ -189,7 +189,7 @@ fn parse_line(line: &str) -> Option<Stored> {
     };
     let max_age = Duration::from_secs(words.next()?.parse().ok()?);
     let mx: Vec<String> = words.map(str::to_owned).collect();
-    Some(Stored { domain, id, policy: Policy { mode, mx, max_age }, fetched_at })
+    Some(StoredPolicy { domain, id, policy: Policy { mode, mx, max_age }, fetched_at })
 }
 
 #[cfg(test)]
@@ -198,9 +198,9 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
-    fn stored(domain: &str, id: &str) -> Stored {
+    fn stored(domain: &str, id: &str) -> StoredPolicy {
         let mx = vec!["mx.example.com".to_owned(), "*.example.net".to_owned()];
-        Stored {
+        StoredPolicy {
             domain: DomainName::parse(domain).unwrap(),
             id: id.to_owned(),
             policy: Policy { mode: Mode::Enforce, mx, max_age: Duration::from_hours(24) },

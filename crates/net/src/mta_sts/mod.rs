@@ -26,7 +26,7 @@ use crate::dns::{Dns, LookupFailure};
 use crate::shared_lookup::SharedLookup;
 use cache::PolicyCache;
 use fetch::{FetchError, Fetcher};
-use file::{PolicyFile, Stored};
+use file::{PolicyFile, StoredPolicy};
 
 /// Longest wait for the record that announces a policy: mail waits meanwhile.
 const RECORD_WAIT: Duration = Duration::from_secs(5);
@@ -83,7 +83,7 @@ impl StsVerdict {
 }
 
 /// Result of looking up the record by which a domain announces its policy.
-enum Announced {
+enum RecordLookup {
     Id(String),
     /// There is no valid record, or its look-up failed.
     Nothing,
@@ -103,12 +103,12 @@ struct Inner {
     policies: Mutex<PolicyCache>,
     file: Option<PolicyFile>,
     /// Look-ups in progress, shared by all servers, or by callers for one server.
-    lookups: SharedLookup<(DomainName, Option<ServerId>), Found>,
+    lookups: SharedLookup<(DomainName, Option<ServerId>), PolicyLookup>,
 }
 
 /// Result of a look-up.
 #[derive(Clone)]
-struct Found {
+struct PolicyLookup {
     verdict: StsVerdict,
     /// The server whose permits it used.
     server: ServerId,
@@ -123,7 +123,7 @@ impl MtaSts {
         let mut policies = PolicyCache::new(settings.policies_max);
         let file = settings.file.as_ref().map(|path| {
             let (file, known) = PolicyFile::open(path, settings.policies_max);
-            for Stored { domain, id, policy, fetched_at } in known {
+            for StoredPolicy { domain, id, policy, fetched_at } in known {
                 policies.keep(&domain, id, policy, fetched_at);
             }
             file
@@ -156,20 +156,20 @@ impl MtaSts {
         only: Option<ServerId>,
         server: ServerId,
         now: Timestamp,
-    ) -> Found {
+    ) -> PolicyLookup {
         let inner = Arc::clone(&self.inner);
         let work = || {
             let domain = domain.clone();
             async move {
                 let verdict = inner.find(&domain, server, now).await;
                 let lacked_permits = verdict == StsVerdict::Unknown && inner.is_contended(server);
-                Found { verdict, server, lacked_permits }
+                PolicyLookup { verdict, server, lacked_permits }
             }
         };
         let found = self.inner.lookups.join((domain.clone(), only), work).await;
         let aborted = || {
             let verdict = self.inner.cached_verdict(domain, now);
-            Found { verdict, server, lacked_permits: false }
+            PolicyLookup { verdict, server, lacked_permits: false }
         };
         found.unwrap_or_else(aborted)
     }
@@ -179,17 +179,17 @@ impl Inner {
     async fn find(self: &Arc<Self>, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
         self.retry_storing(now).await;
         let id = match self.announced_id(domain, server, now).await {
-            Announced::Id(id) => id,
+            RecordLookup::Id(id) => id,
             // RFC 8461 3.1: a missing record does not end a policy.
-            Announced::Nothing => return self.cached_verdict(domain, now),
-            Announced::Unanswered => return self.cached_or_unknown(domain, now),
+            RecordLookup::Nothing => return self.cached_verdict(domain, now),
+            RecordLookup::Unanswered => return self.cached_or_unknown(domain, now),
         };
         let wanted = self.policies().wants_fetch(domain, &id, now);
         let Some(rank) = wanted else { return self.cached_verdict(domain, now) };
         match self.fetcher.fetch(domain, server, rank).await {
             Ok(policy) => {
                 self.policies().keep(domain, id.clone(), policy.clone(), now);
-                self.store(Stored { domain: domain.clone(), id, policy, fetched_at: now }, now).await;
+                self.store(StoredPolicy { domain: domain.clone(), id, policy, fetched_at: now }, now).await;
             }
             Err(error @ FetchError::Busy) => {
                 tracing::info!(%domain, %error, "an MTA-STS policy was not fetched; a cached one stays in force");
@@ -209,19 +209,21 @@ impl Inner {
     }
 
     /// Looks up the record. Without an answer in time, the look-up continues for later callers.
-    async fn announced_id(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> Announced {
+    async fn announced_id(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> RecordLookup {
         let dns = self.dns.for_server(server);
         let is_known = self.policies().policy(domain, now).is_some();
         let wait = if is_known || dns.is_under_pressure() { RECORD_WAIT_SHORT } else { RECORD_WAIT };
         let name = format!("_mta-sts.{domain}");
         match tokio::time::timeout(wait, dns.texts(&name)).await {
-            Err(_) | Ok(Err(LookupFailure::Busy)) => Announced::Unanswered,
-            Ok(texts) => record::id_in(&texts.unwrap_or_default()).map_or(Announced::Nothing, Announced::Id),
+            Err(_) | Ok(Err(LookupFailure::Busy)) => RecordLookup::Unanswered,
+            Ok(texts) => {
+                record::id_in(&texts.unwrap_or_default()).map_or(RecordLookup::Nothing, RecordLookup::Id)
+            }
         }
     }
 
     /// Stores the policy before its look-up ends, so that it stays enforced after a crash.
-    async fn store(self: &Arc<Self>, stored: Stored, now: Timestamp) {
+    async fn store(self: &Arc<Self>, stored: StoredPolicy, now: Timestamp) {
         if self.file.is_some() {
             self.write(move |file, all| file.add(&stored, now, all)).await;
         }
@@ -236,7 +238,7 @@ impl Inner {
     /// Runs `work` on the file, on a thread that may block; its second argument lists all policies.
     async fn write(
         self: &Arc<Self>,
-        work: impl FnOnce(&PolicyFile, &dyn Fn() -> Vec<Stored>) + Send + 'static,
+        work: impl FnOnce(&PolicyFile, &dyn Fn() -> Vec<StoredPolicy>) + Send + 'static,
     ) {
         let inner = Arc::clone(self);
         let write = move || {

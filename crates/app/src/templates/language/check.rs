@@ -3,7 +3,7 @@
 use minijinja::machinery::{Token, parse, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use super::lower::{Lowered, Lowering};
+use super::lower::{LoweredTemplate, Lowering};
 use super::problem::{Lines, SourcePosition};
 
 /// Tokens of one tag. More could nest so deeply that recursive code overflows its stack.
@@ -16,7 +16,7 @@ const TAGS_MAX: usize = 10_000;
 /// Parses a source text. Returns errors with their positions, in the order of the text. An exceeded limit is returned
 /// alone, and so is a syntax error, because the rest cannot be interpreted. Otherwise the constructs that are not
 /// allowed are returned, up to a maximum number.
-pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(SourcePosition, String)>> {
+pub(crate) fn check(source: &str) -> Result<LoweredTemplate, Vec<(SourcePosition, String)>> {
     let lines = Lines::new(source);
     check_bounds(source, &lines).map_err(|found| vec![found])?;
     let tree = parse(source, "template", syntax());

@@ -15,7 +15,7 @@ pub(crate) const ENTRIES: &str = "postroad_entries";
 
 /// A source text, rewritten to what minijinja compiles.
 #[derive(Debug)]
-pub(crate) struct Lowered {
+pub(crate) struct LoweredTemplate {
     /// With the same lines as the source.
     pub(crate) text: String,
     /// Every use of a variable.
@@ -58,9 +58,9 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Result<Lowered, Vec<(SourcePosition, String)>> {
+    pub(super) fn finish(mut self) -> Result<LoweredTemplate, Vec<(SourcePosition, String)>> {
         if self.problems.is_empty() {
-            return Ok(Lowered { text: self.out, lookups: self.lookups });
+            return Ok(LoweredTemplate { text: self.out, lookups: self.lookups });
         }
         self.problems.sort_by_key(|(position, _)| (position.line, position.column));
         Err(self.problems)

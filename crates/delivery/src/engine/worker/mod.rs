@@ -10,7 +10,7 @@ use postroad_model::{Status, Timestamp};
 use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppression};
 
 use super::EngineShared;
-use super::connecting::{ConnectResult, Connecting};
+use super::connecting::{ConnectAttempt, ConnectResult};
 use crate::attempt::earlier_greylisting::{DELIVERIES_MAX, greylisting_after};
 use crate::attempt::report::{FailedConnection, report_failed_connection};
 use crate::attempt::settle::Settlement;
@@ -18,7 +18,7 @@ use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::prepare::Work;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
-use crate::schedule::{EndedWhile, Entry, Greylisted, Job, Next, WorkRequest};
+use crate::schedule::{EndedWhile, Entry, Greylisting, Job, Next, WorkRequest};
 
 /// Suppressed messages are held for this long.
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
@@ -35,7 +35,7 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
         ended_while: EndedWhile::Working,
         was_connected: Arc::clone(&was_connected),
     };
-    let connecting = Some(Connecting::requested(&shared, path, attempt));
+    let connecting = Some(ConnectAttempt::requested(&shared, path, attempt));
     let mut worker = Worker { shared, path, connecting, open: None, was_connected };
     guard.ended_while = worker.run().await;
     if let Some(open) = worker.open.take() {
@@ -62,7 +62,7 @@ struct Worker {
     shared: Arc<EngineShared>,
     path: usize,
     /// The task's first attempt to connect, until its first message needs a connection.
-    connecting: Option<Connecting>,
+    connecting: Option<ConnectAttempt>,
     open: Option<OpenConnection>,
     /// Whether this task has, or had, a connection; the schedule knows of it.
     was_connected: Arc<AtomicBool>,
@@ -151,7 +151,7 @@ impl Worker {
         }
         let started_at = self.shared.clock.now();
         if self.open.is_none() {
-            let attempt = self.connecting.take().or_else(|| Connecting::again(&self.shared, self.path));
+            let attempt = self.connecting.take().or_else(|| ConnectAttempt::again(&self.shared, self.path));
             let Some(attempt) = attempt else {
                 self.put_back(job).await;
                 return NextStep::Leave;
@@ -244,7 +244,7 @@ impl Worker {
 
     /// Greylisting of earlier attempts, read from the delivery records. If they cannot be read, nothing is learned from
     /// the wait of this retry.
-    async fn read_earlier_greylisting(&self, entry: &Entry) -> Option<Greylisted> {
+    async fn read_earlier_greylisting(&self, entry: &Entry) -> Option<Greylisting> {
         let shared = &self.shared;
         let (server, id) = entry.key();
         match shared.store.list_newest_deliveries(server, id, DELIVERIES_MAX).await {
