@@ -17,10 +17,10 @@ const IN_TESTS: &str = r#"
 ///
 /// No value of such a struct is ever made: requests are read field by field, so that one answer lists every problem.
 #[proc_macro_attribute]
-pub fn request_shape(_arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let mut shape: TokenStream = IN_TESTS.parse().expect("the attributes above are Rust");
-    shape.extend(item);
-    shape
+pub fn request_fields(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut fields: TokenStream = IN_TESTS.parse().expect("the attributes above are Rust");
+    fields.extend(item);
+    fields
 }
 
 /// Stands in for `utoipa::ToSchema` outside tests: accepts `#[schema(…)]` and adds nothing.

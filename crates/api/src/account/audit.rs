@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::documented::ToSchema;
 use postroad_model::AccountId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::{AuditEntry, AuditFilter, HiddenActors};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const ENTRY_BYTES: usize = 8 << 10;
 
 /// Filter and page of the log.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"operation": "servers/update"}))]
 pub(crate) struct AuditIn {
     /// Only entries of this operation, such as `credentials/create`.

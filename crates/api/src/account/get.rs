@@ -1,7 +1,7 @@
 //! account/get: the key's account.
 
 use postroad_model::AccountId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use crate::account_params::read_account;
 use crate::accounts::account_out::AccountOut;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The account, for operator keys.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({}))]
 pub(crate) struct OwnAccountIn {
     /// Id of the account; required with the operator's key.

@@ -1,7 +1,7 @@
 //! account/update: change the key's account.
 
 use postroad_model::AccountId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use crate::account_params::{read_account, read_integer, read_required_text};
 use crate::accounts::account_out::AccountOut;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The account's new name.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "acme"}))]
 pub(crate) struct UpdateOwnAccountIn {
     /// Change it only if this is its `version`; else `VersionConflict`.

@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::{AccountKeyRequest, CreationKey};
 use postroad_model::{AccountId, AccountScope};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_key_out::NewAccountKeyOut;
 use crate::account_params::{
@@ -18,7 +18,7 @@ use crate::{idempotency, json};
 const SCOPES_MAX: usize = 30;
 
 /// Fields of a new key.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "terraform", "scopes": ["servers", "domains:read"]}))]
 pub(crate) struct CreateAccountKeyIn {
     name: String,

@@ -1,7 +1,7 @@
 //! account_keys/revoke: revoke a key of the account.
 
 use postroad_model::{AccountId, AccountKeyId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_key_out::AccountKeyOut;
 use crate::account_params::{read_account, read_required_id};
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the key.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct RevokeAccountKeyIn {
     id: i64,

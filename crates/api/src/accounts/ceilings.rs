@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_app::accounts::AccountCeilingsRequest;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::AccountCeilings;
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::fields::{Fields, Findings};
 use crate::server_settings::{RetentionCeilingsOut, read_number_or_none, read_rate, read_retention};
 
 /// Ceilings on what an account may have and send; `"none"` removes a ceiling, omitted ones stay as they are.
-#[request_shape]
+#[request_fields]
 pub(crate) struct AccountCeilingsIn {
     /// Messages of all servers together in an hour (UTC); messages beyond it are held.
     hourly_limit: Option<crate::server_settings::LimitIn>,

@@ -1,7 +1,7 @@
 //! accounts/create: create an account.
 
 use postroad_app::accounts::CreationKey;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_out::AccountOut;
 use crate::account_params::{created, read_idempotency_key, read_required_text};
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Fields of a new account.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "acme"}))]
 pub(crate) struct CreateAccountIn {
     /// Unique, and not a number.

@@ -1,7 +1,7 @@
 //! accounts/get: one account.
 
 use postroad_model::AccountId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_out::AccountOut;
 use crate::account_params::read_required_id;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the account.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct AccountIdIn {
     id: i64,

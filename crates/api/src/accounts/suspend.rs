@@ -1,7 +1,7 @@
 //! accounts/suspend: suspend an account.
 
 use postroad_model::AccountId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_out::AccountOut;
 use crate::account_params::{read_required_id, read_required_text};
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The account, and the reason.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12, "reason": "unpaid"}))]
 pub(crate) struct SuspendAccountIn {
     id: i64,

@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::AccountUpdateRequest;
 use postroad_model::AccountId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_out::AccountOut;
 use super::ceilings;
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Fields to change; omitted ones stay as they are.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12, "name": "acme", "ceilings": {"monthly_limit": 100_000}}))]
 pub(crate) struct UpdateAccountIn {
     id: i64,

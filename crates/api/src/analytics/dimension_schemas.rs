@@ -1,7 +1,7 @@
 //! The dimensions as fields of requests and answers, for the OpenAPI document.
 
 use postroad_app::analytics::Dimension;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     KnownFormat, ObjectBuilder, OneOfBuilder, RefBuilder, Schema, SchemaFormat, SchemaType, Type,
@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::dimension_fields::{SeriesOut, SeriesPointsOut};
 
 /// One value, or a list of which any may match; an empty string matches messages without a value.
-#[request_shape]
+#[request_fields]
 #[serde(untagged)]
 pub(crate) enum FilterIn {
     One(String),

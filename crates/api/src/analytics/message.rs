@@ -3,7 +3,7 @@
 use crate::documented::ToSchema;
 use postroad_app::analytics::MessageMetrics;
 use postroad_model::Timestamp;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::metrics_out::seconds;
@@ -15,7 +15,7 @@ use crate::json;
 use crate::messages::EchoedId;
 
 /// Id of the message.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct MessageAnalyticsIn {
     id: i64,

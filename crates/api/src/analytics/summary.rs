@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_app::analytics::{Dimension, Summary, SummaryQuery};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::metrics_out::{FiguresOut, RatesOut};
@@ -15,7 +15,7 @@ use crate::json;
 use crate::time_field::read_time;
 
 /// Time range, and filters on messages.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "tag": "welcome"}))]
 pub(crate) struct SummaryIn {
     /// Start (RFC 3339); 30 days before `to` if left out.

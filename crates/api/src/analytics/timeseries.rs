@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::documented::ToSchema;
 use postroad_app::analytics::{DIMENSIONS_MAX, Dimension, Granularity, Timeseries, TimeseriesQuery, Zone};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::dimension_fields::{SeriesOut, series_out};
@@ -22,7 +22,7 @@ const POINT_BYTES: usize = 700;
 const DIMENSIONS_GIVEN_MAX: usize = 100;
 
 /// Time range, step and dimensions.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "granularity": "day", "timezone": "Europe/Berlin", "dimensions": ["tag"]}))]
 pub(crate) struct TimeseriesIn {
     /// Start (RFC 3339). If left out: an hour before `to` for minutes, a day for hours, 30 days for days, a

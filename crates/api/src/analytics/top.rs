@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_app::analytics::{Dimension, METRICS, Metric, Top, TopBy, TopQuery};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::dimension_fields::{ValueOut, value_out};
@@ -20,7 +20,7 @@ const LIMIT_DEFAULT: u64 = 20;
 const LIMIT_MAX: u64 = 500;
 
 /// Time range, dimension and metric.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"dimension": "recipient_domain", "metric": "hard_fail", "limit": 10}))]
 pub(crate) struct TopIn {
     /// Start (RFC 3339); 30 days before `to` if left out.

@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::NewCredentialRequest;
 use postroad_model::{Scope, ServerId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::credential_out::NewCredentialOut;
 use crate::account_params::{
@@ -15,7 +15,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Fields of a new credential.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"server": 12, "name": "web shop", "scope": "send"}))]
 pub(crate) struct CreateCredentialIn {
     /// Id of the server.

@@ -1,7 +1,7 @@
 //! credentials/get: one credential.
 
 use postroad_model::CredentialId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::credential_out::CredentialOut;
 use crate::account_params::read_required_id;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the credential.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct CredentialIdIn {
     id: i64,

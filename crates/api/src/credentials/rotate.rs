@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::CredentialId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::credential_out::NewCredentialOut;
 use crate::account_params::{read_integer, read_required_id};
@@ -17,7 +17,7 @@ use crate::json;
 const GRACE_DEFAULT_S: i64 = 24 * 3_600;
 
 /// The credential, and how long the old key stays valid.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12, "grace_s": 86400}))]
 pub(crate) struct RotateCredentialIn {
     id: i64,

@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::CredentialChangeRequest;
 use postroad_model::{Change, CredentialId, Timestamp};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::credential_out::CredentialOut;
 use crate::account_params::{read_integer, read_networks, read_required_id};
@@ -17,7 +17,7 @@ const EXPIRES_AT: &str = "expires_at";
 const NO_EXPIRY: &str = "none";
 
 /// Settings to change; omitted ones stay as they are.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12, "if_version": 1, "allow": ["192.0.2.0/24"]}))]
 pub(crate) struct UpdateCredentialIn {
     id: i64,

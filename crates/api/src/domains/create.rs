@@ -3,7 +3,7 @@
 use postroad_app::accounts::CreationKey;
 use postroad_app::domains::{DkimKeyRequest, NamedOwner};
 use postroad_model::LimitedObject;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_dkim_key, read_name, read_owner};
@@ -15,7 +15,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Fields of a new domain.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct CreateDomainIn {
     name: String,

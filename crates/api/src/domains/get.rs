@@ -2,7 +2,7 @@
 
 use postroad_app::access::Operation;
 use postroad_app::domains::NamedOwner;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_name, read_owner};
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The domain by name, and its owner.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct DomainNameIn {
     name: String,

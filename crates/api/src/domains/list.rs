@@ -3,7 +3,7 @@
 use crate::documented::ToSchema;
 use postroad_app::domains::{ListedDomains, NamedOwner};
 use postroad_model::{DomainId, DomainName};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::domain_out::{DOMAIN_BYTES, DomainOut};
@@ -16,7 +16,7 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Filter and page of the list.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListDomainsIn {
     /// Up to 500; 50 if left out.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::documented::ToSchema;
 use postroad_app::domains::{DmarcTotals, DomainReports, NamedOwner, ReportPeriod, SourceTotals, TlsTotals};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::shared_params::{read_name, read_owner};
@@ -19,7 +19,7 @@ use crate::time_field::read_time;
 const ANSWER_BYTES: usize = 128 << 10;
 
 /// The domain and time range.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "example.com", "from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"}))]
 pub(crate) struct DomainReportsIn {
     name: String,

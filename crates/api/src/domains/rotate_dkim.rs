@@ -1,7 +1,7 @@
 //! domains/rotate_dkim: a new DKIM key, which signs once its record is found.
 
 use postroad_app::domains::{DkimKeyRequest, NamedOwner};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_dkim_key, read_name, read_owner};
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The domain, and its new key.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct RotateDkimIn {
     name: String,

@@ -6,7 +6,7 @@ use crate::documented::ToSchema;
 use postroad_app::{FeedRequest, FeedStart};
 use postroad_events::body::standard;
 use postroad_model::{EventCursor, EventKind, EventSet, MessageId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ const EVENT_BYTES: usize = 8 << 10;
 const TYPES_MAX: usize = 100;
 
 /// Filters and waiting time.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"types": ["message.delivered"], "since_cursor": "latest", "wait_s": 30}))]
 pub(crate) struct ListEventsIn {
     /// Event types; all if left out.

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use postroad_app::ip_pools::NewAddress;
 use postroad_model::PoolId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::pool_out::PoolOut;
 use super::shared_params::{read_address, read_weight};
@@ -15,7 +15,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Fields of a new address.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"pool": 2, "address": "192.0.2.1", "helo": "mta1.example.com", "warm_up": true}))]
 pub(crate) struct AddAddressIn {
     /// Id of the pool.

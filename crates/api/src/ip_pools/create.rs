@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use postroad_app::ip_pools::NewPoolRequest;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::pool_out::PoolOut;
 use crate::account_params::{created, read_account, read_idempotency_key, read_required_text};
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Fields of a new pool.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "dedicated-1", "account": 3}))]
 pub(crate) struct CreatePoolIn {
     /// Unique, and not a number.

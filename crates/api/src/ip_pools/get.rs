@@ -2,7 +2,7 @@
 
 use postroad_app::access::Operation;
 use postroad_model::PoolId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::pool_out::PoolOut;
 use crate::account_params::read_required_id;
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the pool.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 2}))]
 pub(crate) struct PoolIdIn {
     id: i64,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::documented::ToSchema;
 use postroad_model::Timestamp;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::SourceDay;
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const DAY_BYTES: usize = 512;
 
 /// The address, and the page of the list.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"address": "192.0.2.1"}))]
 pub(crate) struct HistoryIn {
     address: String,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::documented::ToSchema;
 use postroad_app::ip_pools::PoolFilter;
 use postroad_model::PoolId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::pool_out::{POOL_BYTES, PoolOut};
@@ -18,7 +18,7 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
 /// Filter and page of the list.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListPoolsIn {
     /// Id of an account: the pools that it sees. If left out, the operator's key lists all pools, an account key those that

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::pool_out::PoolOut;
 use super::shared_params::read_address;
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The address.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"address": "192.0.2.1"}))]
 pub(crate) struct AddressIn {
     address: String,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use postroad_app::ip_pools::AddressChange;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::pool_out::PoolOut;
 use super::shared_params::{read_address, read_weight};
@@ -16,7 +16,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The address, and its changes.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"address": "192.0.2.1", "weight": 10}))]
 pub(crate) struct UpdateAddressIn {
     address: String,

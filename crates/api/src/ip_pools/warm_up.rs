@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use postroad_app::ip_pools::WarmUpChange;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::pool_out::PoolOut;
 use super::shared_params::read_address;
@@ -15,7 +15,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The address, and the action.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"address": "192.0.2.1", "action": "pause"}))]
 pub(crate) struct WarmUpIn {
     address: String,

@@ -1,7 +1,7 @@
 //! jobs/get: the progress of a job.
 
 use crate::documented::ToSchema;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::{JobProblem, MessageJob};
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json::{self, Json};
 
 /// Id of the job.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct JobIn {
     /// `job_id` of the call that started it.

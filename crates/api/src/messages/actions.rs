@@ -4,7 +4,7 @@
 use crate::documented::ToSchema;
 use postroad_app::{ActionFailure, FieldProblem, JobRefusal, MessageAction, StartedJob};
 use postroad_model::MessageId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::echoed_id::EchoedId;
@@ -19,7 +19,7 @@ const IDS_MAX: usize = 1_000;
 const RESULT_BYTES: usize = 512;
 
 /// One of `id`, `ids` and `query`.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"query": "status:held to:@example.com", "dry_run": true}))]
 pub(crate) struct ChangeMessagesIn {
     id: Option<i64>,

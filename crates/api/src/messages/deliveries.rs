@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_model::Timestamp;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::Delivery;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the message.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct DeliveriesIn {
     id: i64,

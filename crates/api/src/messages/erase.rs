@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use postroad_app::MessageAction;
 use postroad_model::EmailAddress;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::actions::{self, ActionRequest, ChangedMessagesOut};
 use crate::endpoint::Call;
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// One of `address`, `query`, `ids` and `id`.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"address": "ann@example.com"}))]
 pub(crate) struct EraseMessagesIn {
     /// All messages to this address, and the address itself: its suppression becomes a hash. Runs as a job in the

@@ -1,7 +1,7 @@
 //! messages/message: one message with the requested expansions.
 
 use postroad_app::{FoundMessage, view_message};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::Message;
 
 use super::echoed_id::EchoedId;
@@ -17,7 +17,7 @@ use crate::json;
 use crate::memory::Share;
 
 /// Message id and expansions.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64, "_expansions": ["status", "details"]}))]
 pub(crate) struct MessageIn {
     id: i64,
@@ -26,7 +26,7 @@ pub(crate) struct MessageIn {
 
 /// `true` for all expansions, or a list of `status`, `details`, `inspection`, `plain_body`, `html_body`,
 /// `attachments`, `headers`, `raw_message`, `activity_entries`.
-#[request_shape]
+#[request_fields]
 #[serde(untagged)]
 pub(crate) enum ExpansionsIn {
     All(bool),

@@ -3,7 +3,7 @@
 use crate::documented::ToSchema;
 use postroad_app::SearchRequest;
 use postroad_model::{Limits, MessageId, Status, Timestamp};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::{SearchFilter, SearchItem};
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
 const ITEM_BYTES: usize = 4 << 10;
 
 /// Conditions, all of which must hold, and page. Without conditions: all messages.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"q": "to:@gmail.com \"order 1001\" -status:sent", "since": "2026-11-01T00:00:00Z"}))]
 pub(crate) struct SearchMessagesIn {
     /// Words, quoted texts and pairs: `to:`, `from:`, `subject:`, `tag:`, `status:`, `domain:`, `template:`,

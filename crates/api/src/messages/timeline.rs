@@ -3,7 +3,7 @@
 use crate::documented::ToSchema;
 use postroad_app::{Timeline, TimelineItem};
 use postroad_delivery::queue_admin::Reader;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::json;
 const TIMELINE_BYTES: usize = 512 << 10;
 
 /// Id of the message.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct TimelineIn {
     id: i64,

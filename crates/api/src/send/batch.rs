@@ -3,7 +3,7 @@
 use postroad_app::send::{BatchMode, BatchOutcome, BatchResult, BatchStart, MessageDraft};
 use postroad_app::{FieldProblem, Refusal};
 use postroad_model::Limits;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::batch_out::{BatchOut, BatchResultOut};
 use super::message;
@@ -19,7 +19,7 @@ use crate::json::{Json, Object};
 const DEFAULTS_MAX: usize = 100;
 
 /// Messages to send, each with the fields of send/message.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({
     "defaults": {"from": "Shop <shop@example.com>", "subject": "Your order", "tag": "order"},
     "messages": [

@@ -1,6 +1,6 @@
 //! send/cancel: stops scheduled messages.
 
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::ScheduleChange;
 
 use super::schedule::{self, MessageSelection, ScheduleOut};
@@ -11,7 +11,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// One message by its `id`, or all scheduled messages of a `tag` or `batch_id`.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct CancelIn {
     id: Option<i64>,

@@ -1,10 +1,10 @@
 //! Request of send/message for the OpenAPI document. `message::read` reads it; a test compares the field names
 //! of both.
 
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 /// E-mail to compose. Needs at least one of `to`, `cc`, `bcc` and one of `plain_body`, `html_body`, `template`.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({
     "to": ["Ann <ann@example.net>"],
     "from": "Shop <shop@example.com>",
@@ -60,7 +60,7 @@ pub(crate) struct SendMessageIn {
 }
 
 /// Addresses, each as `address` or `Name <address>`.
-#[request_shape]
+#[request_fields]
 #[serde(untagged)]
 pub(crate) enum AddressesIn {
     List(Vec<String>),
@@ -69,7 +69,7 @@ pub(crate) enum AddressesIn {
 }
 
 /// File, or an inline image of the HTML body.
-#[request_shape]
+#[request_fields]
 pub(crate) struct AttachmentIn {
     /// File name.
     name: String,
@@ -82,7 +82,7 @@ pub(crate) struct AttachmentIn {
 }
 
 /// Value of a header; a list for a header that occurs several times.
-#[request_shape]
+#[request_fields]
 #[serde(untagged)]
 pub(crate) enum HeaderValueIn {
     Text(String),
@@ -91,7 +91,7 @@ pub(crate) enum HeaderValueIn {
 }
 
 /// Template, named by `id` or `alias`.
-#[request_shape]
+#[request_fields]
 pub(crate) struct TemplateIn {
     id: Option<TemplateIdIn>,
     alias: Option<String>,
@@ -102,7 +102,7 @@ pub(crate) struct TemplateIn {
     locale: Option<String>,
 }
 
-#[request_shape]
+#[request_fields]
 #[serde(untagged)]
 pub(crate) enum TemplateIdIn {
     Number(i64),
@@ -110,14 +110,14 @@ pub(crate) enum TemplateIdIn {
 }
 
 /// Overrides the settings of server and domain.
-#[request_shape]
+#[request_fields]
 pub(crate) struct TrackIn {
     opens: Option<bool>,
     clicks: Option<bool>,
 }
 
 /// The List-Unsubscribe header (RFC 2369); `url`, `mailto` or both.
-#[request_shape]
+#[request_fields]
 pub(crate) struct ListUnsubscribeIn {
     #[schema(format = "uri")]
     url: Option<String>,

@@ -2,7 +2,7 @@
 
 use postroad_app::send::RawDraft;
 use postroad_model::Limits;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::SendOut;
 use super::message::texts;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 
 /// Message in RFC 5322 form, with its envelope.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({
     "mail_from": "shop@example.com",
     "rcpt_to": ["ann@example.net"],

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::ScheduleChange;
 
 use super::schedule::{self, MessageSelection, ScheduleOut};
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// One message by its `id`, or all scheduled messages of a `tag` or `batch_id`, and their new time.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64, "send_at": "2026-12-01T09:00:00Z"}))]
 pub(crate) struct RescheduleIn {
     id: Option<i64>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use postroad_app::ServerChangeRequest;
 use postroad_model::Change;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::server_out::ServerOut;
 use crate::account_params::read_integer;
@@ -20,7 +20,7 @@ const NO_LIMIT: &str = "none";
 const EXCLUDED_HOSTS_MAX: usize = 100;
 
 /// Settings to change; omitted ones stay as they are.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"hourly_limit": 5000, "tracking": {"opens": true}}))]
 pub(crate) struct UpdateServerIn {
     /// Change it only if this is its `version`; else `VersionConflict`.
@@ -38,14 +38,14 @@ pub(crate) struct UpdateServerIn {
     retention: Option<RetentionIn>,
 }
 
-#[request_shape]
+#[request_fields]
 #[serde(untagged)]
 pub(crate) enum LimitIn {
     Limit(u32),
     None(String),
 }
 
-#[request_shape]
+#[request_fields]
 pub(crate) struct TrackingIn {
     /// Adds a picture that shows when a message is opened.
     opens: Option<bool>,
@@ -57,7 +57,7 @@ pub(crate) struct TrackingIn {
 
 /// Days, at most the installation's retention; `"none"` for the installation's own. Data that is still to be
 /// sent, counted or posted to a webhook is kept longer.
-#[request_shape]
+#[request_fields]
 pub(crate) struct RetentionIn {
     /// Message bodies.
     bodies_days: Option<LimitIn>,

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use postroad_app::accounts::NewServerRequest;
 use postroad_model::{LimitedObject, PoolId, ServerMode};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::{created, read_account, read_idempotency_key, read_integer, read_required_text};
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Fields of a new server.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"name": "shop", "mode": "live"}))]
 pub(crate) struct CreateServerIn {
     /// Unique in the account, and not a number.

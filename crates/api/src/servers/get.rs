@@ -1,7 +1,7 @@
 //! servers/get: one server.
 
 use postroad_model::ServerId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::read_required_id;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the server.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct ServerIdIn {
     id: i64,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::documented::ToSchema;
 use postroad_model::ServerId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::ServerFilter;
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const ENTRY_BYTES: usize = 2 << 10;
 
 /// Filter and page of the list.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListServersIn {
     /// Only the server of this name.

@@ -1,7 +1,7 @@
 //! servers/suspend: suspend a server.
 
 use postroad_model::ServerId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::{read_required_id, read_required_text};
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The server, and the reason.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12, "reason": "unpaid"}))]
 pub(crate) struct SuspendServerIn {
     id: i64,

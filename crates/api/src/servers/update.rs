@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::ServerUpdateRequest;
 use postroad_model::{Change, PoolId, ServerId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::{read_integer, read_required_id};
@@ -14,7 +14,7 @@ use crate::json;
 use crate::server_settings::{read_limited_settings, read_number_or_none, read_settings};
 
 /// Settings to change; omitted ones stay as they are.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12, "if_version": 3, "hourly_limit": 5000}))]
 pub(crate) struct UpdateAccountServerIn {
     id: i64,
@@ -37,7 +37,7 @@ pub(crate) struct UpdateAccountServerIn {
 
 /// The highest values that the server's keys may set. The operator's and the account's ceilings are stored separately; of
 /// each two, the lower ceiling applies.
-#[request_shape]
+#[request_fields]
 pub(crate) struct CeilingsIn {
     /// With `development`, only the operator or account that set it can make the server live. `live`: no ceiling.
     mode: Option<String>,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::documented::ToSchema;
 use postroad_app::FieldProblem;
 use postroad_app::suppressions::SuppressionRequest;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::shared_params::{self, OneOrMany};
@@ -17,7 +17,7 @@ use crate::fields::{Fields, Findings};
 use crate::json::Json;
 
 /// One suppression, or `items` with up to 1,000 of them.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"address": "ann@example.com", "reason": "manual", "details": "asked by phone"}))]
 pub(crate) struct AddSuppressionIn {
     address: Option<String>,
@@ -33,7 +33,7 @@ pub(crate) struct AddSuppressionIn {
     items: Option<Vec<SuppressionItemIn>>,
 }
 
-#[request_shape]
+#[request_fields]
 pub(crate) struct SuppressionItemIn {
     address: String,
     reason: Option<String>,

@@ -1,7 +1,7 @@
 //! suppressions/export: the suppression list as CSV, page by page.
 
 use crate::documented::ToSchema;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::suppression_out::SUPPRESSION_BYTES;
@@ -16,7 +16,7 @@ use crate::page::{Pagination, read_cursor, read_limit};
 const LINES_MAX: usize = 1_000;
 
 /// Page size and cursor.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"limit": 1000}))]
 pub(crate) struct ExportSuppressionsIn {
     /// Up to 1,000, which is the default.

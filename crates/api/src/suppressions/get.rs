@@ -1,6 +1,6 @@
 //! suppressions/get: whether an address is suppressed, and why.
 
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::shared_params::read_address;
 use super::suppression_out::SuppressionOut;
@@ -11,7 +11,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Address; letter case and the form of its domain do not matter.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"address": "ann@example.com"}))]
 pub(crate) struct GetSuppressionIn {
     address: String,

@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_app::suppressions::{CsvReader, SuppressionRequest};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use crate::endpoint::Call;
@@ -21,7 +21,7 @@ const PART_LINES: usize = 500;
 const ERRORS_SHOWN_MAX: usize = 1_000;
 
 /// List of addresses.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"csv": "address,reason,expires_at,details\nann@example.com,manual,,asked by phone\n"}))]
 pub(crate) struct ImportSuppressionsIn {
     /// CSV text of up to 10,000 lines and 8 MiB: with a header that names its columns (`address`, `reason`,

@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_model::{SuppressionReason, Timestamp};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::{Suppression, SuppressionCursor, SuppressionFilter};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Filters and page; all suppressions without filters.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"reason": "complaint", "since": "2026-11-01T00:00:00Z"}))]
 pub(crate) struct ListSuppressionsIn {
     /// Only suppressions with this reason.

@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_app::FieldProblem;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::shared_params::{self, OneOrMany};
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Reason};
 use crate::fields::Findings;
 
 /// One address, or `items` with up to 1,000 of them.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"address": "ann@example.com"}))]
 pub(crate) struct RemoveSuppressionIn {
     address: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct RemoveSuppressionIn {
     items: Option<Vec<RemoveItemIn>>,
 }
 
-#[request_shape]
+#[request_fields]
 pub(crate) struct RemoveItemIn {
     address: String,
 }

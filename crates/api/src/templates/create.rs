@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use postroad_app::accounts::CreationKey;
 use postroad_app::templates::TemplateFields;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::shared_params::read_fields;
 use super::template_out::{TemplateOut, changed_template_answer};
@@ -15,7 +15,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Fields of a new template.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({
     "alias": "welcome",
     "name": "Welcome mail",
@@ -54,7 +54,7 @@ pub(crate) struct CreateTemplateIn {
 }
 
 /// The texts of one language; missing ones come from the next more general language.
-#[request_shape]
+#[request_fields]
 pub(crate) struct TemplateTextsIn {
     subject: Option<String>,
     html_body: Option<String>,

@@ -1,7 +1,7 @@
 //! templates/delete: delete a template and all its versions.
 
 use crate::documented::ToSchema;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The template, by `id` or `alias`.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"alias": "welcome"}))]
 pub(crate) struct TemplateRefIn {
     id: Option<i64>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::documented::ToSchema;
 use postroad_app::templates::{Model, TextDiff};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The template, by `id` or `alias`, and two versions.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"alias": "welcome", "from": 1, "to": 2}))]
 pub(crate) struct DiffTemplateIn {
     id: Option<i64>,

@@ -1,7 +1,7 @@
 //! templates/get: a template with one of its versions.
 
 use postroad_app::templates::VersionRequest;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::shared_params::{read_integer, read_template};
 use super::template_out::{TemplateOut, template_answer};
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The template, by `id` or `alias`, and its version.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"alias": "welcome"}))]
 pub(crate) struct TemplateVersionIn {
     id: Option<i64>,

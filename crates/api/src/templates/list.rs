@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_model::TemplateId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::template_out::TemplateHeadOut;
@@ -14,7 +14,7 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Filter and page of the list.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListTemplatesIn {
     /// Up to 500; 50 if left out.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::documented::ToSchema;
 use postroad_app::templates::RenderRequest;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::model::read_model;
@@ -16,7 +16,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The template, by `id` or `alias`, and its model.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"alias": "welcome", "model": {"name": "Ann"}}))]
 pub(crate) struct RenderTemplateIn {
     id: Option<i64>,

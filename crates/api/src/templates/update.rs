@@ -1,7 +1,7 @@
 //! templates/update: change a template; omitted fields stay. Texts become a new version.
 
 use postroad_app::templates::TemplateFields;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::TemplateRef;
 
 use super::shared_params::{read_fields, read_template};
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Changes. An empty text removes a value.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"alias": "welcome", "subject": "Welcome to us, {{ name }}"}))]
 pub(crate) struct UpdateTemplateIn {
     id: Option<i64>,

@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_app::templates::{TemplateFields, TemplateProblem};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Texts to check. If `id` or `alias` names a template, its texts are used for those left out.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"subject": "Hello {{ name }}", "html_body": "<p>{{ user.name }</p>"}))]
 pub(crate) struct ValidateTemplateIn {
     id: Option<i64>,

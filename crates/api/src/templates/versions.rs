@@ -1,7 +1,7 @@
 //! templates/versions: the stored versions of a template, newest first.
 
 use crate::documented::ToSchema;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// The template, by `id` or `alias`, and a page.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"alias": "welcome"}))]
 pub(crate) struct TemplateVersionsIn {
     id: Option<i64>,

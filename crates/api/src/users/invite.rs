@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use postroad_app::users::InvitationRequest;
 use postroad_model::{LimitedObject, UserRole};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::user_out::{InvitedOut, read_role};
 use crate::account_params::{created, read_account, read_idempotency_key, read_required_text};
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Address and role.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"email": "anna@example.com", "role": "member"}))]
 pub(crate) struct InviteUserIn {
     email: String,

@@ -1,7 +1,7 @@
 //! users/remove: remove a person.
 
 use postroad_model::UserId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::user_out::UserOut;
 use crate::account_params::read_required_id;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the person.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct RemoveUserIn {
     id: i64,

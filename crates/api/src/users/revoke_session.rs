@@ -1,7 +1,7 @@
 //! users/revoke_session: end a session of a person, or all.
 
 use postroad_model::{UserId, UserSessionId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::user_out::EndedSessionsOut;
 use crate::account_params::{read_integer, read_required_id};
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Ids of the person and the session.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12, "session": 34}))]
 pub(crate) struct RevokeUserSessionIn {
     id: i64,

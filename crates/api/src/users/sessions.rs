@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_model::{UserId, UserSessionId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::user_out::SessionOut;
@@ -18,7 +18,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const SESSION_BYTES: usize = 1 << 10;
 
 /// The person, and the page of the list.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct UserSessionsIn {
     /// Id of the person.

@@ -1,7 +1,7 @@
 //! users/uninvite: revoke an invitation.
 
 use postroad_model::{AccountId, InvitationId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::user_out::UninvitedOut;
 use crate::account_params::{read_account, read_required_id};
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the invitation.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct UninviteUserIn {
     id: i64,

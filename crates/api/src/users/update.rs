@@ -2,7 +2,7 @@
 
 use postroad_app::users::UserChangeRequest;
 use postroad_model::UserId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::user_out::{UserOut, read_role};
 use crate::account_params::{read_integer, read_required_id};
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The person, and the changes.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 12, "role": "admin"}))]
 pub(crate) struct UpdateUserIn {
     id: i64,

@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_model::{WebhookAttemptId, WebhookId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::attempt_out::AttemptOut;
@@ -15,7 +15,7 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Webhook and page.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 7}))]
 pub(crate) struct WebhookAttemptsIn {
     id: i64,

@@ -4,7 +4,7 @@ use axum::http::HeaderMap;
 use postroad_app::accounts::CreationKey;
 use postroad_app::{EventFilter, WebhookDraft};
 use postroad_model::LimitedObject;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::shared_params::read_settings;
 use super::webhook_out::WebhookOut;
@@ -16,7 +16,7 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// Webhook to create.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"url": "https://example.com/events", "events": ["message.delivered", "message.bounced"]}))]
 pub(crate) struct CreateWebhookIn {
     /// http or https, up to 2,048 bytes, without credentials.

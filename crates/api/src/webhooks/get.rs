@@ -1,7 +1,7 @@
 //! webhooks/get: one webhook.
 
 use postroad_model::WebhookId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::shared_params::read_id;
 use super::webhook_out::WebhookOut;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Id of the webhook.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 7}))]
 pub(crate) struct WebhookIdIn {
     id: i64,

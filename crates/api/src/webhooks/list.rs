@@ -2,7 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_model::WebhookId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::webhook_out::WebhookOut;
@@ -14,7 +14,7 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Page size and cursor.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListWebhooksIn {
     /// Up to 500; 50 if left out.

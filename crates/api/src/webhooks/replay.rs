@@ -3,7 +3,7 @@
 use crate::documented::ToSchema;
 use postroad_app::ReplayRequest;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::shared_params::{read_event_id, read_id, read_integer};
@@ -18,7 +18,7 @@ use crate::page::{Pagination, read_cursor};
 const EVENTS_MAX: usize = 50_000;
 
 /// Events to post again: `event_id`, or `attempt_id`, or `since` with or without `until`.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 7, "since": "2026-11-15T00:00:00Z", "until": "2026-11-15T06:00:00Z"}))]
 pub(crate) struct ReplayWebhookIn {
     id: i64,

@@ -1,7 +1,7 @@
 //! webhooks/test: posts a sample event now and returns the receiver's answer.
 
 use postroad_model::{EventKind, WebhookId};
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::attempt_out::AttemptOut;
 use super::shared_params::read_id;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Webhook and event type.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 7, "type": "message.bounced"}))]
 pub(crate) struct TestWebhookIn {
     id: i64,

@@ -2,7 +2,7 @@
 
 use postroad_app::WebhookChanges;
 use postroad_model::WebhookId;
-use postroad_openapi_macros::request_shape;
+use postroad_openapi_macros::request_fields;
 
 use super::shared_params::{read_id, read_integer, read_settings};
 use super::webhook_out::WebhookOut;
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Settings to change.
-#[request_shape]
+#[request_fields]
 #[schema(example = json!({"id": 7, "enabled": true}))]
 pub(crate) struct UpdateWebhookIn {
     id: i64,
