@@ -12,31 +12,31 @@ use hyper::body::{Frame, SizeHint};
 
 /// Returns the same body; `held` is dropped with the body and the last of its pieces.
 pub(crate) fn hold<T: Send + Sync + 'static>(body: Body, held: T) -> Body {
-    Body::new(Held { body, held: Arc::new(held) })
+    Body::new(PermitBody { body, held: Arc::new(held) })
 }
 
 /// Returns the same bytes; `held` lives as long as they do.
 pub(crate) fn bind<T: Send + Sync + 'static>(bytes: Bytes, held: Arc<T>) -> Bytes {
-    Bytes::from_owner(Bound { bytes, _held: held })
+    Bytes::from_owner(PermitBytes { bytes, _held: held })
 }
 
-struct Bound<T> {
+struct PermitBytes<T> {
     bytes: Bytes,
     _held: Arc<T>,
 }
 
-impl<T> AsRef<[u8]> for Bound<T> {
+impl<T> AsRef<[u8]> for PermitBytes<T> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-struct Held<T> {
+struct PermitBody<T> {
     body: Body,
     held: Arc<T>,
 }
 
-impl<T: Send + Sync + 'static> HttpBody for Held<T> {
+impl<T: Send + Sync + 'static> HttpBody for PermitBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 

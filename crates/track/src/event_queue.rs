@@ -16,14 +16,14 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingEvents>,
     /// Notified when an event was added.
     pub(crate) added: Notify,
 }
 
 /// New events are added at the back; events put back go to the front.
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingEvents {
     unsubscriptions: VecDeque<TrackingEvent>,
     /// Clicks, which wait for the end of their window.
     clicks: VecDeque<TrackingEvent>,
@@ -100,12 +100,12 @@ impl EventQueue {
         waiting.len()
     }
 
-    fn waiting(&self) -> parking_lot::MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> parking_lot::MutexGuard<'_, WaitingEvents> {
         self.waiting.lock()
     }
 }
 
-impl Waiting {
+impl WaitingEvents {
     fn len(&self) -> usize {
         self.unsubscriptions.len() + self.clicks.len() + self.others.len()
     }

@@ -43,7 +43,7 @@ struct RequestRow {
 }
 
 /// An inspector in use.
-struct Open {
+struct OpenInspector {
     url: String,
     /// The same inspector at the URL by which webhooks of this service reach it.
     webhook_url: String,
@@ -58,7 +58,7 @@ struct Open {
 struct InspectorPage {
     layout: Layout,
     server: i64,
-    open: Option<Open>,
+    open: Option<OpenInspector>,
 }
 
 #[derive(Template)]
@@ -79,7 +79,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         return page(&RequestPage { layout, server, request });
     }
     let found = visit.app().find_inspector(caller.server_id).await?;
-    let open = found.map(|InspectorView { token, expires_at, requests }| Open {
+    let open = found.map(|InspectorView { token, expires_at, requests }| OpenInspector {
         url: format!("{}/inspect/{token}", visit.base_url),
         webhook_url: format!("{}/inspect/{token}", visit.state.own_url(&visit.base_url)),
         until: When(expires_at),

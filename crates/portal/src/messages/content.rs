@@ -72,15 +72,15 @@ async fn held_of(
     content: impl AsRef<[u8]> + Send + 'static,
 ) -> Result<Bytes, Problem> {
     let share = work.download(account, content.as_ref().len()).await?;
-    Ok(Bytes::from_owner(Held { content, _share: share }))
+    Ok(Bytes::from_owner(CountedContent { content, _share: share }))
 }
 
-struct Held<T> {
+struct CountedContent<T> {
     content: T,
     _share: ByteShare,
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Held<T> {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for CountedContent<T> {
     fn as_ref(&self) -> &[u8] {
         self.content.as_ref()
     }

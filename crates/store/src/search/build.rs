@@ -54,7 +54,7 @@ struct Claim {
 }
 
 /// A block in stored form.
-struct Encoded {
+struct EncodedBlock {
     ids: Vec<u8>,
     postings: Vec<(i64, Vec<u8>)>,
 }
@@ -88,7 +88,7 @@ impl Store {
         });
         let rows = rows.await?;
         let encoded = tokio::task::spawn_blocking(move || encode(&rows)).await;
-        let Encoded { ids, postings } =
+        let EncodedBlock { ids, postings } =
             encoded.map_err(|_| StoreError::Internal("indexing messages panicked".into()))??;
         let Some(claim) = self.write_block(claim, postings).await? else {
             return Ok(IndexProgress::Nothing);
@@ -205,7 +205,7 @@ impl Claim {
     }
 }
 
-fn encode(rows: &[SearchRow]) -> Result<Encoded> {
+fn encode(rows: &[SearchRow]) -> Result<EncodedBlock> {
     let mut postings: HashMap<i64, Vec<u32>> = HashMap::new();
     for (position, row) in (0..).zip(rows) {
         for token in tokens::of_message(row)? {
@@ -217,5 +217,5 @@ fn encode(rows: &[SearchRow]) -> Result<Encoded> {
         postings.into_iter().map(|(token, positions)| (token, encode_positions(&positions))).collect();
     // In table order, so that neighbouring rows are written together.
     postings.sort_unstable_by_key(|(token, _)| *token);
-    Ok(Encoded { ids: encode_ids(&ids), postings })
+    Ok(EncodedBlock { ids: encode_ids(&ids), postings })
 }

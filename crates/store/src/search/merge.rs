@@ -36,7 +36,7 @@ struct Part {
 }
 
 /// The blocks to merge, with the ids of their messages.
-struct Found {
+struct BlocksToMerge {
     parts: Vec<Part>,
     ids: Vec<i64>,
 }
@@ -67,7 +67,7 @@ impl Store {
     /// Merges the oldest `count` checked blocks of a server into one. Any node may call it: only one of them merges.
     pub async fn merge_next_blocks(&self, server_id: ServerId, count: usize) -> Result<IndexProgress> {
         let found = self.read(move |sql| Box::pin(find_parts(sql, server_id, count))).await?;
-        let Some(Found { parts, ids }) = found else { return Ok(IndexProgress::Nothing) };
+        let Some(BlocksToMerge { parts, ids }) = found else { return Ok(IndexProgress::Nothing) };
         let now = self.clock.now();
         let claim = Claim { server_id, first_id: parts[0].first_id, until: now.plus(CLAIMED_FOR) };
         let text = "UPDATE search_blocks SET claimed_until = $3
@@ -154,7 +154,7 @@ impl Store {
 }
 
 /// The oldest checked blocks, if there are enough and no other block lies between them.
-async fn find_parts(sql: &Sql<'_>, server_id: ServerId, count: usize) -> Result<Option<Found>> {
+async fn find_parts(sql: &Sql<'_>, server_id: ServerId, count: usize) -> Result<Option<BlocksToMerge>> {
     let rows = sql.query(statements::CHECKED_BLOCKS, &[server_id.0.into(), (count as i64).into()]).await?;
     let mut parts = Vec::with_capacity(count);
     for row in &rows {
@@ -171,7 +171,7 @@ async fn find_parts(sql: &Sql<'_>, server_id: ServerId, count: usize) -> Result<
         part.offset = ids.len() as u32;
         ids.extend(ids_of.get(&part.first_id).into_iter().flatten());
     }
-    Ok(Some(Found { parts, ids }))
+    Ok(Some(BlocksToMerge { parts, ids }))
 }
 
 /// The claim, renewed if it would end soon; `None` if it is lost.
