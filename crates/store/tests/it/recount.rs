@@ -354,18 +354,19 @@ impl Recount {
         let hour = Grain::Hour.start(at);
         *self.totals.entry(hour).or_default().entry(name).or_default() += 1;
         *self.recipient_domains.entry(recipient_domain).or_default().entry(name).or_default() += 1;
+        let values = [
+            (Dimension::Domain, domain.as_str()),
+            (Dimension::Tag, tag),
+            (Dimension::Provider, provider),
+            (Dimension::Pool, "0"),
+            (Dimension::Credential, credential),
+            (Dimension::BounceClass, attempt[0]),
+            (Dimension::SourceIp, attempt[1]),
+            (Dimension::TlsVersion, attempt[2]),
+        ];
         for dimension in Dimension::ALL {
-            let value = match dimension {
-                Dimension::Domain => domain.as_str(),
-                Dimension::Tag => tag,
-                Dimension::Provider => provider,
-                Dimension::Pool => "0",
-                Dimension::Credential => credential,
-                Dimension::BounceClass => attempt[0],
-                Dimension::SourceIp => attempt[1],
-                Dimension::TlsVersion => attempt[2],
-                _ => "",
-            };
+            // The messages have no value of the others.
+            let value = values.iter().find(|(one, _)| *one == dimension).map_or("", |(_, value)| value);
             let table = self.tables.entry(dimension.breakdown()).or_default();
             *table.entry((value.to_owned(), hour)).or_default().entry(name).or_default() += 1;
         }
