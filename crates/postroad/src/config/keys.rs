@@ -251,7 +251,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.smarthost_username",
         default: r#""""#,
-        doc: "User name, if the smart host requires authentication. The password is better given in the environment.",
+        doc: "User name, if the smart host requires authentication.\n\
+              Set the password in the environment rather than in the file.",
         set: |config, given| put(&mut config.delivery.smarthost_username, given.text()),
     },
     Key {
@@ -369,7 +370,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.fresh_bytes",
         default: r#""64 MiB""#,
-        doc: "Memory for messages just accepted; further ones are read from the store at their turn.",
+        doc: "Memory for messages just accepted; further ones are read from the store when it is their turn.",
         set: |config, given| put(&mut config.delivery.fresh_bytes_max, given.size(0)),
     },
     Key {

@@ -44,7 +44,7 @@ fn reference_page() -> String {
 
 Every key with its default. `postroad config default` prints them as a file, `postroad check-config --config FILE` checks yours.
 An environment variable takes precedence over the file; lists in it are separated by commas. Without `--config` (or `POSTROAD_CONFIG`)
-there is no file, and all other keys have their defaults. Durations are texts like `\"90s\"`, `\"5m\"`, `\"48h\"`, `\"30d\"` and `\"1h 30m\"`; sizes
+no file is read: keys that no variable sets have their defaults. Durations are texts like `\"90s\"`, `\"5m\"`, `\"48h\"`, `\"30d\"` and `\"1h 30m\"`; sizes
 are bytes or texts like `\"25 MiB\"`; rates are texts like `\"100/s\"` and `\"10/m\"`. Generated from the code:
 `UPDATE_GOLDEN=1 cargo xtask test -- -p postroad reference` rewrites this page.
 
