@@ -21,6 +21,7 @@ const SCOPES_MAX: usize = 30;
 #[request_fields]
 #[schema(example = json!({"name": "terraform", "scopes": ["servers", "domains:read"]}))]
 pub(crate) struct CreateAccountKeyIn {
+    /// For people, 1 to 100 characters.
     name: String,
     /// `full`, `read`, groups such as `servers`, or `servers:read`; `full` if left out. Cannot exceed the scopes of the
     /// calling key.

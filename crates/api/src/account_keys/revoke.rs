@@ -15,6 +15,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct RevokeAccountKeyIn {
+    /// Id of the account key.
     id: i64,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,

@@ -20,6 +20,7 @@ pub(crate) struct AccountCeilingsIn {
     monthly_limit: Option<crate::server_settings::LimitIn>,
     /// Highest rate of all servers together, such as `10/s`, `100/m` or `1000/h`.
     send_rate: Option<String>,
+    /// How many servers the account may have.
     servers: Option<crate::server_settings::LimitIn>,
     /// Domains of the account and of its servers.
     domains: Option<crate::server_settings::LimitIn>,

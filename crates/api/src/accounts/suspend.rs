@@ -15,6 +15,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 12, "reason": "unpaid"}))]
 pub(crate) struct SuspendAccountIn {
+    /// Id of the account.
     id: i64,
     /// Up to 500 characters; stored with the suspension.
     reason: String,

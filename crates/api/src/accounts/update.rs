@@ -17,6 +17,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 12, "name": "acme", "ceilings": {"monthly_limit": 100_000}}))]
 pub(crate) struct UpdateAccountIn {
+    /// Id of the account.
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,

@@ -18,6 +18,7 @@ use crate::messages::EchoedId;
 #[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct MessageAnalyticsIn {
+    /// Id of the message: the integer, not the `token` or Message-ID.
     id: i64,
 }
 

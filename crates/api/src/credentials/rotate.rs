@@ -20,6 +20,7 @@ const GRACE_DEFAULT_S: i64 = 24 * 3_600;
 #[request_fields]
 #[schema(example = json!({"id": 12, "grace_s": 86400}))]
 pub(crate) struct RotateCredentialIn {
+    /// Id of the credential.
     id: i64,
     /// Seconds, up to 30 days; a day if left out.
     grace_s: Option<i64>,

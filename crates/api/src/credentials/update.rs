@@ -20,9 +20,11 @@ const NO_EXPIRY: &str = "none";
 #[request_fields]
 #[schema(example = json!({"id": 12, "if_version": 1, "allow": ["192.0.2.0/24"]}))]
 pub(crate) struct UpdateCredentialIn {
+    /// Id of the credential.
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
+    /// For people, 1 to 100 characters.
     name: Option<String>,
     /// Replaces the current list; empty for all networks.
     allow: Option<Vec<String>>,

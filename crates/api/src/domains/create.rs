@@ -18,6 +18,7 @@ use crate::{idempotency, json};
 #[request_fields]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct CreateDomainIn {
+    /// Name of the domain, such as `example.com`.
     name: String,
     /// Your own DKIM key (PEM, PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519). Generated if
     /// left out.

@@ -16,6 +16,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct DomainNameIn {
+    /// Name of the domain, such as `example.com`.
     name: String,
     /// Id of the server whose domain it is, with an account's or the operator's key; the account's own if left out.
     server: Option<i64>,

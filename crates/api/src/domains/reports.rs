@@ -22,6 +22,7 @@ const ANSWER_BYTES: usize = 128 << 10;
 #[request_fields]
 #[schema(example = json!({"name": "example.com", "from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"}))]
 pub(crate) struct DomainReportsIn {
+    /// Name of the domain, such as `example.com`.
     name: String,
     /// Start (RFC 3339); 30 days before `to` if left out.
     from: Option<String>,

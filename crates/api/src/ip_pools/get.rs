@@ -16,6 +16,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 2}))]
 pub(crate) struct PoolIdIn {
+    /// Id of the pool.
     id: i64,
 }
 

@@ -24,6 +24,7 @@ const DAY_BYTES: usize = 512;
 #[request_fields]
 #[schema(example = json!({"address": "192.0.2.1"}))]
 pub(crate) struct HistoryIn {
+    /// IPv4 or IPv6 address of a pool.
     address: String,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

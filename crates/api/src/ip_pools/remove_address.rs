@@ -16,6 +16,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"address": "192.0.2.1"}))]
 pub(crate) struct AddressIn {
+    /// IPv4 or IPv6 address of a pool.
     address: String,
 }
 

@@ -19,6 +19,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"address": "192.0.2.1", "weight": 10}))]
 pub(crate) struct UpdateAddressIn {
+    /// IPv4 or IPv6 address of a pool.
     address: String,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,

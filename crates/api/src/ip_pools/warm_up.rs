@@ -18,6 +18,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"address": "192.0.2.1", "action": "pause"}))]
 pub(crate) struct WarmUpIn {
+    /// IPv4 or IPv6 address of a pool.
     address: String,
     /// `start` (from the first day), `pause`, `resume` (on the day it was paused), or `end` (the address is warm).
     action: String,

@@ -22,6 +22,7 @@ const RESULT_BYTES: usize = 512;
 #[request_fields]
 #[schema(example = json!({"query": "status:held to:@example.com", "dry_run": true}))]
 pub(crate) struct ChangeMessagesIn {
+    /// Id of one message, an integer.
     id: Option<i64>,
     /// Up to 1,000 messages, each with its own result.
     ids: Option<Vec<i64>>,

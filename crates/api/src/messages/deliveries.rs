@@ -17,6 +17,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct DeliveriesIn {
+    /// Id of the message: the integer, not the `token` or Message-ID.
     id: i64,
 }
 

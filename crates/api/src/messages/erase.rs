@@ -24,6 +24,7 @@ pub(crate) struct EraseMessagesIn {
     query: Option<String>,
     /// Up to 1,000 messages, each with its own result.
     ids: Option<Vec<i64>>,
+    /// Id of one message, an integer.
     id: Option<i64>,
     /// With `address` or `query`: only count the messages.
     dry_run: Option<bool>,

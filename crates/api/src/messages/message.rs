@@ -20,6 +20,7 @@ use crate::memory::Share;
 #[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64, "_expansions": ["status", "details"]}))]
 pub(crate) struct MessageIn {
+    /// Id of the message: the integer, not the `token` or Message-ID.
     id: i64,
     _expansions: Option<ExpansionsIn>,
 }

@@ -17,15 +17,16 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
 /// Estimated memory that one item takes until it is written.
 const ITEM_BYTES: usize = 4 << 10;
 
-/// Conditions, all of which must hold, and page. Without conditions: all messages.
+/// Conditions, and page. A message must match all conditions. Without conditions: all messages.
 #[request_fields]
 #[schema(example = json!({"q": "to:@gmail.com \"order 1001\" -status:sent", "since": "2026-11-01T00:00:00Z"}))]
 pub(crate) struct SearchMessagesIn {
     /// Words, quoted texts and pairs: `to:`, `from:`, `subject:`, `tag:`, `status:`, `domain:`, `template:`,
     /// `metadata:key=value`, `before:`, `after:`, `has:attachment`. A minus before one excludes it.
     q: Option<String>,
-    /// Messages with one of these statuses.
-    status: Option<Vec<String>>,
+    /// Messages with this status, or with one of these.
+    status: Option<StatusesIn>,
+    /// The tag, exactly.
     tag: Option<String>,
     /// A part of the sender's address.
     from: Option<String>,
@@ -46,6 +47,13 @@ pub(crate) struct SearchMessagesIn {
     limit: Option<usize>,
     /// `next_cursor` of the previous page.
     cursor: Option<String>,
+}
+
+#[request_fields]
+#[serde(untagged)]
+pub(crate) enum StatusesIn {
+    One(String),
+    Several(Vec<String>),
 }
 
 #[derive(Debug, Serialize, ToSchema)]

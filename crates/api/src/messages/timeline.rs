@@ -21,6 +21,7 @@ const TIMELINE_BYTES: usize = 512 << 10;
 #[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct TimelineIn {
+    /// Id of the message: the integer, not the `token` or Message-ID.
     id: i64,
 }
 

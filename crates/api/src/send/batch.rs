@@ -18,7 +18,7 @@ use crate::json::{Json, Object};
 /// Maximum number of fields of `defaults`: each message is compared with all of them.
 const DEFAULTS_MAX: usize = 100;
 
-/// Messages to send, each with the fields of send/message.
+/// Messages to send, and what applies to all of them.
 #[request_fields]
 #[schema(example = json!({
     "defaults": {"from": "Shop <shop@example.com>", "subject": "Your order", "tag": "order"},
@@ -29,11 +29,11 @@ const DEFAULTS_MAX: usize = 100;
     "mode": "independent"
 }))]
 pub(crate) struct SendBatchIn {
-    /// The messages, with the fields of send/message except `idempotency_key`. Up to 5,000 recipients in total;
-    /// messages beyond them are refused.
+    /// The messages, with the fields of send/message except `idempotency_key`. Fields that a message lacks come from
+    /// `defaults`. Up to 5,000 recipients in total; messages beyond them are refused.
     #[schema(min_items = 1, max_items = 500)]
-    messages: Vec<super::SendMessageIn>,
-    /// Fields for all messages; a message's own fields take precedence.
+    messages: Vec<super::BatchMessageIn>,
+    /// Fields for all messages, up to 100; a message's own fields take precedence.
     #[schema(value_type = Option<Object>)]
     defaults: Option<serde_json::Value>,
     /// `independent` (the default): valid messages are accepted even if others are not; `atomic`: all or none.

@@ -14,7 +14,9 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct CancelIn {
+    /// Id of the message, an integer; or give `tag` or `batch_id`.
     id: Option<i64>,
+    /// All messages with this tag that can still be changed.
     tag: Option<String>,
     /// `batch_id` in the answer of send/batch.
     batch_id: Option<i64>,

@@ -21,7 +21,8 @@ use crate::templates::read_model;
 /// Composes one message and queues it for every recipient. `success` means that the messages are on stable
 /// storage. Checks run in this order, and the first failure is answered: wrong types (all of them),
 /// NoRecipients, TooManyToAddresses, TooManyCCAddresses, TooManyBCCAddresses, NoContent, FromAddressMissing,
-/// UnauthenticatedFromAddress, AttachmentMissingName, AttachmentMissingData, everything else (all of it).
+/// UnauthenticatedFromAddress, AttachmentMissingName, AttachmentMissingData, errors of the template
+/// (TemplateNotPublished, TemplateVariableMissing …), everything else (all of it).
 #[crate::documented::path(
     post,
     path = "/api/v1/send/message",

@@ -30,8 +30,11 @@ pub(crate) struct SendMessageIn {
     subject: Option<String>,
     /// For filtering in analytics, at most 255 bytes.
     tag: Option<String>,
+    /// Text of the mail. With a `template`, the bodies come from the template and must be left out.
     plain_body: Option<String>,
+    /// HTML of the mail.
     html_body: Option<String>,
+    /// Files and inline images, at most 100.
     #[schema(max_items = 100)]
     attachments: Option<Vec<AttachmentIn>>,
     /// Additional headers. Headers that a parameter sets (`Subject`, `From`, `To` …) are ignored, with a warning.
@@ -93,7 +96,9 @@ pub(crate) enum HeaderValueIn {
 /// Template, named by `id` or `alias`.
 #[request_fields]
 pub(crate) struct TemplateIn {
+    /// Id of the template, as a number or a text; an alias is accepted here too.
     id: Option<TemplateIdIn>,
+    /// Alias of the template, if there is no `id`.
     alias: Option<String>,
     /// Values of the template's variables, at most 1 MiB of JSON.
     #[schema(value_type = Option<Object>)]
@@ -112,15 +117,19 @@ pub(crate) enum TemplateIdIn {
 /// Overrides the settings of server and domain.
 #[request_fields]
 pub(crate) struct TrackIn {
+    /// Whether opens are recorded, by a picture in the HTML.
     opens: Option<bool>,
+    /// Whether clicks are recorded, by replaced links.
     clicks: Option<bool>,
 }
 
 /// The List-Unsubscribe header (RFC 2369); `url`, `mailto` or both.
 #[request_fields]
 pub(crate) struct ListUnsubscribeIn {
+    /// http or https URL where the recipient unsubscribes.
     #[schema(format = "uri")]
     url: Option<String>,
+    /// Address or `mailto:` URL that takes unsubscriptions by mail.
     mailto: Option<String>,
     /// One-click unsubscription (RFC 8058) at your https `url`; without a `url`, Postroad adds a link that suppresses the
     /// recipient.

@@ -16,7 +16,9 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64, "send_at": "2026-12-01T09:00:00Z"}))]
 pub(crate) struct RescheduleIn {
+    /// Id of the message, an integer; or give `tag` or `batch_id`.
     id: Option<i64>,
+    /// All messages with this tag that can still be changed.
     tag: Option<String>,
     /// `batch_id` in the answer of send/batch.
     batch_id: Option<i64>,

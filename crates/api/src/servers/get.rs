@@ -15,6 +15,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct ServerIdIn {
+    /// Id of the server.
     id: i64,
 }
 

@@ -17,9 +17,11 @@ use crate::server_settings::{read_limited_settings, read_number_or_none, read_se
 #[request_fields]
 #[schema(example = json!({"id": 12, "if_version": 3, "hourly_limit": 5000}))]
 pub(crate) struct UpdateAccountServerIn {
+    /// Id of the server.
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
+    /// Unique in the account, and not a number; up to 100 characters.
     name: Option<String>,
     /// `live` or `development`
     mode: Option<String>,
@@ -27,6 +29,7 @@ pub(crate) struct UpdateAccountServerIn {
     send_rate: Option<String>,
     /// Messages an hour; `"none"` for no limit.
     hourly_limit: Option<crate::server_settings::LimitIn>,
+    /// What is tracked in HTML messages.
     tracking: Option<crate::server_settings::TrackingIn>,
     retention: Option<crate::server_settings::RetentionIn>,
     /// Id of the pool that its mail leaves from: a pool of the account or the shared pool; `"none"` for the shared pool. An
@@ -41,7 +44,9 @@ pub(crate) struct UpdateAccountServerIn {
 pub(crate) struct CeilingsIn {
     /// With `development`, only the operator or account that set it can make the server live. `live`: no ceiling.
     mode: Option<String>,
+    /// Highest rate, such as `10/s`, `100/m` or `1000/h`; `none` for no ceiling.
     send_rate: Option<String>,
+    /// Highest number of messages an hour; `"none"` for no ceiling.
     hourly_limit: Option<crate::server_settings::LimitIn>,
     retention: Option<crate::server_settings::RetentionIn>,
 }

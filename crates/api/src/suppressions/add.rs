@@ -20,8 +20,9 @@ use crate::json::Json;
 #[request_fields]
 #[schema(example = json!({"address": "ann@example.com", "reason": "manual", "details": "asked by phone"}))]
 pub(crate) struct AddSuppressionIn {
+    /// E-mail address; or give `items`.
     address: Option<String>,
-    /// `hard_bounce`, `complaint`, `manual` (the default), `unsubscribe` or `soft_bounce`
+    /// `hard_bounce`, `complaint`, `manual` (the default), `unsubscribe` or `soft_bounce`.
     reason: Option<String>,
     /// Free text, up to 500 bytes.
     details: Option<String>,
@@ -35,10 +36,15 @@ pub(crate) struct AddSuppressionIn {
 
 #[request_fields]
 pub(crate) struct SuppressionItemIn {
+    /// E-mail address.
     address: String,
+    /// `hard_bounce`, `complaint`, `manual` (the default), `unsubscribe` or `soft_bounce`.
     reason: Option<String>,
+    /// Free text, up to 500 bytes.
     details: Option<String>,
+    /// Message that caused the suppression; not checked.
     origin_message_id: Option<i64>,
+    /// End of the suppression (RFC 3339); never if left out.
     expires_at: Option<String>,
 }
 

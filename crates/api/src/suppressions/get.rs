@@ -14,6 +14,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"address": "ann@example.com"}))]
 pub(crate) struct GetSuppressionIn {
+    /// E-mail address.
     address: String,
 }
 

@@ -16,6 +16,7 @@ use crate::fields::Findings;
 #[request_fields]
 #[schema(example = json!({"address": "ann@example.com"}))]
 pub(crate) struct RemoveSuppressionIn {
+    /// E-mail address; or give `items`.
     address: Option<String>,
     /// Several addresses, each with its own result.
     items: Option<Vec<RemoveItemIn>>,
@@ -23,6 +24,7 @@ pub(crate) struct RemoveSuppressionIn {
 
 #[request_fields]
 pub(crate) struct RemoveItemIn {
+    /// E-mail address.
     address: String,
 }
 

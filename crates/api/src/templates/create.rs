@@ -56,8 +56,11 @@ pub(crate) struct CreateTemplateIn {
 /// The texts of one language; missing ones come from the next more general language.
 #[request_fields]
 pub(crate) struct TemplateTextsIn {
+    /// Like the template's `subject`.
     subject: Option<String>,
+    /// Like the template's `html_body`.
     html_body: Option<String>,
+    /// Like the template's `plain_body`.
     plain_body: Option<String>,
 }
 

@@ -16,7 +16,9 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"alias": "welcome"}))]
 pub(crate) struct TemplateRefIn {
+    /// Id of the template, an integer; or give its `alias`.
     id: Option<i64>,
+    /// Alias of the template, if there is no `id`.
     alias: Option<String>,
 }
 

@@ -20,13 +20,16 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"alias": "welcome", "from": 1, "to": 2}))]
 pub(crate) struct DiffTemplateIn {
+    /// Id of the template, an integer; or give its `alias`.
     id: Option<i64>,
+    /// Alias of the template, if there is no `id`.
     alias: Option<String>,
     /// The old version; the published one if left out.
     from: Option<i64>,
     /// The new version; the newest if left out.
     to: Option<i64>,
-    /// Model for rendering both; the sample model of `to` if left out, else the suggested one.
+    /// Model for rendering both; if left out, the sample model of `to`, or else the `suggested_model` of
+    /// templates/validate.
     #[schema(value_type = Option<Object>)]
     model: Option<serde_json::Value>,
     /// Language tag such as `de-AT`.

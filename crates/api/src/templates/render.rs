@@ -19,7 +19,9 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"alias": "welcome", "model": {"name": "Ann"}}))]
 pub(crate) struct RenderTemplateIn {
+    /// Id of the template, an integer; or give its `alias`.
     id: Option<i64>,
+    /// Alias of the template, if there is no `id`.
     alias: Option<String>,
     /// The published version if left out, or the newest if none is published.
     version: Option<i64>,

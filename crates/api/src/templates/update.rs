@@ -17,6 +17,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"alias": "welcome", "subject": "Welcome to us, {{ name }}"}))]
 pub(crate) struct UpdateTemplateIn {
+    /// Id of the template, an integer.
     id: Option<i64>,
     /// Change it only if this is its newest version; else `VersionConflict`.
     if_version: Option<i64>,
@@ -24,6 +25,7 @@ pub(crate) struct UpdateTemplateIn {
     alias: Option<String>,
     /// A new alias.
     new_alias: Option<String>,
+    /// For people, up to 200 characters.
     name: Option<String>,
     /// Set when the template was created; another type is refused.
     r#type: Option<String>,

@@ -17,7 +17,9 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"subject": "Hello {{ name }}", "html_body": "<p>{{ user.name }</p>"}))]
 pub(crate) struct ValidateTemplateIn {
+    /// Id of a stored template, an integer; its texts are used for those left out.
     id: Option<i64>,
+    /// Alias of that template, if there is no `id`.
     alias: Option<String>,
     /// `standard` (if left out) or `layout`, which surrounds the bodies of others.
     r#type: Option<String>,

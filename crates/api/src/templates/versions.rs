@@ -18,7 +18,9 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
 #[request_fields]
 #[schema(example = json!({"alias": "welcome"}))]
 pub(crate) struct TemplateVersionsIn {
+    /// Id of the template, an integer; or give its `alias`.
     id: Option<i64>,
+    /// Alias of the template, if there is no `id`.
     alias: Option<String>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

@@ -17,6 +17,7 @@ use crate::{idempotency, json};
 #[request_fields]
 #[schema(example = json!({"email": "anna@example.com", "role": "member"}))]
 pub(crate) struct InviteUserIn {
+    /// E-mail address of the person to invite.
     email: String,
     /// `owner`, `admin`, `member` or `read-only`; `member` if left out.
     role: Option<String>,

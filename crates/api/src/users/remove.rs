@@ -15,6 +15,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct RemoveUserIn {
+    /// Id of the person.
     id: i64,
 }
 

@@ -15,6 +15,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 12, "session": 34}))]
 pub(crate) struct RevokeUserSessionIn {
+    /// Id of the person.
     id: i64,
     /// Id of the session; all sessions of the person if left out.
     session: Option<i64>,

@@ -15,6 +15,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct UninviteUserIn {
+    /// Id of the invitation.
     id: i64,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,

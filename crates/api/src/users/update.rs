@@ -16,9 +16,11 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 12, "role": "admin"}))]
 pub(crate) struct UpdateUserIn {
+    /// Id of the person.
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
+    /// Name of the person, up to 100 characters.
     name: Option<String>,
     /// `owner`, `admin`, `member` or `read-only`.
     role: Option<String>,

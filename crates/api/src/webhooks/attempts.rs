@@ -18,6 +18,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
 #[request_fields]
 #[schema(example = json!({"id": 7}))]
 pub(crate) struct WebhookAttemptsIn {
+    /// Id of the webhook.
     id: i64,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

@@ -22,8 +22,7 @@ pub(crate) struct CreateWebhookIn {
     /// http or https, up to 2,048 bytes, without credentials.
     url: String,
     /// Event types, or `"all"`, which is the default.
-    #[schema(value_type = Option<Vec<String>>)]
-    events: Option<()>,
+    events: Option<super::shared_params::EventsIn>,
     /// `standard` (default) or `postal`.
     format: Option<String>,
     /// True if left out.

@@ -15,6 +15,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 7}))]
 pub(crate) struct WebhookIdIn {
+    /// Id of the webhook.
     id: i64,
 }
 

@@ -21,6 +21,7 @@ const EVENTS_MAX: usize = 50_000;
 #[request_fields]
 #[schema(example = json!({"id": 7, "since": "2026-11-15T00:00:00Z", "until": "2026-11-15T06:00:00Z"}))]
 pub(crate) struct ReplayWebhookIn {
+    /// Id of the webhook.
     id: i64,
     /// `id` of an event, such as evt_123.
     event_id: Option<String>,

@@ -4,12 +4,21 @@ use std::borrow::Cow;
 
 use postroad_app::{EventFilter, WebhookChanges};
 use postroad_model::{EventId, WebhookId};
+use postroad_openapi_macros::request_fields;
 
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::Json;
 
 /// Maximum number of entries of `events`; more than there are event types.
 const EVENTS_MAX: usize = 100;
+
+#[request_fields]
+#[serde(untagged)]
+pub(crate) enum EventsIn {
+    Named(Vec<String>),
+    /// `"all"`.
+    All(String),
+}
 
 /// Takes the required `id`. A number out of range becomes an id that does not exist.
 pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookId {

@@ -15,6 +15,7 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 7, "type": "message.bounced"}))]
 pub(crate) struct TestWebhookIn {
+    /// Id of the webhook.
     id: i64,
     /// Event type; `message.delivered` if left out.
     r#type: Option<String>,

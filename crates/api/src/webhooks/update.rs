@@ -16,13 +16,14 @@ use crate::json;
 #[request_fields]
 #[schema(example = json!({"id": 7, "enabled": true}))]
 pub(crate) struct UpdateWebhookIn {
+    /// Id of the webhook.
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
+    /// http or https, up to 2,048 bytes, without credentials.
     url: Option<String>,
     /// Event types, or `"all"`.
-    #[schema(value_type = Option<Vec<String>>)]
-    events: Option<()>,
+    events: Option<super::shared_params::EventsIn>,
     /// `standard` or `postal`.
     format: Option<String>,
     /// False drops the posts that wait; true starts with events that happen from now on.

@@ -87,6 +87,7 @@ fn write_fields(page: &mut String, document: &Value, object: &Value, prefix: &st
         let description =
             schemas.iter().find_map(|schema| schema["description"].as_str()).unwrap_or_default();
         let description = description.replace('\n', " ").replace('|', "\\|");
+        assert!(!description.is_empty(), "the field `{prefix}{name}` needs a doc comment:\n{object}");
         let needed = if is_required(name) { "Required. " } else { "" };
         writeln!(page, "| `{prefix}{name}` | {} | {needed}{description} |", type_names(&schemas))
             .expect("text can be written");
