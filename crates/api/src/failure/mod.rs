@@ -322,7 +322,6 @@ mod tests {
     use postroad_app::accounts::ObjectKind;
     use postroad_app::templates::RenderFailure;
     use postroad_model::{SuppressionReason, Timestamp};
-    use utoipa::PartialSchema;
 
     use super::*;
 
@@ -428,9 +427,7 @@ mod tests {
     fn documented_codes_are_those_of_the_table() {
         let reasons = every_reason();
         let table: BTreeSet<&str> = reasons.iter().map(|reason| reason.row().code).collect();
-        let schema = serde_json::to_value(ErrorCode::schema()).unwrap();
-        let documented: BTreeSet<&str> =
-            schema["enum"].as_array().unwrap().iter().filter_map(|code| code.as_str()).collect();
+        let documented: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.name).collect();
         assert_eq!(table, documented);
     }
 
