@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use postroad_app::App;
 use postroad_delivery::QueueAdmin;
-use postroad_delivery::queue_admin::{Reader, Waiting};
+use postroad_delivery::queue_admin::{Reader, WaitingMessage};
 use postroad_model::{Clock, GateAction, GateScope, MessageId, Status, SystemClock, Timestamp};
 use postroad_store::{Cancelled, Gate, NewGate, QueueEntry, QueueFilter, Retried, SetBy};
 use serde_json::{Value, json};
@@ -62,8 +62,8 @@ pub(crate) async fn execute(
 
 /// A queued message and why it waits: the engine's reason, the last failure with the other server's reply, and the
 /// gates that apply.
-fn waiting_json(waiting: Waiting) -> Value {
-    let Waiting { entry, why, last_failure, gates } = waiting;
+fn waiting_json(waiting: WaitingMessage) -> Value {
+    let WaitingMessage { entry, why, last_failure, gates } = waiting;
     let mut value = entry_json(&entry);
     value["why"] = json!(why);
     if let Some(failure) = last_failure {
