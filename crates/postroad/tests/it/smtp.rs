@@ -22,7 +22,7 @@ pub(crate) fn starttls_address(world: &World) -> SocketAddr {
     address_of(world.daemon.ready(), "starttls_port")
 }
 
-fn tls_address(world: &World) -> SocketAddr {
+pub(crate) fn tls_address(world: &World) -> SocketAddr {
     address_of(world.daemon.ready(), "tls_port")
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn auth_plain(key: &str, secret: &str) -> String {
     format!("AUTH PLAIN {}", BASE64_STANDARD.encode(format!("\0{key}\0{secret}")))
 }
 
-fn good_auth(world: &World) -> String {
+pub(crate) fn good_auth(world: &World) -> String {
     auth_plain(&world.key, world.daemon.ready()["api_secret"].as_str().unwrap())
 }
 
