@@ -2,13 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Method;
 use postroad_api::{Api, Mode, Server, Settings};
 use postroad_delivery::{Inbox, InboxServer};
-use postroad_testkit::{Client, ManualClock, Reply, SmtpClient};
+use postroad_testkit::{Client, ManualClock, Reply, SmtpClient, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
@@ -59,12 +58,11 @@ impl World {
     /// Waits until `count` callers wait for a message.
     async fn until_waiting(&self, count: usize) {
         let wanted = format!("waiting: {count},");
-        let looking = async {
-            while !format!("{:?}", self.inbox).contains(&wanted) {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), looking).await.expect(&wanted);
+        eventually(async || {
+            let inbox = format!("{:?}", self.inbox);
+            if inbox.contains(&wanted) { Ok(()) } else { Err(format!("not `{wanted}`: {inbox}")) }
+        })
+        .await;
     }
 
     async fn ids(&self, path: &str) -> Vec<u64> {

@@ -8,6 +8,7 @@ use hyper::Method;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use postroad_api::{Mode, Settings};
+use postroad_testkit::eventually_within;
 use postroad_testkit::http::raw;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -114,13 +115,16 @@ async fn answers_that_a_client_does_not_read_count_against_its_address() {
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")), "{}", refused.text());
     drop((sender, answers));
     // The server notices the end of the connection after a moment.
-    let begun = Instant::now();
-    while service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap().status
-        != 200
-    {
-        assert!(begun.elapsed() < Duration::from_secs(10), "the permits of the closed connection are free");
-        tokio::task::yield_now().await;
-    }
+    eventually_within(Duration::from_secs(10), async || {
+        let reply = service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap();
+        let is_answered = reply.status == 200;
+        if is_answered {
+            Ok(())
+        } else {
+            Err(format!("the closed connection keeps permits: {}", reply.text()))
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -156,10 +160,12 @@ async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
     }
     assert!(is_full, "the server's share of the memory for answers is a limit for errors too");
     // The answers stay unread: once the stall limit is over, the memory is free again.
-    let begun = Instant::now();
-    while service.client.post_json(SEND_RAW, Some(&service.key), &request).await.unwrap().status != 200 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "slow readers lose their answers");
-    }
+    eventually_within(Duration::from_secs(20), async || {
+        let reply = service.client.post_json(SEND_RAW, Some(&service.key), &request).await.unwrap();
+        let is_answered = reply.status == 200;
+        if is_answered { Ok(()) } else { Err(format!("slow readers keep their answers: {}", reply.text())) }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -181,10 +187,11 @@ async fn connections_beyond_the_limit_of_an_address_are_closed() {
     drop(third.read_to_end(&mut answer).await);
     assert_eq!(answer, b"");
     open.clear();
-    let begun = Instant::now();
-    while service.client.get("/health").await.is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "closed connections free their permits");
-    }
+    eventually_within(Duration::from_secs(10), async || {
+        let reply = service.client.get("/health").await;
+        reply.map(drop).map_err(|error| format!("closed connections keep their permits: {error}"))
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use hyper::Method;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use postroad_api::{Api, Mode, Server, Settings};
 use postroad_net::ReloadingCertificate;
-use postroad_testkit::{Client, TestCertificate};
+use postroad_testkit::{Client, TestCertificate, eventually};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -135,9 +135,11 @@ async fn a_request_in_flight_is_finished_when_the_server_stops() {
 
     let stopping = tokio::spawn(service.server.stop());
     // Once connecting is refused, the server has begun to stop.
-    while TcpStream::connect(service.address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
+    eventually(async || match TcpStream::connect(service.address).await {
+        Ok(_) => Err("the server still accepts connections"),
+        Err(_) => Ok(()),
+    })
+    .await;
     stream.write_all(br#"{"id": 7}"#).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{Clock, SystemClock};
+use postroad_testkit::eventually;
 use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 
@@ -81,9 +82,10 @@ async fn an_expired_key_is_refused(world: World) {
     let soon = SystemClock.now().plus(Duration::from_secs(4));
     let (_, key) = world.new_key(&["--expires-at", &soon.to_rfc3339()]);
     assert!(!is_invalid(&world, &key).await);
-    while SystemClock.now() < soon {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually(async || {
+        if SystemClock.now() < soon { Err("the time at which the key expires has not come") } else { Ok(()) }
+    })
+    .await;
     assert!(is_invalid(&world, &key).await);
 }
 
@@ -199,11 +201,9 @@ async fn last_use_of_a_key_is_recorded(world: World) {
         let found = keys.as_array().unwrap().iter().find(|key| key["id"] == id).cloned();
         found.unwrap()["last_used_at"].clone()
     };
-    for _ in 0..100 {
-        if used(&world) != Value::Null {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the key's use was not recorded within 10 s");
+    eventually(async || match used(&world) {
+        Value::Null => Err("the key's use is not recorded"),
+        _ => Ok(()),
+    })
+    .await;
 }

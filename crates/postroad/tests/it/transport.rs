@@ -1,7 +1,7 @@
 //! HTTPS, redirects, maintenance, methods, forms, health.
 
 use postroad_testkit::http::{Client, Reply};
-use postroad_testkit::{Daemon, TestCertificate, daemon};
+use postroad_testkit::{Daemon, TestCertificate, daemon, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -165,11 +165,11 @@ async fn a_renewed_certificate_is_taken_on_hup() {
     std::fs::write(served.folder.path().join("cert.pem"), &renewed.certificate_pem).unwrap();
     std::fs::write(served.folder.path().join("key.pem"), &renewed.key_pem).unwrap();
     served.daemon.signal("HUP");
-    for _ in 0..100 {
-        if served.https(&renewed.ca_pem).await.is_ok() {
-            return;
+    eventually(async || match served.https(&renewed.ca_pem).await {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(format!("the new certificate is not used: {error}; {}", served.daemon.stderr_text()))
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("the new certificate was not taken within 5 s: {}", served.daemon.stderr_text());
+    })
+    .await;
 }

@@ -1,5 +1,7 @@
 //! Forms that other sites send or that are sent twice, and headers against framing and scripting.
 
+use postroad_testkit::eventually;
+
 use crate::pages::{self, OPEN_PAGES, PAGES};
 use crate::roles::join;
 use crate::site::{Site, form_token, server_of};
@@ -199,11 +201,11 @@ async fn two_clicks_create_one_and_going_back_creates_none() {
         let click = format!("const b = document.querySelector(\"{button}\"); b.click(); b.click(); return 1");
         browser.run(&click).await;
         let created = async || site.get(&list, &cookie).await.text().matches(shown).count();
-        let begun = std::time::Instant::now();
-        while created().await == 0 {
-            assert!(begun.elapsed().as_secs() < 15, "{page} created nothing: {}", browser.page_text().await);
-            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-        }
+        eventually(async || match created().await {
+            0 => Err(format!("{page} created nothing: {}", browser.page_text().await)),
+            _ => Ok(()),
+        })
+        .await;
         browser.until("h1").await;
         browser.back().await;
         browser.until("h1").await;

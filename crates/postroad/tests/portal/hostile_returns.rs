@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::http::{Bytes, Method};
-use postroad_testkit::{Browser, DnsServer, SmtpClient};
+use postroad_testkit::{DnsServer, SmtpClient, eventually};
 use serde_json::{Value, json};
 
 use crate::hostile::{PAYLOADS, ascii, check, open_details, shows};
@@ -100,17 +100,15 @@ fn bounce_id(value: &Value) -> Option<i64> {
 
 /// The events of a message, once one of this kind is among them.
 async fn until_event(site: &Site, id: i64, kind: &str) -> Value {
-    let begun = std::time::Instant::now();
-    loop {
-        let wanted = json!({ "message_id": id, "limit": 100 });
-        let key = site.ready("api_key");
+    let (wanted, key) = (json!({ "message_id": id, "limit": 100 }), site.ready("api_key"));
+    eventually(async || {
         let answer = site.client.post_json("/api/v1/events/list", Some(&key), &wanted).await.unwrap().text();
-        if answer.contains(kind) {
-            return serde_json::from_str(&answer).unwrap();
+        if !answer.contains(kind) {
+            return Err(format!("message {id} has no {kind}: {answer}"));
         }
-        assert!(begun.elapsed().as_secs() < 20, "no {kind}: {answer}");
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
+        Ok(serde_json::from_str(&answer).unwrap())
+    })
+    .await
 }
 
 fn bounce(to: &str, text: &str) -> String {
@@ -148,24 +146,13 @@ async fn reports_of_receivers_run_nothing() {
     let server = server_of(&browser).await;
     let page = format!("/servers/{server}/reports?domain=example.test&days=7");
     browser.open(&site.path(&page)).await;
-    reload_until(&browser, "40 reports").await;
+    browser.reload_until_text("40 reports").await;
     check(&browser, "the reports").await;
     let text = browser.page_text().await;
     assert!(text.contains("window.hit"), "kinds of failures are shown as they were reported: {text}");
     browser.open(&site.path(&format!("/servers/{server}/domains/example.test"))).await;
     browser.until("h1").await;
     check(&browser, "the domain").await;
-}
-
-async fn reload_until(browser: &Browser, text: &str) {
-    for _ in 0..200 {
-        if browser.page_text().await.contains(text) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        browser.reload().await;
-    }
-    panic!("the page never says {text:?}: {}", browser.page_text().await);
 }
 
 async fn mail_report(site: &Site, to: &str, content_type: &str, text: &str) {

@@ -1,5 +1,6 @@
 //! The inboxes of `postroad dev` and of development servers in the portal.
 
+use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::roles::join;
@@ -154,14 +155,12 @@ async fn an_inbox_that_is_longer_than_a_page_has_more_pages() {
     site.until(last, "Sent").await;
     let cookie = site.cookie().await;
     let rows = |page: &str| page.matches("Number ").count();
-    let mut first = String::new();
-    for _ in 0..100 {
-        first = site.get("/inbox", &cookie).await.text();
-        if first.contains("rel=\"next\"") {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let first = eventually(async || {
+        let first = site.get("/inbox", &cookie).await.text();
+        let has_next = first.contains("rel=\"next\"");
+        if has_next { Ok(first) } else { Err(format!("the inbox has no second page: {first}")) }
+    })
+    .await;
     assert_eq!(rows(&first), 100, "{first}");
     let next = first.split("rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
     let next = next.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");

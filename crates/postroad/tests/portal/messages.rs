@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::http::Method;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
-use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher, eventually};
+use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher, eventually, eventually_within};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -408,15 +408,12 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     browser.until_text("Done").await;
     assert!(browser.url().await.contains("status=SoftFail"), "the list stays as it was");
     let (key, wanted) = (site.ready("api_key"), json!({ "id": delayed }));
-    let begun = std::time::Instant::now();
-    loop {
+    eventually_within(Duration::from_secs(20), async || {
         let answer = site.client.post_json("/api/v1/messages/deliveries", Some(&key), &wanted).await.unwrap();
-        if answer.json()["data"].as_array().unwrap().len() > 1 {
-            break;
-        }
-        assert!(begun.elapsed().as_secs() < 20, "it is tried again: {}", answer.text());
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
+        let is_tried_again = answer.json()["data"].as_array().unwrap().len() > 1;
+        if is_tried_again { Ok(()) } else { Err(format!("no second attempt: {}", answer.text())) }
+    })
+    .await;
     browser.open(&format!("{list}?tab=scheduled")).await;
     browser.click("input[name=id]").await;
     browser.click("button[value=send_now]").await;

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use postroad_model::{Clock as _, SystemClock};
-use postroad_testkit::{Browser, Database, SmtpClient, TestCertificate, eventually};
+use postroad_testkit::{Database, SmtpClient, TestCertificate, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -378,8 +378,8 @@ async fn reports_of_receivers_are_shown_by_source() {
     let page = site.path(&format!("/servers/{server}/reports?domain=example.test&days=7"));
     browser.open(&page).await;
     // Reports are taken a moment after they were accepted.
-    reload_until(&browser, "192.0.2.1").await;
-    reload_until(&browser, "certificate-expired").await;
+    browser.reload_until_text("192.0.2.1").await;
+    browser.reload_until_text("certificate-expired").await;
     let text = browser.page_text().await;
     assert!(text.contains("83.33 %") && text.contains("100.00 %"), "{text}");
     assert!(text.contains("The certificate of the MX host has expired"), "{text}");
@@ -396,26 +396,14 @@ pub(crate) async fn mail_reports(site: &Site) {
     mail_report(site, &format!("tls-reports@{host}"), tls_report().as_bytes()).await;
 }
 
-async fn reload_until(browser: &Browser, text: &str) {
-    for _ in 0..200 {
-        if browser.page_text().await.contains(text) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        browser.reload().await;
-    }
-    panic!("the page never says {text:?}: {}", browser.page_text().await);
-}
-
 async fn return_path_host(site: &Site) -> String {
-    for _ in 0..200 {
+    eventually(async || {
         let caught = site.client.get("/dev/messages").await.unwrap().json();
-        if let Some(path) = caught["messages"][0]["mail_from"].as_str() {
-            return path.split_once('@').unwrap().1.to_owned();
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("nothing was caught");
+        let path = caught["messages"][0]["mail_from"].as_str();
+        let host = path.map(|path| path.split_once('@').unwrap().1.to_owned());
+        host.ok_or_else(|| format!("no message was caught: {caught}"))
+    })
+    .await
 }
 
 fn dmarc_report() -> String {
@@ -576,11 +564,11 @@ async fn nodes_and_certificates(database: Option<Database>) {
     write(&good, false);
     site.hang_up();
     browser.open(&site.path("/operator/nodes")).await;
-    reload_until(&browser, "cannot be loaded again").await;
+    browser.reload_until_text("cannot be loaded again").await;
     assert!(browser.page_text().await.contains("does not belong to the certificate"));
     write(&good, true);
     site.hang_up();
-    reload_until(&browser, "Good").await;
+    browser.reload_until_text("Good").await;
     let home = site.get(&format!("/servers/{server}"), &site.cookie().await).await.text();
     assert!(!home.contains("TLS certificate") && home.contains("No problems"), "{home}");
     assert_eq!(browser.console().await, [""; 0]);

@@ -140,18 +140,14 @@ impl Site {
 
     /// Waits for a status of a message.
     pub(crate) async fn until(&self, id: i64, status: &str) {
-        let begun = std::time::Instant::now();
-        loop {
-            let wanted = json!({ "id": id, "_expansions": ["status"] });
-            let key = self.ready("api_key");
+        let (wanted, key) = (json!({ "id": id, "_expansions": ["status"] }), self.ready("api_key"));
+        eventually(async || {
             let answer =
                 self.client.post_json("/api/v1/messages/message", Some(&key), &wanted).await.unwrap().json();
-            if answer["data"]["status"]["status"] == status {
-                return;
-            }
-            assert!(begun.elapsed().as_secs() < 20, "{id} is not {status}: {answer}");
-            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-        }
+            let is_so = answer["data"]["status"]["status"] == status;
+            if is_so { Ok(()) } else { Err(format!("message {id} is not {status}: {answer}")) }
+        })
+        .await;
     }
 
     /// A browser that is signed in by the link of the ready line, on the overview of the first server.

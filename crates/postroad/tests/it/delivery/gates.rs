@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_testkit::eventually;
 use postroad_testkit::smtp_peer::Script;
 use serde_json::{Value, json};
 
@@ -11,14 +12,12 @@ use crate::world::{Engine, World, both_engines};
 
 /// Waits until `queue show` gives a reason that contains `wanted`; returns what it shows.
 async fn until_reason(world: &World, id: i64, wanted: &str) -> Value {
-    for _ in 0..200 {
+    eventually(async || {
         let shown = world.queue(&["show", &id.to_string()]);
-        if shown["why"].as_str().is_some_and(|why| why.contains(wanted)) {
-            return shown;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("not {wanted:?}: {}", world.queue(&["show", &id.to_string()]));
+        let is_shown = shown["why"].as_str().is_some_and(|why| why.contains(wanted));
+        if is_shown { Ok(shown) } else { Err(format!("no reason with {wanted:?}: {shown}")) }
+    })
+    .await
 }
 
 both_engines!(

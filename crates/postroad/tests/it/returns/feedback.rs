@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use postroad_testkit::SmtpClient;
+use postroad_testkit::{SmtpClient, eventually};
 use serde_json::json;
 
 use super::feedback_forms::{comcast, headers_of, microsoft, yahoo};
@@ -44,14 +44,14 @@ async fn report(world: &World, to: &str, text: &str) -> String {
 /// The status that the next message to the recipient gets.
 async fn next_status(world: &World, recipient: &str) -> String {
     let id = world.accepted_id(&good_but(json!({"to": [recipient]}))).await;
-    for _ in 0..600 {
+    eventually(async || {
         let status = world.expanded(id).await["status"]["status"].as_str().unwrap().to_owned();
-        if status != "Pending" {
-            return status;
+        if status == "Pending" {
+            return Err(format!("the message to {recipient} is still pending"));
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("{recipient} is still pending");
+        Ok(status)
+    })
+    .await
 }
 
 fn without_header(raw: &str, name: &str) -> String {

@@ -1,7 +1,6 @@
 //! Full disk and dead database: temporary refusal, nothing half-written, and the retried bounce is accepted.
 
-use std::time::Duration;
-
+use postroad_testkit::eventually;
 use postroad_testkit::postgres::{Database, PgProxy};
 
 use super::{Sent, mail_back, notification, send_and_catch};
@@ -38,14 +37,10 @@ async fn a_bounce_refused_without_a_database_is_accepted_later() {
     proxy.cut();
     assert_eq!(mail_back(&world, &sent.return_path, &bounce(&sent)).await, LATER);
     proxy.restore();
-    let mut reply = String::new();
-    for _ in 0..100 {
-        reply = mail_back(&world, &sent.return_path, &bounce(&sent)).await;
-        if reply != LATER {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(reply, "250 2.0.0 OK");
+    let reply = eventually(async || {
+        let reply = mail_back(&world, &sent.return_path, &bounce(&sent)).await;
+        if reply == LATER { Err(format!("the bounce is not accepted: {reply}")) } else { Ok(reply) }
+    });
+    assert_eq!(reply.await, "250 2.0.0 OK");
     assert_eq!(world.until_status(sent.id, "Bounced").await.len(), 2);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_testkit::{eventually, eventually_within};
 use serde_json::{Value, json};
 
 use super::{find_all, find_all_items, q};
@@ -25,16 +26,17 @@ async fn send_held(world: &World, count: usize, tag: &str) -> Vec<i64> {
     ids
 }
 
-/// Waits until the job has ended; returns it.
+/// Waits until the job has ended, for at most two minutes: it may be large, and go on after a crash. Returns it.
 pub(super) async fn ended_job(world: &World, id: &Value) -> Value {
-    loop {
+    eventually_within(Duration::from_mins(2), async || {
         let job = world.call(JOB, &json!({"id": id})).await;
         assert_eq!(job["status"], "success", "{job}");
-        if job["data"]["state"] != "running" {
-            return job["data"].clone();
+        if job["data"]["state"] == "running" {
+            return Err(format!("the job has not ended: {job}"));
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        Ok(job["data"].clone())
+    })
+    .await
 }
 
 both_engines!(
@@ -124,14 +126,12 @@ async fn a_job_goes_on_after_a_crash(world: World) {
     let started = world.call(CANCEL, &json!({"query": "tag:crash"})).await;
     assert_eq!(started["data"]["matched"], 2_000, "{started}");
     let id = &started["data"]["job_id"];
-    let done_of = async |world: &World| world.call(JOB, &json!({"id": id})).await["data"]["done"].clone();
-    let done = loop {
-        let done = done_of(&world).await;
-        if done != 0 {
-            break done;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    };
+    let done = eventually(async || {
+        let job = world.call(JOB, &json!({"id": id})).await;
+        let done = job["data"]["done"].clone();
+        if done == 0 { Err(format!("the job has not begun: {job}")) } else { Ok(done) }
+    })
+    .await;
     world.crash_and_restart();
     assert!((1..2_000).contains(&done.as_i64().unwrap()), "the crash is in the middle: {done}");
     let job = ended_job(&world, id).await;

@@ -45,13 +45,15 @@ async fn a_cursor_goes_on_without_gap_or_repetition(world: World) {
     }
     let mut seen = Vec::new();
     let mut request = json!({ "types": ["message.accepted"], "limit": 3, "wait_s": 5 });
-    while seen.len() < 10 {
+    eventually(async || {
         let answer = world.call(EVENTS, &request).await;
         for item in answer["data"]["items"].as_array().unwrap() {
             seen.push(item["data"]["message"]["id"].as_i64().unwrap());
         }
         request["since_cursor"] = answer["flags"]["pagination"]["next_cursor"].clone();
-    }
+        if seen.len() < 10 { Err(format!("{} of 10 events came: {answer}", seen.len())) } else { Ok(()) }
+    })
+    .await;
     assert_eq!(seen, expected);
 }
 
