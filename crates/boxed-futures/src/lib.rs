@@ -1,5 +1,5 @@
 //! `#[boxed_futures]` on an `impl` block makes its public async methods return boxed futures; `#[boxed_future]` does so for
-//! one function.
+//! one method or function.
 //!
 //! The compiler generates the code of an `async fn` in every crate that awaits the function, with everything that the
 //! function awaits: without this attribute, each crate above `store` compiles most of `store` again. A boxed future is
@@ -36,8 +36,8 @@ pub fn boxed_futures(
     quote!(#block).into()
 }
 
-/// Boxes the future of an `async fn`. A function that is passed on, such as the handler of a page, needs it: otherwise the
-/// compiler proves that the future is `Send` wherever the function's type is used.
+/// Boxes the future of an `async fn` that many others of its crate await. Otherwise each of them contains its future, and
+/// the compiler proves for each again that everything in it is `Send`.
 #[proc_macro_attribute]
 pub fn boxed_future(
     _arguments: proc_macro::TokenStream,

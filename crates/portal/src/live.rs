@@ -11,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use postroad_app::access::Operation;
 use postroad_app::{App, FeedRequest, FeedStart};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
 use tokio::time::Instant;
 
@@ -41,7 +40,6 @@ struct Stream {
     _permit: LivePermit,
 }
 
-#[boxed_future]
 pub(crate) async fn stream(
     State(state): State<Arc<PortalState>>,
     Path(server): Path<i64>,

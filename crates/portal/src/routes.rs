@@ -41,7 +41,7 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
         .merge(account_keys::routes())
         .merge(audit::routes())
         .route("/servers/{server}/live", get(live::stream))
-        .route(assets::PATH, axum::routing::get(assets::serve))
+        .route(assets::PATH, get(assets::serve))
         .method_not_allowed_fallback(async || Problem::NotFound.into_response())
         .with_state(Arc::clone(&state));
     let refused = RefusedForms { pages: pages.clone(), state: Arc::clone(&state) };

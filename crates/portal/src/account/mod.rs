@@ -12,8 +12,6 @@ use axum::http::StatusCode;
 pub(crate) use usage::{UsageRow, usage_rows};
 
 use self::messages_of_month::MessagesOfMonth;
-use postroad_boxed_futures::boxed_future;
-
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::page_routes::{AndPost as _, get};
@@ -38,7 +36,6 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new().route("/account", get(show).and_post(rename))
 }
 
-#[boxed_future]
 async fn show(visit: Visit) -> Answer {
     page_of(&visit, StatusCode::OK, None).await
 }
@@ -53,7 +50,6 @@ async fn page_of(visit: &Visit, status: StatusCode, problem: Option<String>) -> 
     page_with(status, &AccountPage { layout, name, usage, limits, month, problem })
 }
 
-#[boxed_future]
 async fn rename(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let account = Some(visit.person.user.account_id);

@@ -7,7 +7,6 @@ mod row;
 use std::sync::Arc;
 
 use axum::Router;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::AccountKeyId;
 
 pub(crate) use create::read_request;
@@ -34,32 +33,26 @@ fn own(visit: &Visit) -> ViewedAccount {
     ViewedAccount::own(visit, Section::AccountKeys)
 }
 
-#[boxed_future]
 async fn show(visit: Visit) -> Answer {
     list::show(&visit, own(&visit)).await
 }
 
-#[boxed_future]
 async fn show_of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
     list::show(&visit, ViewedAccount::of_customer(&visit, account).await?).await
 }
 
-#[boxed_future]
 async fn create(form: Form) -> Answer {
     create::submit(&form, own(&form.visit)).await
 }
 
-#[boxed_future]
 async fn create_for_customer(Path(account): Path<i64>, form: Form) -> Answer {
     create::submit(&form, ViewedAccount::of_customer(&form.visit, account).await?).await
 }
 
-#[boxed_future]
 async fn revoke(Path(key): Path<i64>, form: Form) -> Answer {
     revoke_of(key, &form, own(&form.visit)).await
 }
 
-#[boxed_future]
 async fn revoke_of_customer(Path((account, key)): Path<(i64, i64)>, form: Form) -> Answer {
     revoke_of(key, &form, ViewedAccount::of_customer(&form.visit, account).await?).await
 }

@@ -4,7 +4,6 @@ use postroad_app::access::Operation;
 use postroad_app::analytics::{
     Dimension, Figures, METRICS, Metric, Percentiles, Rates, Timeseries, Top, TopBy, TopQuery,
 };
-use postroad_boxed_futures::boxed_future;
 
 use super::analytics_query::{AnalyticsQuery, RECIPIENT_DOMAIN};
 use super::show::value_text;
@@ -29,7 +28,6 @@ const RATES_AND_TIMES: [&str; 9] = [
     "seconds_p99",
 ];
 
-#[boxed_future]
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
     let (query, problem) = AnalyticsQuery::read(&visit.query, visit.app().now(), &visit.zone);

@@ -8,7 +8,6 @@ use postroad_app::access::Operation;
 use postroad_app::analytics::{
     Dimension, DimensionValue, Figures, METRICS, Metric, Summary, TopBy, TopEntry,
 };
-use postroad_boxed_futures::boxed_future;
 use postroad_model::ServerId;
 use postroad_store::CredentialFilter;
 
@@ -126,7 +125,6 @@ impl KeyNames {
     }
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
     let (_, layout) = visit.server_layout(server, "Analytics", Section::Analytics).await?;

@@ -9,7 +9,6 @@ mod row;
 use std::sync::Arc;
 
 use axum::Router;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::AccountId;
 use postroad_store::INSTALLATION;
 
@@ -80,32 +79,26 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/operator/audit/export", get(export_installation))
 }
 
-#[boxed_future]
 async fn show(visit: Visit) -> Answer {
     list::show(&visit, Log::own(&visit)).await
 }
 
-#[boxed_future]
 async fn export(visit: Visit) -> Answer {
     export::send(&visit, Log::own(&visit)).await
 }
 
-#[boxed_future]
 async fn show_of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
     list::show(&visit, Log::of_customer(&visit, account).await?).await
 }
 
-#[boxed_future]
 async fn export_of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
     export::send(&visit, Log::of_customer(&visit, account).await?).await
 }
 
-#[boxed_future]
 async fn show_installation(visit: Visit) -> Answer {
     list::show(&visit, Log::of_installation(&visit)?).await
 }
 
-#[boxed_future]
 async fn export_installation(visit: Visit) -> Answer {
     export::send(&visit, Log::of_installation(&visit)?).await
 }

@@ -1,7 +1,6 @@
 //! Domain forms that only the operator may send: verification without DNS, and tracking.
 
 use postroad_app::domains::NamedOwner;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{DomainName, ServerId};
 use postroad_store::DomainTracking;
 
@@ -28,23 +27,19 @@ fn of_server(server: i64) -> (NamedOwner, String) {
     (owner, format!("/servers/{server}/domains"))
 }
 
-#[boxed_future]
 pub(super) async fn set_verified(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     save_verified(of_server(server), &name, &form).await
 }
 
-#[boxed_future]
 pub(super) async fn set_verified_of_account(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let domain = NamedDomain::find(&form.visit, path).await?;
     save_verified((domain.owner, domain.list), &domain.name, &form).await
 }
 
-#[boxed_future]
 pub(super) async fn set_tracking(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     save_tracking(of_server(server), &name, &form).await
 }
 
-#[boxed_future]
 pub(super) async fn set_tracking_of_account(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let domain = NamedDomain::find(&form.visit, path).await?;
     save_tracking((domain.owner, domain.list), &domain.name, &form).await

@@ -2,7 +2,6 @@
 
 use postroad_app::access::Operation;
 use postroad_app::domains::DkimKeyRequest;
-use postroad_boxed_futures::boxed_future;
 
 use crate::answer::Answer;
 use crate::fields::Fields;
@@ -10,14 +9,12 @@ use crate::path::Path;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn verify(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsVerify).await?;
     let view = form.visit.app().verify_domain(&caller, &name).await?;
     Ok(see_other(&format!("/servers/{server}/domains/{}?done=checked", view.domain.name)))
 }
 
-#[boxed_future]
 pub(super) async fn rotate_dkim(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsRotateDkim).await?;
     let view = form.visit.app().rotate_dkim(&caller, &name, read_dkim_key(&form.fields)).await?;
@@ -34,7 +31,6 @@ pub(super) fn read_dkim_key(fields: &Fields) -> DkimKeyRequest {
     }
 }
 
-#[boxed_future]
 pub(super) async fn delete(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsDelete).await?;
     form.visit.app().delete_domain(&caller, &name).await?;

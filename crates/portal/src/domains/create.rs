@@ -2,7 +2,6 @@
 
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainRefusal;
-use postroad_boxed_futures::boxed_future;
 
 use super::change::read_dkim_key;
 use crate::answer::Answer;
@@ -10,7 +9,6 @@ use crate::path::Path;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::DomainsCreate).await?;

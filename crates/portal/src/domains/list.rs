@@ -4,7 +4,6 @@ use askama::Template;
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainView;
 use postroad_app::domains::check::RecordStatus;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::DomainId;
 
 use super::filter::{Filters, StateChoice};
@@ -45,7 +44,6 @@ pub(super) struct ListPage {
     pub(super) next: Option<String>,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::DomainsList).await?;
     let (_, layout) = visit.server_layout(server, "Domains", Section::Domains).await?;

@@ -4,7 +4,6 @@
 use axum::response::Response;
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, DomainView, NamedOwner};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{DomainId, DomainLinkId};
 use serde::Deserialize;
 
@@ -70,7 +69,6 @@ fn redirect_to(list: &str, view: &DomainView, done: &str) -> Response {
 }
 
 /// Shows the list. Domains of the account's servers are listed too, with links to their pages.
-#[boxed_future]
 pub(super) async fn list(Path(path): Path<ListPath>, visit: Visit) -> Answer {
     let account = viewed(&visit, path.account).await?;
     let after = visit.query.number("after").map(DomainId);
@@ -91,7 +89,6 @@ pub(super) async fn list(Path(path): Path<ListPath>, visit: Visit) -> Answer {
     page(&ListPage { layout, account, path, hint, rows, filters, states, next })
 }
 
-#[boxed_future]
 pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let account = viewed(&visit, path.account).await?;
@@ -109,7 +106,6 @@ pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(path): Path<DomainPath>, visit: Visit) -> Answer {
     let domain = NamedDomain::find(&visit, path).await?;
     page_of(&visit, domain, None).await
@@ -126,7 +122,6 @@ async fn page_of(visit: &Visit, domain: NamedDomain, new_link: Option<NewLink>) 
 }
 
 /// Creates a link and shows it once: only a hash of its token is stored.
-#[boxed_future]
 pub(super) async fn share(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;
@@ -135,7 +130,6 @@ pub(super) async fn share(Path(path): Path<DomainPath>, form: Form) -> Answer {
     page_of(visit, domain, Some(NewLink { url, until: When(link.expires_at) })).await
 }
 
-#[boxed_future]
 pub(super) async fn unshare(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;
@@ -146,7 +140,6 @@ pub(super) async fn unshare(Path(path): Path<DomainPath>, form: Form) -> Answer 
     Ok(domain.redirect_to(&view, "unshared"))
 }
 
-#[boxed_future]
 pub(super) async fn zone(Path(path): Path<DomainPath>, visit: Visit) -> Answer {
     let domain = NamedDomain::find(&visit, path).await?;
     let (owner, name) = (domain.owner, &domain.name);
@@ -154,7 +147,6 @@ pub(super) async fn zone(Path(path): Path<DomainPath>, visit: Visit) -> Answer {
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-#[boxed_future]
 pub(super) async fn verify(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;
@@ -162,7 +154,6 @@ pub(super) async fn verify(Path(path): Path<DomainPath>, form: Form) -> Answer {
     Ok(domain.redirect_to(&view, "checked"))
 }
 
-#[boxed_future]
 pub(super) async fn rotate_dkim(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let (visit, key) = (&form.visit, read_dkim_key(&form.fields));
     let domain = NamedDomain::find(visit, path).await?;
@@ -170,7 +161,6 @@ pub(super) async fn rotate_dkim(Path(path): Path<DomainPath>, form: Form) -> Ans
     Ok(domain.redirect_to(&view, "created"))
 }
 
-#[boxed_future]
 pub(super) async fn delete(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;

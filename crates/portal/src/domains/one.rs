@@ -4,7 +4,6 @@
 use askama::Template;
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainView;
-use postroad_boxed_futures::boxed_future;
 use postroad_store::{DomainLink, KeyAlgorithm, KeyState, VerifiedBy};
 
 use super::operator_form::OperatorForm;
@@ -78,7 +77,6 @@ pub(super) struct NewLink {
     pub(super) until: When,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path((server, name)): Path<(i64, String)>, visit: Visit) -> Answer {
     page_of(&visit, server, &name, None).await
 }
@@ -112,7 +110,6 @@ pub(super) fn link_rows(links: Vec<DomainLink>) -> Vec<LinkRow> {
     links.into_iter().map(row).collect()
 }
 
-#[boxed_future]
 pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::DomainsZone).await?;
     let view = visit.app().find_domain(&caller, &name).await?;

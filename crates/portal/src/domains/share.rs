@@ -8,7 +8,6 @@ use axum::http::HeaderValue;
 use axum::http::header::REFERRER_POLICY;
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, SharedDomain};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{DomainLinkId, DomainName};
 
 use super::one::{NewLink, page_of};
@@ -37,7 +36,6 @@ struct SharedPage {
     zone: String,
 }
 
-#[boxed_future]
 pub(super) async fn create(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsShare).await?;
     let (token, link) = form.visit.app().share_domain(&caller.requester(), (&caller).into(), &name).await?;
@@ -45,7 +43,6 @@ pub(super) async fn create(Path((server, name)): Path<(i64, String)>, form: Form
     page_of(&form.visit, server, &name, Some(NewLink { url, until: When(link.expires_at) })).await
 }
 
-#[boxed_future]
 pub(super) async fn revoke(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsUnshare).await?;
     let id = DomainLinkId(form.fields.number("link").unwrap_or_default());
@@ -54,7 +51,6 @@ pub(super) async fn revoke(Path((server, name)): Path<(i64, String)>, form: Form
     Ok(see_other(&format!("/servers/{server}/domains/{name}?done=unshared")))
 }
 
-#[boxed_future]
 pub(super) async fn show(State(state): State<Arc<PortalState>>, Path(token): Path<String>) -> Answer {
     let SharedDomain { view, expires_at } = find(&state, &token).await?;
     let domain = view.domain;
@@ -74,7 +70,6 @@ pub(super) async fn show(State(state): State<Arc<PortalState>>, Path(token): Pat
     Ok(response)
 }
 
-#[boxed_future]
 pub(super) async fn zone(State(state): State<Arc<PortalState>>, Path(token): Path<String>) -> Answer {
     let view = find(&state, &token).await?.view;
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))

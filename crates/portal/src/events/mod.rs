@@ -7,7 +7,6 @@ use axum::Router;
 use postroad_app::EventSelection;
 use postroad_app::access::Operation;
 use postroad_app::analytics::Zone;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{EventId, EventKind, EventSet, EventSeverity};
 use postroad_store::FeedEvent;
 use serde_json::Value;
@@ -105,7 +104,6 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new().route("/servers/{server}/events", get(show))
 }
 
-#[boxed_future]
 async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::EventsList).await?;
     let (_, layout) = visit.server_layout(server, "Events", Section::Events).await?;

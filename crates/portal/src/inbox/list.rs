@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use askama::Template;
 use postroad_app::DEV_DOMAIN;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_delivery::CaughtMessage;
 
 use super::inbox;
@@ -59,7 +58,6 @@ pub(super) struct ListPage {
     pub(super) live_server: Option<i64>,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     let q = visit.query.text("q").to_lowercase();
     let fits = |message: &CaughtMessage| {
@@ -105,7 +103,6 @@ fn row(message: &CaughtMessage) -> Row {
     }
 }
 
-#[boxed_future]
 pub(super) async fn clear(form: Form) -> Answer {
     let inbox = inbox(&form.visit, Operation::InstallationClearInbox)?;
     form.visit.app().record_cleared_inbox(&form.visit.by).await?;
@@ -114,7 +111,6 @@ pub(super) async fn clear(form: Form) -> Answer {
 }
 
 /// Deletes one message.
-#[boxed_future]
 pub(super) async fn delete(Path(id): Path<u64>, form: Form) -> Answer {
     let inbox = inbox(&form.visit, Operation::InstallationClearInbox)?;
     if inbox.find(id).is_none() {
@@ -125,7 +121,6 @@ pub(super) async fn delete(Path(id): Path<u64>, form: Form) -> Answer {
     Ok(see_other("/inbox?done=removed"))
 }
 
-#[boxed_future]
 pub(super) async fn live(visit: Visit) -> Answer {
     let changed = inbox(&visit, Operation::InstallationInbox)?.follow();
     live_watch::stream(&visit, changed)

@@ -2,7 +2,6 @@
 
 use postroad_app::access::Operation;
 use postroad_app::{MessageAction, SearchRequest};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{DomainName, MessageId, ServerMode, Status};
 use postroad_store::SearchItem;
 
@@ -22,7 +21,6 @@ use crate::visit::{Form, Visit};
 
 const PAGE_ROWS: usize = 100;
 
-#[boxed_future]
 pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let (_, layout) = visit.server_layout(server, "Inbox", Section::Inbox).await?;
@@ -76,7 +74,6 @@ fn row(server: i64, item: SearchItem) -> Row {
     }
 }
 
-#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
     let parsed = content::view(&visit, server, &record).await?;
@@ -99,7 +96,6 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
 }
 
 /// Cancels all held messages, as a job. Refused on a live server, where somebody decides on each held message.
-#[boxed_future]
 pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::MessagesCancelHold).await?;
     if caller.mode == ServerMode::Live {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use askama::Template;
 use postroad_app::access::Operation;
 use postroad_app::{Extracted, MessageView, extract};
-use postroad_boxed_futures::boxed_future;
 use postroad_delivery::CaughtMessage;
 use postroad_model::Timestamp;
 
@@ -63,7 +62,6 @@ struct MessagePage {
     preview: PreviewOptions,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
     let parsed = parse(&visit, &caught).await?;
@@ -129,20 +127,17 @@ fn correspondents(view: &MessageView) -> Vec<(&'static str, String)> {
     found
 }
 
-#[boxed_future]
 pub(super) async fn preview(Path(id): Path<u64>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
     let parsed = parse(&visit, &caught).await?;
     preview_of(&visit, parsed).await
 }
 
-#[boxed_future]
 pub(super) async fn raw(Path(id): Path<u64>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
     Ok(download("message/rfc822", &format!("caught-{id}.eml"), caught.raw.clone()))
 }
 
-#[boxed_future]
 pub(super) async fn attachment(Path((id, number)): Path<(u64, usize)>, visit: Visit) -> Answer {
     let caught = find(&visit, id)?;
     let parsed = parse(&visit, &caught).await?;

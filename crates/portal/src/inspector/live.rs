@@ -8,7 +8,6 @@ use axum::response::sse::{Event, Sse};
 use futures_util::stream;
 use postroad_app::App;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::ServerId;
 use tokio::time::Instant;
 
@@ -38,7 +37,6 @@ struct Stream {
 }
 
 /// Answers 404 if the server has no inspector.
-#[boxed_future]
 pub(super) async fn stream(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let seen = visit.app().count_inspector_changes(caller.server_id).await?.ok_or(Problem::NotFound)?;

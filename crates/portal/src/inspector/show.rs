@@ -6,7 +6,6 @@ use std::io;
 use askama::Template;
 use postroad_app::InspectorView;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_store::InspectorRequest;
 
 use crate::answer::{Answer, page};
@@ -69,7 +68,6 @@ struct RequestPage {
     request: RequestRow,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Request inspector", Section::Webhooks).await?;
@@ -93,14 +91,12 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     page(&InspectorPage { layout, server, open })
 }
 
-#[boxed_future]
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksOpenInspector).await?;
     form.visit.app().open_inspector(&caller).await?;
     Ok(see_other(&format!("/servers/{server}/webhooks/inspector")))
 }
 
-#[boxed_future]
 pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksClearInspector).await?;
     form.visit.app().clear_inspector(&caller).await?;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use postroad_app::accounts::CredentialChangeRequest;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{Change, CredentialId, ServerId, Timestamp};
 
 use super::create::{read_last_day, read_networks};
@@ -18,14 +17,12 @@ use crate::visit::{Form, Visit};
 /// Hours for which a rotated key can stay valid, so that it can be replaced where it is used; the first is the default.
 const GRACE_HOURS: [i64; 5] = [24, 0, 1, 7 * 24, 30 * 24];
 
-#[boxed_future]
 pub(super) async fn revoke(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let id = find_key(&form.visit, server, key).await?;
     form.visit.app().revoke_credential_as(&form.visit.by, id).await?;
     Ok(see_other(&format!("/servers/{server}/keys?done=revoked")))
 }
 
-#[boxed_future]
 pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let id = find_key(&form.visit, server, key).await?;
     let hours = form.fields.number("hours").filter(|hours| GRACE_HOURS.contains(hours));
@@ -35,7 +32,6 @@ pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) ->
 }
 
 /// Changes name, networks, last day, and whether the key holds messages.
-#[boxed_future]
 pub(super) async fn update(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let id = find_key(&visit, server, key).await?;

@@ -3,7 +3,6 @@
 use axum::http::StatusCode;
 use ipnet::IpNet;
 use postroad_app::accounts::NewCredentialRequest;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{Scope, ServerId, Timestamp};
 
 use super::list::list;
@@ -16,7 +15,6 @@ use crate::refilled::refilled;
 use crate::visit::Form;
 use crate::{days, once};
 
-#[boxed_future]
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let created = match read_request(server, &fields) {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use askama::Template;
 use axum::http::StatusCode;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{CredentialId, Scope, ServerId, Timestamp};
 use postroad_store::{Credential, CredentialFilter};
 
@@ -61,7 +60,6 @@ struct ListPage {
     is_first: bool,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     list(&visit, server, StatusCode::OK, None).await
 }

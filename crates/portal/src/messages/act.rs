@@ -2,7 +2,6 @@
 
 use postroad_app::access::Operation;
 use postroad_app::{ActionFailure, App, Caller, MessageAction};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::MessageId;
 use postroad_store::ScheduleChange;
 
@@ -93,7 +92,6 @@ fn problem_of(failure: ActionFailure) -> Problem {
     }
 }
 
-#[boxed_future]
 pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let act = Act::parse(form.fields.text("act"))?;
     let caller = act.caller(&form.visit, server).await?;

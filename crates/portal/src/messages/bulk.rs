@@ -4,7 +4,6 @@
 use askama::Template;
 use postroad_app::access::Operation;
 use postroad_app::{MessageAction, StartedJob};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{EmailAddress, MessageId};
 
 use super::act::Act;
@@ -42,7 +41,6 @@ struct AskPage {
     is_complete: bool,
 }
 
-#[boxed_future]
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     // Scheduled messages have a separate button for the whole search: of their actions, only cancelling can be a job.
     let is_cancel_all = form.fields.text("act") == "cancel_all";
@@ -130,7 +128,6 @@ async fn ask(
 }
 
 /// Starts a job that erases all messages to an address, and the address itself.
-#[boxed_future]
 pub(super) async fn erase(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::MessagesErase).await?;
     let address = EmailAddress::parse(form.fields.text("address"))

@@ -6,7 +6,6 @@ use axum::body::{Body, Bytes};
 use futures_util::stream;
 use postroad_app::access::Operation;
 use postroad_app::{App, Caller};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::MessageId;
 use postroad_store::{SearchFilter, SearchItem, StoreError};
 
@@ -32,7 +31,6 @@ struct Export {
     rows_left: usize,
 }
 
-#[boxed_future]
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let filter = Search::of(&visit.query).request().filter();

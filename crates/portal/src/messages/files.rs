@@ -1,14 +1,11 @@
 //! Downloads: the message as it is stored, and its attachments.
 
-use postroad_boxed_futures::boxed_future;
-
 use super::content::{self, ParsedMessage};
 use crate::answer::{Answer, download};
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-#[boxed_future]
 pub(super) async fn raw(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
     let _permit = visit.state.work.body(visit.person.user.account_id).await?;
@@ -17,7 +14,6 @@ pub(super) async fn raw(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> A
     Ok(download("message/rfc822", &format!("message-{id}.eml"), bytes))
 }
 
-#[boxed_future]
 pub(super) async fn attachment(Path((server, id, number)): Path<(i64, i64, usize)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
     let parsed = content::view(&visit, server, &record).await?.ok_or(Problem::NotFound)?;

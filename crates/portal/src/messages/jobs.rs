@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_store::{JobKind, JobProblem, JobState, MessageJob};
 
 use crate::answer::{Answer, page};
@@ -71,7 +70,6 @@ struct JobPage {
     note: Option<String>,
 }
 
-#[boxed_future]
 pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::JobsGet).await?;
     let (_, layout) = visit.server_layout(server, "Jobs", Section::Messages).await?;
@@ -98,7 +96,6 @@ fn row(job: &MessageJob, budget: &mut TextBudget) -> JobRow {
 }
 
 /// Progress of a job; the page updates itself while it runs.
-#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::JobsGet).await?;
     let job = visit.app().find_job(caller.server_id, id).await?.ok_or(Problem::NotFound)?;

@@ -3,7 +3,6 @@
 use askama::Template;
 use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{DomainName, MessageId, Status};
 use postroad_store::{SearchItem, Template as StoredTemplate, TemplateKind};
 
@@ -101,7 +100,6 @@ impl ListPage {
     }
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let (_, layout) = visit.server_layout(server, "Messages", Section::Messages).await?;

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_delivery::queue_admin::Reader;
 use postroad_model::{MessageId, ServerId, Status, Timestamp};
 use postroad_store::Message;
@@ -84,7 +83,6 @@ impl MessagePage {
     }
 }
 
-#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesTimeline).await?;
     let timeline = visit.app().message_timeline(caller.server_id, MessageId(id)).await?;

@@ -8,7 +8,6 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use postroad_app::{AttachmentView, MessageView, without_loaders};
-use postroad_boxed_futures::boxed_future;
 
 use super::content::ParsedMessage;
 use super::preview_links::inert_links;
@@ -27,7 +26,6 @@ const PICTURES_MAX: usize = 50;
 /// Maximum total size of embedded pictures in base64; a picture counts as often as it is used.
 const PICTURES_BYTES_MAX: usize = 4 << 20;
 
-#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
     let parsed = content::view(&visit, server, &record).await?.ok_or(Problem::NotFound)?;

@@ -1,7 +1,6 @@
 //! Gives scheduled messages another time: one message, or all messages of a tag.
 
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{MessageId, Timestamp};
 use postroad_store::{ScheduleChange, ScheduledOf};
 
@@ -14,7 +13,6 @@ use crate::visit::Form;
 /// Maximum number of messages that one form reschedules.
 const MESSAGES_MAX: usize = 10_000;
 
-#[boxed_future]
 pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::SendReschedule).await?;
     let change = ScheduleChange::MoveTo(send_at(&form)?);
@@ -23,7 +21,6 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
 }
 
 /// Moves all scheduled messages of a tag.
-#[boxed_future]
 pub(super) async fn submit_tag(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::SendReschedule).await?;
     let tag = form.fields.filled("tag").ok_or_else(|| Problem::Invalid("Name a tag.".to_owned()))?;

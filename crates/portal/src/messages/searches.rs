@@ -1,7 +1,6 @@
 //! Searches that a person has saved: links above the list of messages.
 
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::SavedSearchId;
 
 use super::search::Search;
@@ -14,7 +13,6 @@ use crate::visit::Form;
 /// A search without a name is named by its words; long names of this kind are cut.
 const NAME_BYTES_MAX: usize = 60;
 
-#[boxed_future]
 pub(super) async fn save(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
@@ -28,7 +26,6 @@ pub(super) async fn save(Path(server): Path<i64>, form: Form) -> Answer {
     Ok(see_other(&format!("/servers/{server}/messages{query}")))
 }
 
-#[boxed_future]
 pub(super) async fn forget(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     visit.caller(server, Operation::MessagesSearch).await?;

@@ -3,7 +3,6 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::accounts::{AccountCeilingsRequest, AccountUpdateRequest, NewServerRequest};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{AccountId, Change, PoolId, ServerId, ServerMode};
 use postroad_store::{AccountCeilings, ServerFilter};
 
@@ -61,7 +60,6 @@ struct AccountPage {
     problem: Option<String>,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(account): Path<i64>, visit: Visit) -> Answer {
     page_of(&visit, account, StatusCode::OK, None).await
 }
@@ -126,7 +124,6 @@ fn ceilings(ceilings: &AccountCeilings) -> Vec<Ceiling> {
     ]
 }
 
-#[boxed_future]
 pub(super) async fn update(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let changed = match read(&fields) {
@@ -176,7 +173,6 @@ fn read(fields: &Fields) -> Result<AccountUpdateRequest, String> {
 }
 
 /// Creates a server of the account.
-#[boxed_future]
 pub(super) async fn create_server(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let request = NewServerRequest {
@@ -194,7 +190,6 @@ pub(super) async fn create_server(Path(account): Path<i64>, form: Form) -> Answe
     }
 }
 
-#[boxed_future]
 pub(super) async fn delete(Path(account): Path<i64>, form: Form) -> Answer {
     let found = form.visit.app().find_account_as(&form.visit.by, AccountId(account)).await?;
     if form.fields.text("name") != found.name {
@@ -205,7 +200,6 @@ pub(super) async fn delete(Path(account): Path<i64>, form: Form) -> Answer {
     Ok(see_other("/operator/accounts?done=removed"))
 }
 
-#[boxed_future]
 pub(super) async fn restore(Path(account): Path<i64>, form: Form) -> Answer {
     form.visit.app().restore_account_as(&form.visit.by, AccountId(account)).await?;
     Ok(see_other(&format!("/operator/accounts/{account}?done=restored")))

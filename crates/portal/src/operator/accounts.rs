@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::AccountId;
 use postroad_store::{Account, AccountFilter};
 
@@ -49,7 +48,6 @@ struct AccountsPage {
     name: String,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     list(&visit, StatusCode::OK, None, "").await
 }
@@ -88,7 +86,6 @@ fn row(account: Account) -> Row {
     }
 }
 
-#[boxed_future]
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name");
@@ -101,7 +98,6 @@ pub(super) async fn create(form: Form) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let reason = Some(fields.text("reason").to_owned());
@@ -109,7 +105,6 @@ pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
     Ok(see_other(&format!("{LIST}?done=saved")))
 }
 
-#[boxed_future]
 pub(super) async fn resume(Path(account): Path<i64>, form: Form) -> Answer {
     form.visit.app().set_account_suspension_as(&form.visit.by, AccountId(account), None).await?;
     Ok(see_other(&format!("{LIST}?done=resumed")))

@@ -1,14 +1,11 @@
 //! Sets and lifts gates of the installation; begins and ends maintenance.
 
-use postroad_boxed_futures::boxed_future;
-
 use crate::answer::Answer;
 use crate::gates;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn suspend(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let request = gates::read(&fields).map_err(Problem::Invalid)?;
@@ -17,7 +14,6 @@ pub(super) async fn suspend(form: Form) -> Answer {
     Ok(see_other("/operator?done=gated"))
 }
 
-#[boxed_future]
 pub(super) async fn resume(form: Form) -> Answer {
     form.visit.app().lift_gate_as(&form.visit.by, form.fields.text("scope")).await?;
     form.visit.state.queue.refresh().await?;
@@ -25,7 +21,6 @@ pub(super) async fn resume(form: Form) -> Answer {
 }
 
 /// Begins maintenance if the field `on` is filled; ends it otherwise.
-#[boxed_future]
 pub(super) async fn maintenance(form: Form) -> Answer {
     let on = form.fields.is_ticked("on");
     form.visit.app().set_maintenance_as(&form.visit.by, on).await?;

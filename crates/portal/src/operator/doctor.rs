@@ -5,7 +5,6 @@ use std::time::Duration;
 use askama::Template;
 use postroad_app::domains::RecordView;
 use postroad_app::domains::check::zone_fragment;
-use postroad_boxed_futures::boxed_future;
 use postroad_delivery::queue_admin::Health;
 
 use super::TABS;
@@ -38,7 +37,6 @@ struct DoctorPage {
     records: Vec<RecordRow>,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     let (host, records) = visit.app().check_installation_records(&visit.by).await?;
     let layout = visit.layout("Check-up", Section::Operator).await?;
@@ -49,7 +47,6 @@ pub(super) async fn show(visit: Visit) -> Answer {
 }
 
 /// The records of the installation as a fragment of a zone file.
-#[boxed_future]
 pub(super) async fn zone(visit: Visit) -> Answer {
     let (host, records) = visit.app().check_installation_records(&visit.by).await?;
     Ok(download("text/plain; charset=utf-8", &format!("{host}.zone"), zone_fragment(&records)))

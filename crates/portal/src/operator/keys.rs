@@ -1,7 +1,6 @@
 //! Operator keys: for programs that manage all accounts, pools and the installation.
 
 use askama::Template;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::AccountKeyId;
 
 use super::TABS;
@@ -30,7 +29,6 @@ struct KeysPage {
     once: String,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     list(&visit, NewKeyResult::Nothing).await
 }
@@ -46,7 +44,6 @@ async fn list(visit: &Visit, shown: NewKeyResult) -> Answer {
     page(&KeysPage { layout, list: LIST, rows, next, shown, once })
 }
 
-#[boxed_future]
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let (request, key) = (read_request(&fields)?, once::creation_key(&fields));
@@ -55,7 +52,6 @@ pub(super) async fn create(form: Form) -> Answer {
     list(&visit, api_key.map_or(NewKeyResult::Before, NewKeyResult::New)).await
 }
 
-#[boxed_future]
 pub(super) async fn revoke(Path(key): Path<i64>, form: Form) -> Answer {
     form.visit.app().revoke_operator_key(&form.visit.by, AccountKeyId(key)).await?;
     Ok(see_other(&format!("{LIST}?done=revoked")))

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::certificate_trouble;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::Timestamp;
 use postroad_store::NodeRecord;
 
@@ -35,7 +34,6 @@ struct NodesPage {
     rows: Vec<Row>,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     let nodes = visit.app().list_nodes(&visit.by).await?;
     let layout = visit.layout("Nodes", Section::Operator).await?;

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::accounts::AccountRefusal;
-use postroad_boxed_futures::boxed_future;
 use postroad_delivery::queue_admin::Reader;
 use postroad_model::{MessageId, Timestamp};
 use postroad_store::QueueEntry;
@@ -63,7 +62,6 @@ struct QueuePage {
     is_later: bool,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     let (text, wanted) = (visit.query.text("domain").trim(), visit.query.text("message").trim());
     let (domain, problem) = parse_domain(text);
@@ -140,7 +138,6 @@ async fn find(visit: &Visit, wanted: &str) -> Result<(Vec<FoundRow>, Option<Stri
 }
 
 /// Retries or cancels the ticked messages.
-#[boxed_future]
 pub(super) async fn submit(form: Form) -> Answer {
     let Form { visit, fields } = form;
     // Checks the permission, even if nothing is ticked.

@@ -2,7 +2,6 @@
 //! providers, and maintenance.
 
 use askama::Template;
-use postroad_boxed_futures::boxed_future;
 use postroad_delivery::queue_admin::{PathTotals, Provider};
 use postroad_store::{Backlog, PacingNote};
 
@@ -83,7 +82,6 @@ struct OperatorPage {
     is_in_maintenance: bool,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     // Checks the permission, so it comes before all other reads.
     let installation = visit.app().installation_status(&visit.by).await?;

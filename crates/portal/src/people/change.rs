@@ -1,7 +1,6 @@
 //! Invites, changes, signs out and removes people.
 
 use postroad_app::users::{InvitationRequest, UserChangeRequest};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{AccountId, InvitationId, LimitedObject, UserId, UserRole};
 
 use super::list::list;
@@ -26,13 +25,11 @@ fn list_path(fields: &Fields, done: &str) -> String {
     }
 }
 
-#[boxed_future]
 pub(super) async fn invite(form: Form) -> Answer {
     let account = own(&form.visit);
     invite_to(account, form).await
 }
 
-#[boxed_future]
 pub(super) async fn invite_to_customer(Path(account): Path<i64>, form: Form) -> Answer {
     let account = ViewedAccount::of_customer(&form.visit, account).await?;
     invite_to(account, form).await
@@ -61,27 +58,23 @@ async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn change_role(Path(person): Path<i64>, form: Form) -> Answer {
     let change = UserChangeRequest { role: Some(read_role(&form.fields)?), ..UserChangeRequest::default() };
     form.visit.app().update_user(&form.visit.by, UserId(person), change).await?;
     Ok(see_other(&list_path(&form.fields, "saved")))
 }
 
-#[boxed_future]
 pub(super) async fn remove(Path(person): Path<i64>, form: Form) -> Answer {
     form.visit.app().remove_user(&form.visit.by, UserId(person)).await?;
     Ok(see_other(&list_path(&form.fields, "removed")))
 }
 
 /// Ends all sessions of a person.
-#[boxed_future]
 pub(super) async fn sign_out(Path(person): Path<i64>, form: Form) -> Answer {
     form.visit.app().revoke_sessions_of(&form.visit.by, UserId(person), None).await?;
     Ok(see_other(&list_path(&form.fields, "ended")))
 }
 
-#[boxed_future]
 pub(super) async fn uninvite(form: Form) -> Answer {
     let id = form.fields.number("id").ok_or(Problem::NotFound)?;
     let own = form.visit.person.user.account_id;

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::users::{grantable_roles, may_change_user};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{EmailAddress, InvitationId, UserId, UserRole};
 use postroad_store::{Invitation, InvitationFilter, User, UserFilter};
 
@@ -77,12 +76,10 @@ impl ListPage {
     }
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     list(&visit, own(&visit), None).await
 }
 
-#[boxed_future]
 pub(super) async fn of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
     let account = ViewedAccount::of_customer(&visit, account).await?;
     list(&visit, account, None).await

@@ -3,7 +3,6 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::users::{UserChangeRequest, may_change_user};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{UserId, UserSessionId};
 use postroad_store::{User, UserFilter, UserSession};
 
@@ -60,7 +59,6 @@ fn path(person: i64, done: &str) -> String {
     format!("/account/people/{person}?done={done}")
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(person): Path<i64>, visit: Visit) -> Answer {
     page_of(&visit, UserId(person), Outcome::default()).await
 }
@@ -119,7 +117,6 @@ fn session_row(session: UserSession) -> SessionRow {
 }
 
 /// Changes the name and, for the operator, whether the person is an operator too.
-#[boxed_future]
 pub(super) async fn update(Path(person): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let change = UserChangeRequest {
@@ -134,7 +131,6 @@ pub(super) async fn update(Path(person): Path<i64>, form: Form) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn end_session(Path(person): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let session = fields.number("id").map(UserSessionId).ok_or(Problem::NotFound)?;
@@ -145,7 +141,6 @@ pub(super) async fn end_session(Path(person): Path<i64>, form: Form) -> Answer {
 }
 
 /// Creates a link for a new password and shows it: the operator passes it on.
-#[boxed_future]
 pub(super) async fn reset_link(Path(person): Path<i64>, form: Form) -> Answer {
     let visit = &form.visit;
     match visit.app().reset_link_of(&visit.by, UserId(person)).await {
@@ -156,7 +151,6 @@ pub(super) async fn reset_link(Path(person): Path<i64>, form: Form) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn disable_app(Path(person): Path<i64>, form: Form) -> Answer {
     let visit = &form.visit;
     match visit.app().disable_totp_of(&visit.by, UserId(person)).await {

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use askama::Template;
 use postroad_app::ip_pools::{AddressView, PoolFilter, PoolView};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::Timestamp;
 use postroad_store::{SourceCounts, SourceDay};
 
@@ -54,7 +53,6 @@ struct AddressPage {
     providers: Vec<ProviderRow>,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     let address: IpAddr = visit.query.text("address").parse().map_err(|_| Problem::NotFound)?;
     let (days, _) = visit.app().pool_address_history(&visit.by, address, None, HISTORY_MAX).await?;

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use axum::response::Response;
 use postroad_app::ip_pools::{AddressChange, NewAddress, NewPoolRequest, WarmUpChange};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{AccountId, PoolId};
 
 use crate::answer::Answer;
@@ -16,7 +15,6 @@ use crate::visit::Form;
 
 const LIST: &str = "/account/pools";
 
-#[boxed_future]
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name").to_owned();
@@ -26,7 +24,6 @@ pub(super) async fn create(form: Form) -> Answer {
     Ok(to_list("created"))
 }
 
-#[boxed_future]
 pub(super) async fn delete(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let id = fields.number("pool").map(PoolId).ok_or(Problem::NotFound)?;
@@ -34,7 +31,6 @@ pub(super) async fn delete(form: Form) -> Answer {
     Ok(to_list("removed"))
 }
 
-#[boxed_future]
 pub(super) async fn add_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let address = read_address(&fields)
@@ -51,7 +47,6 @@ pub(super) async fn add_address(form: Form) -> Answer {
     Ok(to_list("created"))
 }
 
-#[boxed_future]
 pub(super) async fn update_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let address = read_address(&fields)?;
@@ -65,14 +60,12 @@ pub(super) async fn update_address(form: Form) -> Answer {
     Ok(see_other(&format!("{LIST}/address{query}")))
 }
 
-#[boxed_future]
 pub(super) async fn remove_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     visit.app().remove_pool_address(&visit.by, read_address(&fields)?).await?;
     Ok(to_list("removed"))
 }
 
-#[boxed_future]
 pub(super) async fn warm_up(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let wanted = WarmUpChange::ALL.into_iter().find(|(name, _)| *name == fields.text("act"));

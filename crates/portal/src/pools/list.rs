@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::ip_pools::{AddressView, PoolFilter, PoolView, WarmUpState};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{AccountId, PoolId};
 
 use crate::answer::{Answer, page};
@@ -59,7 +58,6 @@ struct ListPage {
     account: String,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     let layout = visit.layout("IP pools", Section::Pools).await?;
     let after = visit.query.number("after").map(PoolId);

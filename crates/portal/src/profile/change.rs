@@ -1,7 +1,6 @@
 //! Changes of a person's own sign-in.
 
 use postroad_app::users::UserRefusal;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::UserSessionId;
 
 use super::show::{Outcome, page_of};
@@ -24,20 +23,17 @@ async fn refused(visit: &Visit, refusal: UserRefusal) -> Answer {
     page_of(visit, Outcome { problem, ..Outcome::default() }).await
 }
 
-#[boxed_future]
 pub(super) async fn name(form: Form) -> Answer {
     let visit = &form.visit;
     saved_or_refused(visit, visit.app().rename_self(&visit.person, form.fields.text("name")).await).await
 }
 
-#[boxed_future]
 pub(super) async fn password(form: Form) -> Answer {
     let (visit, fields) = (&form.visit, &form.fields);
     let changed = visit.app().change_password(&visit.person, fields.raw("old"), fields.raw("new")).await;
     saved_or_refused(visit, changed).await
 }
 
-#[boxed_future]
 pub(super) async fn propose_app(form: Form) -> Answer {
     let visit = &form.visit;
     match visit.app().propose_totp(&visit.person).await {
@@ -46,7 +42,6 @@ pub(super) async fn propose_app(form: Form) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn enable_app(form: Form) -> Answer {
     let visit = &form.visit;
     match visit.app().enable_totp(&visit.person, form.fields.text("code")).await {
@@ -55,14 +50,12 @@ pub(super) async fn enable_app(form: Form) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn disable_app(form: Form) -> Answer {
     let visit = &form.visit;
     saved_or_refused(visit, visit.app().disable_totp(&visit.person, form.fields.text("code")).await).await
 }
 
 /// Ends the session that the field `id` names; without it, all sessions except the current one.
-#[boxed_future]
 pub(super) async fn end_session(form: Form) -> Answer {
     let visit = &form.visit;
     match form.fields.number("id") {

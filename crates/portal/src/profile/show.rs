@@ -3,7 +3,6 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::users::ProposedTotp;
-use postroad_boxed_futures::boxed_future;
 
 use super::qr_code;
 use crate::answer::{Answer, page_with};
@@ -46,7 +45,6 @@ struct OwnPage {
     outcome: Outcome,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     page_of(&visit, Outcome::default()).await
 }

@@ -1,6 +1,5 @@
 //! Stops, slows and resumes the sending of a server; its keys keep working.
 
-use postroad_boxed_futures::boxed_future;
 use postroad_model::ServerId;
 
 use crate::answer::Answer;
@@ -10,7 +9,6 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let request = gates::read(&fields).map_err(Problem::Invalid)?;
@@ -19,7 +17,6 @@ pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
     Ok(see_other(&format!("/servers/{server}/queue?done=gated")))
 }
 
-#[boxed_future]
 pub(super) async fn resume(Path(server): Path<i64>, form: Form) -> Answer {
     form.visit.app().resume_queue_as(&form.visit.by, ServerId(server)).await?;
     form.visit.state.queue.refresh().await?;

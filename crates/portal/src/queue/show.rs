@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_delivery::queue_admin::Reader;
 use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 use postroad_store::{QueueEntry, ServerQueue};
@@ -53,7 +52,6 @@ struct QueuePage {
     is_later: bool,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::QueueList).await?;
     let (record, layout) = visit.server_layout(server, "Queue", Section::Queue).await?;

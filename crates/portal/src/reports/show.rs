@@ -5,7 +5,6 @@ use std::time::Duration;
 use askama::Template;
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, DomainReports, ReportPeriod, SourceTotals};
-use postroad_boxed_futures::boxed_future;
 
 use crate::answer::{Answer, page};
 use crate::days::DayRange;
@@ -72,7 +71,6 @@ struct ReportsPage {
     is_unverified: bool,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::DomainsReports).await?;
     let (_, layout) = visit.server_layout(server, "Reports", Section::Reports).await?;

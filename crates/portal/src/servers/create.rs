@@ -2,7 +2,6 @@
 
 use axum::http::StatusCode;
 use postroad_app::accounts::NewServerRequest;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{PoolId, ServerMode};
 
 use super::list::list;
@@ -11,7 +10,6 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn submit(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name").to_owned();

@@ -4,7 +4,6 @@ use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::send::{ListEntry, MessageDraft, SendContext};
-use postroad_boxed_futures::boxed_future;
 
 use super::arrival::{Arrival, Awaited};
 use crate::answer::{Answer, page_with};
@@ -35,7 +34,6 @@ struct FirstMessagePage {
 
 /// Without `since` in the query, redirects to the page that waits for a message from now on. Its address has `since`,
 /// so loading it again does not change which message it waits for.
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let Some(awaited) = Awaited::of_query(&visit) else {
@@ -49,7 +47,6 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 }
 
 /// Sends one message, as a program would.
-#[boxed_future]
 pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SendMessage).await?;

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{ServerId, ServerMode};
 use postroad_store::{Server, ServerFilter};
 
@@ -54,7 +53,6 @@ struct ListPage {
     name: String,
 }
 
-#[boxed_future]
 pub(super) async fn show(visit: Visit) -> Answer {
     list(&visit, StatusCode::OK, None, "").await
 }

@@ -4,7 +4,6 @@
 use askama::Template;
 use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_store::CredentialFilter;
 
 use super::health::{self, Health};
@@ -50,7 +49,6 @@ struct OverviewPage {
     rows: Vec<Row>,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (record, layout) = visit.server_layout(server, "Overview", Section::Overview).await?;
     let caller = visit.caller(server, Operation::MessagesSearch).await?;

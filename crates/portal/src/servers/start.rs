@@ -2,14 +2,11 @@
 
 use axum::http::HeaderMap;
 
-use postroad_boxed_futures::boxed_future;
-
 use super::last_server;
 use crate::answer::Answer;
 use crate::redirect::see_other;
 use crate::visit::Visit;
 
-#[boxed_future]
 pub(super) async fn show(headers: HeaderMap, visit: Visit) -> Answer {
     if let Some(last) = last_server::find(&headers)
         && let Ok(server) = visit.app().find_server_as(&visit.by, last).await

@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use postroad_app::ServerChangeRequest;
 use postroad_app::access::Operation;
 use postroad_app::accounts::ServerUpdateRequest;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{Change, PoolId, ServerId};
 
 use super::show::page_of;
@@ -16,7 +15,6 @@ use crate::redirect::see_other;
 use crate::refilled::refilled;
 use crate::visit::{Form, Visit};
 
-#[boxed_future]
 pub(super) async fn update(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::ServerUpdate).await?;
@@ -57,7 +55,6 @@ fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
 }
 
 /// Sets the pool that mail leaves from; an empty field means the shared pool.
-#[boxed_future]
 pub(super) async fn pool(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let request = ServerUpdateRequest {
@@ -73,7 +70,6 @@ pub(super) async fn pool(Path(server): Path<i64>, form: Form) -> Answer {
 }
 
 /// Sets the ceilings for the server's keys. Ceilings of the operator and of the account are stored separately.
-#[boxed_future]
 pub(super) async fn ceilings(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let changed = match read_ceilings(&fields) {
@@ -116,26 +112,22 @@ fn read_number(fields: &Fields, name: &str, label: &str) -> Result<Change<i64>, 
     }
 }
 
-#[boxed_future]
 pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
     let reason = Some(form.fields.text("reason").to_owned());
     form.visit.app().set_server_suspension_as(&form.visit.by, ServerId(server), reason).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=suspended")))
 }
 
-#[boxed_future]
 pub(super) async fn resume(Path(server): Path<i64>, form: Form) -> Answer {
     form.visit.app().set_server_suspension_as(&form.visit.by, ServerId(server), None).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=resumed")))
 }
 
-#[boxed_future]
 pub(super) async fn restore(Path(server): Path<i64>, form: Form) -> Answer {
     form.visit.app().restore_server(&form.visit.by, ServerId(server)).await?;
     Ok(see_other(&format!("/servers/{server}?done=restored")))
 }
 
-#[boxed_future]
 pub(super) async fn delete(Path(server): Path<i64>, form: Form) -> Answer {
     let record = form.visit.app().find_server_as(&form.visit.by, ServerId(server)).await?;
     if form.fields.text("name") != record.name {

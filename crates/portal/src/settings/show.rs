@@ -3,7 +3,6 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::ServerMode;
 use postroad_store::Ceilings;
 
@@ -62,7 +61,6 @@ struct SettingsPage {
     problem: Option<String>,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     page_of(&visit, server, StatusCode::OK, None).await
 }

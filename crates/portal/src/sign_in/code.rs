@@ -1,12 +1,9 @@
 //! The second step of signing in: a code of the authenticator app.
 
-use postroad_boxed_futures::boxed_future;
-
 use super::form::{Field, FormPage, OpenRequest};
 use crate::answer::Answer;
 use crate::problem::Problem;
 
-#[boxed_future]
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     let (token, next) = (request.fields.text("token"), request.fields.text("next"));
     match request.app().sign_in_with_code(token, request.fields.text("code"), &request.visitor).await {

@@ -1,13 +1,10 @@
 //! Signs in as the person of `postroad dev`, by a button that callers on the same machine get.
 
-use postroad_boxed_futures::boxed_future;
-
 use super::form::OpenRequest;
 use crate::answer::Answer;
 use crate::problem::Problem;
 
 /// The host and the origin of the request were checked: a page of another site cannot send this form.
-#[boxed_future]
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     if !request.app().admits_developer(request.visitor.address) {
         return Err(Problem::NotFound);

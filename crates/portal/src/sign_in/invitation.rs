@@ -1,18 +1,14 @@
 //! An invitation to an account.
 
-use postroad_boxed_futures::boxed_future;
-
 use super::form::{Field, FormPage, OpenRequest};
 use super::set_up::new_password;
 use crate::answer::Answer;
 use crate::problem::Problem;
 
-#[boxed_future]
 pub(super) async fn show(request: OpenRequest) -> Answer {
     form(&request, request.query.text("token"), "", None).await
 }
 
-#[boxed_future]
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     let fields = &request.fields;
     let (token, name) = (fields.text("token"), fields.text("name"));

@@ -1,7 +1,6 @@
 //! Signing in with e-mail address and password, or by the link that `postroad dev` prints.
 
 use postroad_app::users::{SignIn, SignInRequest};
-use postroad_boxed_futures::boxed_future;
 
 use super::code;
 use super::form::{Developer, Field, FormPage, OpenRequest};
@@ -14,7 +13,6 @@ const DEV_TEXT: &str = "This is postroad dev: open the link that its terminal sh
 /// Shown instead to callers who get a button that signs them in.
 const DEVELOPER_TEXT: &str = "This is postroad dev on your machine. You need no password.";
 
-#[boxed_future]
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
     if token.is_empty() {
@@ -26,7 +24,6 @@ pub(super) async fn show(request: OpenRequest) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     let (email, next) = (request.fields.text("email"), request.fields.text("next"));
     let credentials =

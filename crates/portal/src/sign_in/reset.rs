@@ -1,14 +1,11 @@
 //! A forgotten password: a link by mail, and the form it leads to.
 
-use postroad_boxed_futures::boxed_future;
-
 use super::form::{Field, FormPage, OpenRequest};
 use super::set_up::new_password;
 use crate::answer::Answer;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 
-#[boxed_future]
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
     if token.is_empty() {
@@ -18,7 +15,6 @@ pub(super) async fn show(request: OpenRequest) -> Answer {
     choose_password(token, None)
 }
 
-#[boxed_future]
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     let token = request.fields.text("token");
     if token.is_empty() {

@@ -1,19 +1,15 @@
 //! Creates the first person of an installation, with the link that `postroad serve` or an admin command prints.
 
-use postroad_boxed_futures::boxed_future;
-
 use super::form::{Field, FormPage, OpenRequest};
 use crate::answer::Answer;
 use crate::problem::Problem;
 
-#[boxed_future]
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
     request.app().check_set_up_link(token).await?;
     form(&request, token, "", "", None)
 }
 
-#[boxed_future]
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     let fields = &request.fields;
     let (token, account, email) = (fields.text("token"), fields.text("account"), fields.text("email"));

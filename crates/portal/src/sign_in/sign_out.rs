@@ -1,13 +1,10 @@
 //! Signing out.
 
-use postroad_boxed_futures::boxed_future;
-
 use crate::answer::Answer;
 use crate::redirect::see_other;
 use crate::session;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn submit(form: Form) -> Answer {
     form.visit.app().sign_out(&form.visit.session, form.visit.peer.address).await?;
     let mut response = see_other("/sign_in?done=signed-out");

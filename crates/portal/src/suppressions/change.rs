@@ -3,7 +3,6 @@
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::suppressions::SuppressionRequest;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::Timestamp;
 
 use super::list::list;
@@ -16,7 +15,6 @@ use crate::redirect::see_other;
 use crate::refilled::refilled;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SuppressionsAdd).await?;
@@ -47,7 +45,6 @@ pub(super) fn end_of_last_day(fields: &Fields) -> Option<String> {
 }
 
 /// Removes the address of the button (`only`), or the ticked addresses.
-#[boxed_future]
 pub(super) async fn remove(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::SuppressionsRemove).await?;
     let addresses: Vec<String> = match form.fields.filled("only") {

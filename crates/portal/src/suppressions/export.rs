@@ -4,7 +4,6 @@ use axum::body::{Body, Bytes};
 use futures_util::stream;
 use postroad_app::App;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::ServerId;
 use postroad_store::{StoreError, SuppressionCursor};
 
@@ -32,7 +31,6 @@ struct Export {
 }
 
 /// The list, read and sent piece by piece.
-#[boxed_future]
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::SuppressionsExport).await?;
     let filters = Filters::read(&visit.query, &visit.zone);

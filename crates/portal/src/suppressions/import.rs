@@ -3,7 +3,6 @@
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::suppressions::{SuppressionRequest, read_csv};
-use postroad_boxed_futures::boxed_future;
 
 use super::change::end_of_last_day;
 use super::list::list;
@@ -24,7 +23,6 @@ const PART_LINES: usize = 500;
 /// Maximum number of refused lines that are named.
 const SHOWN_MAX: usize = 10;
 
-#[boxed_future]
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SuppressionsImport).await?;

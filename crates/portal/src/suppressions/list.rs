@@ -3,7 +3,6 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{SuppressionReason, Timestamp};
 use postroad_store::{Suppression, SuppressionCursor};
 
@@ -48,7 +47,6 @@ struct ListPage {
     problem: Option<String>,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     list(&visit, server, StatusCode::OK, None).await
 }

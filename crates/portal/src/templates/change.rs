@@ -2,7 +2,6 @@
 
 use postroad_app::access::Operation;
 use postroad_app::templates::VersionRequest;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
@@ -11,7 +10,6 @@ use crate::path::Path;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn publish(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::TemplatesPublish).await?;
     let request =
@@ -22,7 +20,6 @@ pub(super) async fn publish(Path((server, id)): Path<(i64, i64)>, form: Form) ->
 
 /// Publishes the version that was published before. The form names that version, so that a form sent twice rolls back
 /// once.
-#[boxed_future]
 pub(super) async fn roll_back(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::TemplatesRollback).await?;
     let request =
@@ -31,7 +28,6 @@ pub(super) async fn roll_back(Path((server, id)): Path<(i64, i64)>, form: Form) 
     Ok(see_other(&format!("/servers/{server}/templates/{id}?done=rolled-back")))
 }
 
-#[boxed_future]
 pub(super) async fn delete(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::TemplatesDelete).await?;
     form.visit.app().delete_template(&caller, TemplateRef::Id(TemplateId(id))).await?;

@@ -3,7 +3,6 @@
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::templates::{TemplateFields, Validation};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
@@ -14,12 +13,10 @@ use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::{Form, Visit};
 
-#[boxed_future]
 pub(super) async fn submit_new(Path(server): Path<i64>, form: Form) -> Answer {
     check(server, None, form).await
 }
 
-#[boxed_future]
 pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     check(server, Some(id), form).await
 }

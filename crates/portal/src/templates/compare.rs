@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
@@ -40,7 +39,6 @@ struct ComparePage {
     parts: Vec<Part>,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesDiff).await?;
     let (_, layout) = visit.server_layout(server, "Compare versions", Section::Templates).await?;

@@ -4,7 +4,6 @@ use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::templates::FoundTemplate;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::{TemplateFormat, TemplateKind, TemplateRef};
 use serde_json::{Value, json};
@@ -202,7 +201,6 @@ impl EditorPage {
     }
 }
 
-#[boxed_future]
 pub(super) async fn show_new(Path(server): Path<i64>, visit: Visit) -> Answer {
     visit.caller(server, Operation::TemplatesCreate).await?;
     let draft = Draft {
@@ -216,7 +214,6 @@ pub(super) async fn show_new(Path(server): Path<i64>, visit: Visit) -> Answer {
     page_of(&visit, server, draft, None, Outcome::default()).await
 }
 
-#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesGet).await?;
     let template = TemplateRef::Id(TemplateId(id));

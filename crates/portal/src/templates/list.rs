@@ -2,7 +2,6 @@
 
 use askama::Template;
 use postroad_app::access::Operation;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::TemplateKind;
 
@@ -38,7 +37,6 @@ struct ListPage {
     next: Option<String>,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesList).await?;
     let (_, layout) = visit.server_layout(server, "Templates", Section::Templates).await?;

@@ -4,7 +4,6 @@
 use postroad_app::Caller;
 use postroad_app::access::Operation;
 use postroad_app::templates::{Model, RenderRequest, RenderedTemplate};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
@@ -15,7 +14,6 @@ use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesRender).await?;
     match render(&visit, &caller, id).await {

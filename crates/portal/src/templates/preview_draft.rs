@@ -1,7 +1,5 @@
 //! Preview of the unsaved texts in the template editor, for its sandboxed frame.
 
-use postroad_boxed_futures::boxed_future;
-
 use super::check::validate;
 use super::preview::escaped;
 use super::save::read;
@@ -10,12 +8,10 @@ use crate::messages::sandboxed;
 use crate::path::Path;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn show_new_draft(Path(server): Path<i64>, form: Form) -> Answer {
     show(server, None, &form).await
 }
 
-#[boxed_future]
 pub(super) async fn show_draft(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     show(server, Some(id), &form).await
 }

@@ -5,7 +5,6 @@ use postroad_app::access::Operation;
 use postroad_app::templates::{
     LOCALES_MAX, Model, TemplateFields, TemplateProblem, TemplateRefusal, TextFields,
 };
-use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
@@ -21,7 +20,6 @@ use crate::visit::{Form, Visit};
 /// refuses with a reason, and the empty row after them.
 const LOCALE_ROWS_MAX: usize = LOCALES_MAX + 2;
 
-#[boxed_future]
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::TemplatesCreate).await?;
@@ -43,7 +41,6 @@ pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     }
 }
 
-#[boxed_future]
 pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::TemplatesUpdate).await?;

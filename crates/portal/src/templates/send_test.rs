@@ -4,7 +4,6 @@
 use postroad_app::access::Operation;
 use postroad_app::send::{ListEntry, MessageDraft, SendContext, TemplateDraft};
 use postroad_app::templates::{FoundTemplate, RenderRequest, RenderedTemplate};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
@@ -15,7 +14,6 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let reader = form.visit.caller(server, Operation::TemplatesGet).await?;
     let template = TemplateRef::Id(TemplateId(id));

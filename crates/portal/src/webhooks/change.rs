@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use postroad_app::access::Operation;
 use postroad_app::{ReplayRequest, WebhookChanges};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{EventId, EventKind, Timestamp, WebhookAttemptId, WebhookId};
 
 use super::list::read_events;
@@ -24,7 +23,6 @@ fn page_path(server: i64, id: i64, done: &str) -> String {
     format!("/servers/{server}/webhooks/{id}?done={done}")
 }
 
-#[boxed_future]
 pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksUpdate).await?;
     let (app, fields) = (form.visit.app(), &form.fields);
@@ -45,7 +43,6 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
 }
 
 /// Posts a sample at once and shows the receiver's answer.
-#[boxed_future]
 pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksTest).await?;
     let webhook = form.visit.app().find_webhook(&caller, WebhookId(id)).await?;
@@ -58,7 +55,6 @@ pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> An
 
 /// Replays one event, or all events of a time range. One request queues at most 50,000 events; the page then offers to
 /// continue.
-#[boxed_future]
 pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksReplay).await?;
     let (app, webhook) = (form.visit.app(), WebhookId(id));
@@ -122,7 +118,6 @@ fn read_moment(fields: &Fields, name: &str) -> Option<Timestamp> {
 
 /// Creates a new secret. The form names the secret that it replaces, so that sending it twice creates only one: a second
 /// rotation would end the secret that the receiver still has.
-#[boxed_future]
 pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksRotateSecret).await?;
     let app = form.visit.app();
@@ -138,7 +133,6 @@ pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Fo
     one::page_of(&form.visit, server, webhook, Outcome { secret, ..Outcome::default() }).await
 }
 
-#[boxed_future]
 pub(super) async fn delete(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksDelete).await?;
     form.visit.app().delete_webhook(&caller, WebhookId(id)).await?;

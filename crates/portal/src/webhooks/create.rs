@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use postroad_app::WebhookDraft;
 use postroad_app::access::Operation;
 use postroad_app::accounts::Created;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::LimitedObject;
 
 use super::list::{list, read_events};
@@ -17,7 +16,6 @@ use crate::redirect::see_other;
 use crate::refilled::refilled;
 use crate::visit::Form;
 
-#[boxed_future]
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { mut visit, fields } = form;
     let caller = visit.caller(server, Operation::WebhooksCreate).await?;

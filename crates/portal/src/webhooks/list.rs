@@ -4,7 +4,6 @@ use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::{EventFilter, shown_events};
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{EventKind, WebhookId};
 use postroad_store::Webhook;
 
@@ -45,7 +44,6 @@ struct ListPage {
     once: String,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     list(&visit, server, StatusCode::OK, None).await
 }

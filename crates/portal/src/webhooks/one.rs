@@ -7,7 +7,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use postroad_app::access::Operation;
 use postroad_app::shown_events;
-use postroad_boxed_futures::boxed_future;
 use postroad_model::{WebhookAttemptId, WebhookFormat, WebhookId};
 use postroad_store::{Webhook, WebhookAttempt};
 
@@ -116,7 +115,6 @@ struct WebhookPage {
     is_single: bool,
 }
 
-#[boxed_future]
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::WebhooksGet).await?;
     let webhook = visit.app().find_webhook(&caller, WebhookId(id)).await?;
