@@ -124,7 +124,7 @@ mod tests {
             ("github.io", "github.io"),
         ] {
             let domain = DomainName::parse(domain).expect("a domain");
-            assert_eq!(super::organisational_domain(&domain), organisational);
+            assert_eq!(organisational_domain(&domain), organisational);
         }
     }
 }
