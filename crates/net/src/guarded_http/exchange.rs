@@ -34,8 +34,8 @@ pub(super) enum ExchangeFailure {
 }
 
 impl From<ExchangeFailure> for HttpFailure {
-    fn from(broken: ExchangeFailure) -> Self {
-        match broken {
+    fn from(failure: ExchangeFailure) -> Self {
+        match failure {
             ExchangeFailure::BeforeAnswer(failure) | ExchangeFailure::Inside(failure) => failure,
         }
     }

@@ -2,7 +2,7 @@
 //! wildcard that answers instead, a CNAME loop, or a DNS failure.
 
 use postroad_model::DomainName;
-use public_suffix::{DEFAULT_PROVIDER, EffectiveTLDProvider as _};
+use postroad_net::dns::organisational_domain;
 
 use super::answers::{Answer, NotAskedYet, TOO_MANY_QUESTIONS, View};
 use super::chain::{Chain, follow};
@@ -90,41 +90,7 @@ pub(super) fn wildcard_hint(record: &ExpectedRecord, domain: &DomainName) -> Str
     )
 }
 
-/// The registered domain, by the public suffix list.
-pub(super) fn organisational_domain(domain: &DomainName) -> &str {
-    DEFAULT_PROVIDER.effective_tld_plus_one(domain.as_str()).unwrap_or(domain.as_str())
-}
-
 /// The label to enter into a DNS panel that appends the domain.
 fn label_in<'a>(name: &'a str, domain: &DomainName) -> &'a str {
     name.strip_suffix(domain.as_str()).and_then(|label| label.strip_suffix('.')).unwrap_or("@")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn organisational_domain_is_one_label_below_the_public_suffix() {
-        for (domain, organisational) in [
-            ("example.com", "example.com"),
-            ("mail.eu.example.com", "example.com"),
-            ("mail.example.co.uk", "example.co.uk"),
-            ("shop.example.com.au", "example.com.au"),
-            // A suffix of private domains, a wildcard rule and its exception.
-            ("mail.someone.github.io", "someone.github.io"),
-            ("mail.example.anything.ck", "example.anything.ck"),
-            ("mail.www.ck", "www.ck"),
-            // Punycode.
-            ("mail.example.xn--p1ai", "example.xn--p1ai"),
-            // Not in the list: the last label is the suffix.
-            ("mail.example.unlisted", "example.unlisted"),
-            // Public suffixes themselves.
-            ("co.uk", "co.uk"),
-            ("github.io", "github.io"),
-        ] {
-            let domain = DomainName::parse(domain).expect("a domain");
-            assert_eq!(organisational_domain(&domain), organisational);
-        }
-    }
 }

@@ -1,8 +1,9 @@
 //! The DMARC policy of a domain: its own, or its organisational domain's (RFC 7489 6.6.3, RFC 9091).
 
 use postroad_model::DomainName;
+use postroad_net::dns::organisational_domain;
 
-use super::absence::{dns_error, is_wildcard, missing, no_answer, organisational_domain, wildcard_hint};
+use super::absence::{dns_error, is_wildcard, missing, no_answer, wildcard_hint};
 use super::answers::{Answer, NotAskedYet, View};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
