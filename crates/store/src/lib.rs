@@ -4,12 +4,12 @@
 
 mod accept;
 mod analytics;
+mod any_result;
 mod audit;
 mod clock_back;
 mod delivery_setup;
 mod domains;
 mod erase;
-mod erased;
 mod error;
 mod events;
 mod gates;

@@ -1,14 +1,15 @@
 //! Runs the jobs of `Store`'s methods on its engine, with an audit entry if the store is `audited`.
 //!
-//! The generic methods only erase the type of a job's result: everything else is compiled once.
+//! The methods that take a job only erase the type of its result, so that the code which runs it is compiled once. Jobs
+//! that the engines must run in another way, such as those of the queue, call the engines themselves.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use postroad_model::{IdGenerator, ServerId, Timestamp};
 
+use crate::any_result::{AnyResult, erase_type, erase_type_described, erase_type_with_ids, restore_type};
 use crate::audit::{self, Audit};
-use crate::erased::{AnyResult, erase, erase_described, erase_with_ids, restore};
 use crate::sql::{Row, Sql, Value};
 use crate::{Described, Engine, Job, JobWithIds, Result, Store};
 
@@ -18,7 +19,7 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore(self.read_erased(erase(Box::new(job))))
+        restore_type(self.read_any(erase_type(Box::new(job))))
     }
 
     /// Runs a job in a transaction that may write. Records the change in the audit log if the store is `audited`.
@@ -26,7 +27,7 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore(self.write_audited(erase(Box::new(job))))
+        restore_type(self.write_audited(erase_type(Box::new(job))))
     }
 
     /// Like `write`, for operations that create ids.
@@ -34,7 +35,7 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore(self.write_audited_with_ids(erase_with_ids(Box::new(job))))
+        restore_type(self.write_audited_with_ids(erase_type_with_ids(Box::new(job))))
     }
 
     /// Like `write`, for changes that the delivery engine should see at once.
@@ -42,7 +43,7 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore(self.change_erased(erase(Box::new(job))))
+        restore_type(self.change_any(erase_type(Box::new(job))))
     }
 
     /// Like `write`, for changes that the subject's row does not show: the job also returns a description of its change
@@ -51,7 +52,7 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<(T, Option<Described>)>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore(self.write_described_erased(erase_described(Box::new(job))))
+        restore_type(self.write_any_described(erase_type_described(Box::new(job))))
     }
 
     /// Reads all rows of one query.
@@ -122,14 +123,14 @@ impl Store {
         self.read(move |sql| Box::pin(async move { sql.query(text, &params).await }))
     }
 
-    fn read_erased(&self, job: Job<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
+    fn read_any(&self, job: Job<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => Box::pin(engine.read(job)),
             Engine::Postgres(engine) => Box::pin(engine.read(job)),
         }
     }
 
-    fn change_erased(&self, job: Job<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
+    fn change_any(&self, job: Job<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
         Box::pin(async move {
             let done = self.write_audited(job).await?;
             self.note_change();
@@ -137,7 +138,7 @@ impl Store {
         })
     }
 
-    fn write_described_erased(
+    fn write_any_described(
         &self,
         job: Job<(AnyResult, Option<Described>)>,
     ) -> BoxFuture<'_, Result<AnyResult>> {

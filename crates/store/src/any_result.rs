@@ -1,5 +1,5 @@
-//! Jobs with the type of their result erased. The engines run them all as one type, so that their code is compiled once
-//! and not for each type of result.
+//! Jobs with the type of their result erased. The engines run the jobs of most operations as this one type, so that the
+//! code that runs them is compiled once and not for each type of result.
 
 use std::any::Any;
 
@@ -7,26 +7,26 @@ use futures_util::future::BoxFuture;
 
 use crate::{Described, Job, JobWithIds, Result};
 
-/// The result of an erased job.
+/// The result of a job whose type is erased.
 pub(crate) type AnyResult = Box<dyn Any + Send>;
 
-pub(crate) fn erase<T: Send + 'static>(job: Job<T>) -> Job<AnyResult> {
+pub(crate) fn erase_type<T: Send + 'static>(job: Job<T>) -> Job<AnyResult> {
     Box::new(move |sql| {
         let running = job(sql);
         Box::pin(async move { Ok(Box::new(running.await?) as AnyResult) })
     })
 }
 
-/// Like `erase`, for operations that create ids.
-pub(crate) fn erase_with_ids<T: Send + 'static>(job: JobWithIds<T>) -> JobWithIds<AnyResult> {
+/// Like `erase_type`, for operations that create ids.
+pub(crate) fn erase_type_with_ids<T: Send + 'static>(job: JobWithIds<T>) -> JobWithIds<AnyResult> {
     Box::new(move |sql, ids| {
         let running = job(sql, ids);
         Box::pin(async move { Ok(Box::new(running.await?) as AnyResult) })
     })
 }
 
-/// Like `erase`, for operations that describe their change.
-pub(crate) fn erase_described<T: Send + 'static>(
+/// Like `erase_type`, for operations that describe their change.
+pub(crate) fn erase_type_described<T: Send + 'static>(
     job: Job<(T, Option<Described>)>,
 ) -> Job<(AnyResult, Option<Described>)> {
     Box::new(move |sql| {
@@ -38,8 +38,8 @@ pub(crate) fn erase_described<T: Send + 'static>(
     })
 }
 
-/// The result of an erased job with its type; `T` must be the type that was erased.
-pub(crate) fn restore<T: Send + 'static>(
+/// The job's result with its type again; `T` must be the type that was erased.
+pub(crate) fn restore_type<T: Send + 'static>(
     running: BoxFuture<'_, Result<AnyResult>>,
 ) -> BoxFuture<'_, Result<T>> {
     Box::pin(async move {
