@@ -1,5 +1,6 @@
 //! CI step that checks what is linked into the programs: licences, banned crates, and where crates come from.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
@@ -41,12 +42,14 @@ const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Prints what it finds; returns whether that is nothing.
 pub(crate) fn are_allowed(repository: &Path) -> anyhow::Result<bool> {
     let mut command = cargo(repository);
-    command.args(["tree", "--locked", "--workspace", "-e", "normal,build", "--target", "all"]);
+    command.args(["tree", "--locked", "--workspace", "-e", "normal,build"]);
     command.args(["--prefix", "none", "-f", "{p}|{l}"]);
     let output = command.output().context("cargo tree does not start")?;
     ensure!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
     let lock = std::fs::read_to_string(repository.join("Cargo.lock")).context("Cargo.lock cannot be read")?;
-    let mut findings = check_tree(&String::from_utf8(output.stdout)?);
+    let tree = String::from_utf8(output.stdout)?;
+    ensure!(tree.lines().any(|line| line.starts_with("postroad ")), "cargo tree does not list `postroad`");
+    let mut findings = check_tree(&tree)?;
     findings.extend(check_lock(&lock)?);
     for finding in &findings {
         eprintln!("{finding}");
@@ -55,12 +58,12 @@ pub(crate) fn are_allowed(repository: &Path) -> anyhow::Result<bool> {
 }
 
 /// Checks lines like `serde v1.0.229|MIT OR Apache-2.0`.
-fn check_tree(tree: &str) -> Vec<String> {
-    let mut lines: Vec<&str> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
-    lines.sort_unstable();
-    lines.dedup();
-    let packages = lines.into_iter().filter_map(|line| line.split_once('|'));
-    packages
+fn check_tree(tree: &str) -> anyhow::Result<Vec<String>> {
+    let lines = tree.lines().map(|line| line.trim_end_matches(" (*)")).filter(|line| !line.is_empty());
+    let packages = lines.map(|line| line.split_once('|').with_context(|| format!("`{line}` has no licence")));
+    let packages = packages.collect::<anyhow::Result<BTreeSet<_>>>()?;
+    Ok(packages
+        .into_iter()
         .flat_map(|(package, licence)| {
             let name = package.split(' ').next().unwrap_or_default();
             let ban = BANNED.iter().find(|(banned, _)| *banned == name);
@@ -71,7 +74,7 @@ fn check_tree(tree: &str) -> Vec<String> {
             });
             ban.into_iter().chain(problem)
         })
-        .collect()
+        .collect())
 }
 
 /// Checks that all crates come from crates.io, also those for tests.
@@ -143,11 +146,19 @@ mod tests {
         let tree = "good v1.0.0|MIT\ncopyleft v2.0.0 (proc-macro)|GPL-3.0-only\nnameless v0.1.0|\ngood v1.0.0|MIT (*)\n\n\
                     copyleft v2.0.0 (proc-macro)|GPL-3.0-only (*)\n";
         assert_eq!(
-            check_tree(tree),
+            check_tree(tree).unwrap(),
             [
                 "copyleft v2.0.0 (proc-macro): the licence `GPL-3.0-only` is not in LICENCES of xtask/src/dependencies.rs",
                 "nameless v0.1.0: the licence `` is not in LICENCES of xtask/src/dependencies.rs",
             ]
+        );
+    }
+
+    #[test]
+    fn output_in_another_form_is_an_error() {
+        assert_eq!(
+            check_tree("good v1.0.0 MIT\n").unwrap_err().to_string(),
+            "`good v1.0.0 MIT` has no licence"
         );
     }
 
@@ -173,7 +184,7 @@ mod tests {
 
     #[test]
     fn banned_crates_are_found() {
-        let found = check_tree("openssl-sys v0.9.1|MIT\nopenssl-probe v0.1.0|MIT\n");
+        let found = check_tree("openssl-sys v0.9.1|MIT\nopenssl-probe v0.1.0|MIT\n").unwrap();
         assert_eq!(
             found,
             [

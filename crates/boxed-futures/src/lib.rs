@@ -44,6 +44,11 @@ pub fn boxed_future(
     function: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
     let mut function = syn::parse_macro_input!(function as ItemFn);
+    if function.sig.asyncness.is_none() {
+        return syn::Error::new_spanned(function.sig, "only the future of an `async fn` can be boxed")
+            .to_compile_error()
+            .into();
+    }
     box_future(&mut function.sig, &mut function.block);
     quote!(#function).into()
 }

@@ -2,9 +2,10 @@
 
 #![expect(unreachable_pub, reason = "only public methods are changed")]
 
+use std::pin::Pin;
 use std::sync::Arc;
 
-use postroad_boxed_futures::boxed_futures;
+use postroad_boxed_futures::{boxed_future, boxed_futures};
 
 struct Books {
     titles: Vec<String>,
@@ -78,4 +79,28 @@ async fn unused_arguments_live_as_long_as_the_future() {
     assert!(!dropped.load(std::sync::atomic::Ordering::SeqCst));
     holding.await;
     assert!(dropped.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+struct Shelf(Books);
+
+impl Shelf {
+    /// A method of an ordinary block, and one that is not public.
+    #[boxed_future]
+    async fn titles_after(&self, title: &str) -> Vec<&str> {
+        self.0.titles.iter().map(String::as_str).filter(|one| *one > title).collect()
+    }
+}
+
+#[boxed_future]
+async fn length_of(title: &str, times: usize) -> usize {
+    tokio::task::yield_now().await;
+    title.len() * times
+}
+
+#[tokio::test]
+async fn single_functions_and_methods_are_boxed() {
+    let shelf = Shelf(Books { titles: vec!["Emma".into(), "Sanditon".into()] });
+    let running: Pin<Box<dyn Future<Output = usize> + Send>> = length_of("Emma", 2);
+    assert_eq!(running.await, 8);
+    assert_eq!(shelf.titles_after("Lady").await, ["Sanditon"]);
 }

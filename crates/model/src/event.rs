@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 macro_rules! events {
-    ($($variant:ident = $name:literal, $severity:ident $(, postal $postal:literal)?;)+) => {
+    ($($variant:ident = $name:literal, $severity:ident, $postal:expr;)+) => {
         /// Event type; the text is the `type` of the webhook body.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum EventKind {
@@ -25,37 +25,34 @@ macro_rules! events {
 
             /// Name in Postal's webhook format; `None` if that format cannot express the event.
             pub const fn postal_name(self) -> Option<&'static str> {
-                match self {
-                    $($(Self::$variant => Some($postal),)?)+
-                    _ => None,
-                }
+                match self { $(Self::$variant => $postal),+ }
             }
         }
     };
 }
 
-// Type, severity, and the name in Postal's webhook format if it has one. The order is stored: new types go to the end.
+// Type, severity, name in Postal's webhook format. The order is stored: new types go to the end.
 events! {
-    Accepted = "message.accepted", Info;
-    Delivered = "message.delivered", Success, postal "MessageSent";
-    Delayed = "message.delayed", Warning, postal "MessageDelayed";
-    Bounced = "message.bounced", Error, postal "MessageDeliveryFailed";
-    Failed = "message.failed", Error, postal "MessageDeliveryFailed";
-    Held = "message.held", Warning, postal "MessageHeld";
-    Released = "message.released", Info;
-    Cancelled = "message.cancelled", Notice;
-    Complained = "message.complained", Error;
-    Opened = "message.opened", Info, postal "MessageLoaded";
-    Clicked = "message.clicked", Info, postal "MessageLinkClicked";
-    Unsubscribed = "message.unsubscribed", Notice;
-    DomainVerified = "domain.verified", Success;
-    DomainFailing = "domain.failing", Error, postal "DomainDNSError";
-    SendLimitApproaching = "send_limit.approaching", Warning, postal "SendLimitApproaching";
-    SendLimitExceeded = "send_limit.exceeded", Error, postal "SendLimitExceeded";
-    WebhookDisabled = "webhook.disabled", Error;
-    IpWarmupPaused = "ip.warmup_paused", Warning;
-    CeilingApproaching = "ceiling.approaching", Warning;
-    CeilingReached = "ceiling.reached", Error;
+    Accepted = "message.accepted", Info, None;
+    Delivered = "message.delivered", Success, Some("MessageSent");
+    Delayed = "message.delayed", Warning, Some("MessageDelayed");
+    Bounced = "message.bounced", Error, Some("MessageDeliveryFailed");
+    Failed = "message.failed", Error, Some("MessageDeliveryFailed");
+    Held = "message.held", Warning, Some("MessageHeld");
+    Released = "message.released", Info, None;
+    Cancelled = "message.cancelled", Notice, None;
+    Complained = "message.complained", Error, None;
+    Opened = "message.opened", Info, Some("MessageLoaded");
+    Clicked = "message.clicked", Info, Some("MessageLinkClicked");
+    Unsubscribed = "message.unsubscribed", Notice, None;
+    DomainVerified = "domain.verified", Success, None;
+    DomainFailing = "domain.failing", Error, Some("DomainDNSError");
+    SendLimitApproaching = "send_limit.approaching", Warning, Some("SendLimitApproaching");
+    SendLimitExceeded = "send_limit.exceeded", Error, Some("SendLimitExceeded");
+    WebhookDisabled = "webhook.disabled", Error, None;
+    IpWarmupPaused = "ip.warmup_paused", Warning, None;
+    CeilingApproaching = "ceiling.approaching", Warning, None;
+    CeilingReached = "ceiling.reached", Error, None;
 }
 
 /// How much attention an event needs.

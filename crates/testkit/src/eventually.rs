@@ -1,5 +1,5 @@
-//! Waits for a condition by polling: the only wait loop of the tests. Each form takes a `poll` whose `Err` says what is
-//! missing, so that the failure of a test says what it waited for.
+//! Waits for a condition by polling. Each form takes a `poll` whose `Err` says what is missing, so that the failure of a
+//! test says what it waited for.
 
 use std::fmt::Display;
 use std::thread;
@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Longest wait; long, because the machine may be busy with other tests.
 const TIME_MAX: Duration = Duration::from_secs(40);
-/// Longest time of a single call of an asynchronous `poll`.
+/// Longest time of a single call of an asynchronous `poll`. In a test with paused time, a call that waits for something
+/// real, such as a socket, exceeds it at once.
 const POLL_TIME_MAX: Duration = Duration::from_secs(40);
 /// First pause between two polls. Each pause is twice as long as the one before, up to `PAUSE_MAX`.
 const PAUSE_MIN: Duration = Duration::from_millis(1);

@@ -42,6 +42,7 @@ fn event_data(event: &FeedEvent) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::path::Path;
 
     use postroad_model::{ServerId, Timestamp, postal_events};
@@ -97,6 +98,20 @@ mod tests {
                 assert_eq!(body(&sample_of(*kind), format), body(&sample_of(*kind), format));
             }
         }
+    }
+
+    #[test]
+    fn golden_files_of_postal_are_those_of_its_events() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/postal");
+        let files =
+            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut expected: BTreeSet<String> = EventKind::ALL
+            .iter()
+            .filter(|kind| postal_events().contains(**kind))
+            .map(|kind| format!("{kind}.json"))
+            .collect();
+        expected.insert("message.bounced-async.json".to_owned());
+        assert_eq!(files.collect::<BTreeSet<_>>(), expected);
     }
 
     #[test]

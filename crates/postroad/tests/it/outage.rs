@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use postroad_testkit::http::Reply;
 use postroad_testkit::postgres::{Database, PgProxy};
-use postroad_testkit::{eventually, random_text};
+use postroad_testkit::{eventually, eventually_within, random_text};
 use serde_json::{Value, json};
 
 use crate::world::{Engine, MESSAGE, SEND, World, checked_envelope, good, good_but};
@@ -200,7 +200,7 @@ async fn a_dead_database_refuses_and_recovers() {
     assert_eq!(world.client.get("/health").await.expect("an answer").status, 200);
     assert_eq!(world.client.get("/ready").await.expect("an answer").status, 503);
     proxy.restore();
-    let after = eventually(async || {
+    let after = eventually_within(Duration::from_secs(10), async || {
         let reply = world.post(SEND, &good()).await;
         if reply.status != 200 {
             return Err(format!("the message is not accepted: {}", reply.text()));

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use postroad_model::{Clock as _, EventCursor, EventKind, EventSet, MessageId, Status};
 use postroad_store::{FeedEvent, FeedPage, FeedQuery, NewEvent, RecentEventsQuery};
-
 use postroad_testkit::eventually;
 
 use crate::fixture::{Fixture, on_both_engines};

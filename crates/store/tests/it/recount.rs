@@ -357,6 +357,7 @@ impl Recount {
         let values = [
             (Dimension::Domain, domain.as_str()),
             (Dimension::Tag, tag),
+            (Dimension::Template, ""),
             (Dimension::Provider, provider),
             (Dimension::Pool, "0"),
             (Dimension::Credential, credential),
@@ -365,8 +366,8 @@ impl Recount {
             (Dimension::TlsVersion, attempt[2]),
         ];
         for dimension in Dimension::ALL {
-            // The messages have no value of the others.
-            let value = values.iter().find(|(one, _)| *one == dimension).map_or("", |(_, value)| value);
+            let value =
+                values.iter().find(|(one, _)| *one == dimension).expect("a value of each dimension").1;
             let table = self.tables.entry(dimension.breakdown()).or_default();
             *table.entry((value.to_owned(), hour)).or_default().entry(name).or_default() += 1;
         }

@@ -26,6 +26,7 @@ async fn a_job_on_many_held_messages_shows_progress_and_holds_up_no_accepts(worl
     let is_all = started["data"]["matched_all"] == true;
     assert!(!is_all || started["data"]["matched"] == HELD, "{started}");
     assert!(begun.elapsed() < Duration::from_secs(8), "the call waits for no message: {:?}", begun.elapsed());
+    let started_at = Instant::now();
     let (mut seen, mut accepts): (Vec<u64>, Vec<Duration>) = (Vec::new(), Vec::new());
     let job = loop {
         let begun = Instant::now();
@@ -38,6 +39,7 @@ async fn a_job_on_many_held_messages_shows_progress_and_holds_up_no_accepts(worl
         if job["state"] != "running" {
             break job;
         }
+        assert!(started_at.elapsed() < Duration::from_secs(120), "the job does not end: {job}");
     };
     let expected = json!({"state": "done", "done": HELD, "total": HELD, "failed": 0});
     let ended =
