@@ -1,5 +1,5 @@
 //! Outermost layer of the HTTP API. Every request gets an id, every answer its headers and one log line; a
-//! panic becomes an ordinary error answer.
+//! panic becomes an ordinary error answer, except in the profile `quick`, where it ends the process.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;

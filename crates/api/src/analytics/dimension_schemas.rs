@@ -14,8 +14,16 @@ use super::dimension_fields::{SeriesOut, SeriesPointsOut};
 #[request_fields]
 #[serde(untagged)]
 pub(crate) enum FilterIn {
-    One(String),
-    Any(Vec<String>),
+    One(FilterValueIn),
+    Any(Vec<FilterValueIn>),
+}
+
+/// A text; for `credential` also its id as an integer.
+#[request_fields]
+#[serde(untagged)]
+pub(crate) enum FilterValueIn {
+    Text(String),
+    Id(i64),
 }
 
 /// An optional filter for each dimension.

@@ -22,7 +22,7 @@ pub(crate) struct SummaryIn {
     from: Option<String>,
     /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// Domain of the sender; alternative to `domain` in `filters`.
+    /// Domain of the From header; alternative to `domain` in `filters`.
     domain: Option<super::dimension_schemas::FilterIn>,
     /// Alternative to `tag` in `filters`.
     tag: Option<super::dimension_schemas::FilterIn>,

@@ -34,8 +34,7 @@ pub(crate) struct SendMessageIn {
     plain_body: Option<String>,
     /// HTML of the mail.
     html_body: Option<String>,
-    /// Files and inline images, at most 100.
-    #[schema(max_items = 100)]
+    /// Files and inline images, at most 100 unless the operator has changed the limit.
     attachments: Option<Vec<AttachmentIn>>,
     /// Additional headers. Headers that a parameter sets (`Subject`, `From`, `To` …) are ignored, with a warning.
     headers: Option<std::collections::BTreeMap<String, HeaderValueIn>>,

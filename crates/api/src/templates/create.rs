@@ -26,7 +26,7 @@ use crate::{idempotency, json};
 pub(crate) struct CreateTemplateIn {
     /// Letters, digits, dots, dashes and underscores, a letter first; unique on the server.
     alias: Option<String>,
-    /// For people, up to 200 characters.
+    /// For people, 1 to 200 characters.
     name: String,
     /// `standard` (if left out) or `layout`, which surrounds the bodies of others.
     r#type: Option<String>,

@@ -19,7 +19,8 @@ pub(crate) struct TemplateVersionIn {
     id: Option<i64>,
     /// Alias of the template, if there is no `id`.
     alias: Option<String>,
-    /// Number of a version.
+    /// Number of a version; if left out, `get` and `publish` take the newest one, and `rollback` the one that was published
+    /// before.
     version: Option<i64>,
 }
 

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Changes. An empty text removes a value.
+/// Changes. An empty text removes a value, except for `name`.
 #[request_fields]
 #[schema(example = json!({"alias": "welcome", "subject": "Welcome to us, {{ name }}"}))]
 pub(crate) struct UpdateTemplateIn {
@@ -25,7 +25,7 @@ pub(crate) struct UpdateTemplateIn {
     alias: Option<String>,
     /// A new alias.
     new_alias: Option<String>,
-    /// For people, up to 200 characters.
+    /// For people, 1 to 200 characters; cannot be removed.
     name: Option<String>,
     /// Set when the template was created; another type is refused.
     r#type: Option<String>,

@@ -16,8 +16,14 @@ const EVENTS_MAX: usize = 100;
 #[serde(untagged)]
 pub(crate) enum EventsIn {
     Named(Vec<String>),
-    /// `"all"`.
-    All(String),
+    All(AllEventsIn),
+}
+
+/// All types of events, also those of later versions.
+#[request_fields]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AllEventsIn {
+    All,
 }
 
 /// Takes the required `id`. A number out of range becomes an id that does not exist.

@@ -20,14 +20,14 @@ impl Filters {
     }
 
     pub(super) fn is_set(&self) -> bool {
-        self.taken_filter().is_some() || self.days.is_set()
+        self.succeeded_filter().is_some() || self.days.is_set()
     }
 
     pub(super) fn is(&self, result: &str) -> bool {
         self.result == result
     }
 
-    fn taken_filter(&self) -> Option<bool> {
+    fn succeeded_filter(&self) -> Option<bool> {
         match self.result.as_str() {
             "succeeded" => Some(true),
             "failed" => Some(false),
@@ -36,12 +36,16 @@ impl Filters {
     }
 
     pub(super) fn selection(&self) -> WebhookAttemptFilter {
-        WebhookAttemptFilter { taken: self.taken_filter(), since: self.days.from(), until: self.days.to() }
+        WebhookAttemptFilter {
+            succeeded: self.succeeded_filter(),
+            since: self.days.from(),
+            until: self.days.to(),
+        }
     }
 
     /// Query string of the page with the same filters that begins before this attempt.
     pub(super) fn query(&self, before: &str) -> String {
-        let result = if self.taken_filter().is_some() { &self.result } else { "" };
+        let result = if self.succeeded_filter().is_some() { &self.result } else { "" };
         let (since, until) = (&self.days.since, &self.days.until);
         query(&[("result", result), ("since", since), ("until", until), ("before", before)])
     }

@@ -1,4 +1,4 @@
--- Counters of events. Counts and latencies are small encoded sets (src/counting/) that only the code can add.
+-- Counters of events. Counts and latencies are small encoded sets (src/analytics/) that only the code can add.
 
 -- The last event of each server that was counted; written in the same transaction as the counters.
 CREATE TABLE counter_marks (

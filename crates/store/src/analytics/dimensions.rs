@@ -172,7 +172,7 @@ macro_rules! dimensions {
 }
 
 dimensions! {
-    /// Domain of the sender.
+    /// Domain of the From header.
     Domain = 1, domain: String, "domain" "Sender domain", any case;
     Tag = 2, tag: String, "tag" "Tag", limited "tags";
     /// Mail provider of the recipient's domain, such as `google`; `other` if unknown.

@@ -73,7 +73,7 @@ pub struct WebhookAttempt {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WebhookAttemptFilter {
     /// Whether the endpoint accepted the event.
-    pub taken: Option<bool>,
+    pub succeeded: Option<bool>,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
 }
@@ -175,7 +175,7 @@ impl Store {
             before_id.into(),
             filter.since.map_or(i64::MIN, Timestamp::as_micros).into(),
             filter.until.map_or(i64::MAX, Timestamp::as_micros).into(),
-            filter.taken.map(i64::from).into(),
+            filter.succeeded.map(i64::from).into(),
             (limit as i64).into(),
         ];
         let attempts = self.fetch_all(text, params, read).await?;
