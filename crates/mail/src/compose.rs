@@ -33,6 +33,26 @@ pub struct Composition<'a> {
     pub headers: &'a [(String, String)],
 }
 
+impl<'a> Composition<'a> {
+    /// A message without recipients, bodies and custom headers.
+    pub fn new(from: &'a Mailbox, subject: &'a str, date: &'a str, message_id: &'a str) -> Self {
+        Self {
+            from,
+            sender: None,
+            reply_to: &[],
+            to: &[],
+            cc: &[],
+            subject,
+            date,
+            message_id,
+            plain_body: None,
+            html_body: None,
+            attachments: &[],
+            headers: &[],
+        }
+    }
+}
+
 pub fn compose(c: &Composition<'_>) -> Vec<u8> {
     let tree = Tree::new(c);
     let mut out = Vec::with_capacity(tree.size_hint() + header_size_hint(c));

@@ -29,18 +29,10 @@ impl App {
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
         let message_id = self.new_message_id(server_id);
         let bytes = postroad_mail::compose(&Composition {
-            from: &from,
-            sender: None,
-            reply_to: &[],
             to: &[Mailbox { name: None, address: to.clone() }],
-            cc: &[],
-            subject,
-            date: &now.to_rfc2822(),
-            message_id: &message_id,
             plain_body: Some(text),
-            html_body: None,
-            attachments: &[],
             headers: &[("Auto-Submitted".to_owned(), "auto-generated".to_owned())],
+            ..Composition::new(&from, subject, &now.to_rfc2822(), &message_id)
         });
         let size = bytes.len() as u64;
         let info = SendInfo {

@@ -65,19 +65,11 @@ fn mailboxes() -> anyhow::Result<(Mailbox, Mailbox)> {
 }
 
 fn composition<'a>((from, to): &'a (Mailbox, Mailbox), html: &'a str) -> Composition<'a> {
+    let date = "Sun, 15 Nov 2026 10:00:00 +0000";
     Composition {
-        from,
-        sender: None,
-        reply_to: &[],
         to: std::slice::from_ref(to),
-        cc: &[],
-        subject: "Your order",
-        date: "Sun, 15 Nov 2026 10:00:00 +0000",
-        message_id: "4711@example.test",
-        plain_body: None,
         html_body: Some(html),
-        attachments: &[],
-        headers: &[],
+        ..Composition::new(from, "Your order", date, "4711@example.test")
     }
 }
 

@@ -76,18 +76,15 @@ impl Sample {
             })
             .collect();
         compose(&Composition {
-            from: &self.from,
             sender: self.sender.as_ref(),
             reply_to: &self.reply_to,
             to: &self.to,
             cc: &self.cc,
-            subject: &self.subject,
-            date: &self.date,
-            message_id: &self.message_id,
             plain_body: self.plain.as_deref(),
             html_body: self.html.as_deref(),
             attachments: &attachments,
             headers: &self.headers,
+            ..Composition::new(&self.from, &self.subject, &self.date, &self.message_id)
         })
     }
 

@@ -181,3 +181,22 @@ impl Config {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::KEYS;
+    use super::super::units::parse_duration;
+    use super::*;
+
+    #[test]
+    fn the_default_pauses_are_those_of_the_key_s_text() {
+        let key = KEYS.iter().find(|key| key.path == "delivery.retry_schedule").expect("the key exists");
+        let listed_after = |start: &str| -> Vec<Duration> {
+            let (_, list) = key.doc.split_once(start).expect("the text lists them");
+            let list = list.split(['\n', ')']).next().unwrap_or_default();
+            list.split(", ").map(|pause| parse_duration(pause).expect("a pause")).collect()
+        };
+        assert_eq!(listed_after("Empty: "), RetryPolicy::default().pauses());
+        assert_eq!(listed_after("(`dev`: "), dev_pauses());
+    }
+}
