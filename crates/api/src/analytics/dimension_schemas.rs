@@ -1,7 +1,6 @@
 //! The dimensions as fields of requests and answers, for the OpenAPI document.
 
 use postroad_app::analytics::Dimension;
-use postroad_openapi_macros::request_fields;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     KnownFormat, ObjectBuilder, OneOfBuilder, RefBuilder, Schema, SchemaFormat, SchemaType, Type,
@@ -9,22 +8,7 @@ use utoipa::openapi::schema::{
 use utoipa::{PartialSchema, ToSchema};
 
 use super::dimension_fields::{SeriesOut, SeriesPointsOut};
-
-/// One value, or a list of which any may match; an empty string matches messages without a value.
-#[request_fields]
-#[serde(untagged)]
-pub(crate) enum FilterIn {
-    One(FilterValueIn),
-    Any(Vec<FilterValueIn>),
-}
-
-/// A text; for `credential` also its id as an integer.
-#[request_fields]
-#[serde(untagged)]
-pub(crate) enum FilterValueIn {
-    Text(String),
-    Id(i64),
-}
+use super::filter_schema::FilterIn;
 
 /// An optional filter for each dimension.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 mod dimension_fields;
 #[cfg(test)]
 mod dimension_schemas;
+#[cfg(test)]
+mod filter_schema;
 pub(crate) mod message;
 mod metrics_out;
 mod query_fields;

@@ -23,9 +23,9 @@ pub(crate) struct SummaryIn {
     /// End (RFC 3339); now if left out.
     to: Option<String>,
     /// Domain of the From header; alternative to `domain` in `filters`.
-    domain: Option<super::dimension_schemas::FilterIn>,
+    domain: Option<super::filter_schema::FilterIn>,
     /// Alternative to `tag` in `filters`.
-    tag: Option<super::dimension_schemas::FilterIn>,
+    tag: Option<super::filter_schema::FilterIn>,
     filters: Option<super::dimension_schemas::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
