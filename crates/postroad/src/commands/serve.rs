@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::load_for_serving;
 use crate::cli::{LogFormat, ServeArgs};
+use crate::config::Config;
 use crate::logging;
 use crate::service::Service;
 use crate::signals::{SignalAction, Signals};
@@ -31,9 +32,21 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
         print(&ready.to_string());
     } else if let Some(url) = set_up_url {
         print(&format!("Nobody can sign in yet. To create the first person, open within a day:\n{url}"));
+        if let Some(url) = link_without_https(&url, &config, &service) {
+            print(&format!("HTTPS is off; in a browser on this machine, open:\n{url}"));
+        }
     }
     until_stopped(service, &mut signals).await;
     Ok(())
+}
+
+/// The link at the listener for plain HTTP, if the service has no HTTPS and is not known to be behind a proxy that has.
+fn link_without_https(url: &str, config: &Config, service: &Service) -> Option<String> {
+    let address = service.http_address.filter(|address| address.ip().is_loopback())?;
+    if service.https_address.is_some() || config.portal.base_url.is_some() {
+        return None;
+    }
+    Some(format!("http://{address}{}", url.strip_prefix(&config.portal_base())?))
 }
 
 pub(super) async fn until_stopped(service: Service, signals: &mut Signals) {

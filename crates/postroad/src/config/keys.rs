@@ -47,8 +47,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "data_dir",
         default: r#""./postroad-data""#,
-        doc: "Folder for everything this node keeps: the SQLite database, large bodies, the control socket.\n\
-              Relative paths start at the folder where postroad is started.",
+        doc: "Folder for everything this node keeps: the SQLite database, large bodies, the flight journal, secrets.key,\n\
+              the control socket. Relative paths start at the folder where postroad is started.",
         set: |config, given| put(&mut config.data_dir, given.text().and_then(non_empty)),
     },
     Key {

@@ -1,12 +1,17 @@
 //! The first person of an installation opens the set-up link, creates the account, signs out, and signs in again. Also
 //! the authenticator apps of the first person and of an invited one.
 
+use std::fs::File;
+use std::process::{Child, Stdio};
+
 use postroad_model::{Clock as _, SystemClock};
-use postroad_testkit::{Browser, totp_code};
+use postroad_testkit::http::Client;
+use postroad_testkit::{Browser, daemon, eventually, totp_code};
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::roles::call;
-use crate::site::{Serving, Site, pictures};
+use crate::site::{Serving, Site, pictures, program};
 
 #[tokio::test]
 async fn first_person_chooses_an_authenticator_app_at_once() {
@@ -30,6 +35,51 @@ async fn first_person_chooses_an_authenticator_app_at_once() {
     browser.click("section a.button").await;
     browser.until_text("Create the first one").await;
     assert_eq!(browser.console().await, [""; 0]);
+}
+
+/// A process that is killed when this is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn without_https_serve_prints_a_link_that_opens_on_this_machine() {
+    for (more, has_plain_link) in
+        [("", true), ("[portal]\nbase_url = \"https://portal.example.com\"\n", false)]
+    {
+        let folder = TempDir::new().unwrap();
+        let config = Serving::write_configuration(&folder, more);
+        let mut command = daemon::command(program(), &[]);
+        command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::null());
+        let output = folder.path().join("output");
+        command.stdout(File::create(&output).unwrap());
+        let service = Running(command.spawn().unwrap());
+        let links = eventually(async || {
+            let output = std::fs::read_to_string(&output).unwrap();
+            let links: Vec<String> =
+                output.lines().filter(|line| line.contains("token=")).map(str::to_owned).collect();
+            if links.len() > usize::from(has_plain_link) { Ok(links) } else { Err(output) }
+        })
+        .await;
+        assert!(links[0].starts_with("https://"), "{links:?}");
+        if has_plain_link {
+            let (base, path) = links[1].split_once("/set_up").unwrap();
+            let page = Client::new(base).get(&format!("/set_up{path}")).await.unwrap();
+            assert!(
+                page.status == 200 && page.text().contains("You become the owner"),
+                "{links:?} {}",
+                page.text()
+            );
+        }
+        drop(service);
+        let output = std::fs::read_to_string(&output).unwrap();
+        assert_eq!(output.contains("HTTPS is off"), has_plain_link, "{output}");
+    }
 }
 
 #[tokio::test]

@@ -255,18 +255,24 @@ impl Serving {
     /// `more` is appended to the configuration.
     pub(crate) fn start(more: &str) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
-        let config = folder.path().join("postroad.toml");
-        let data_dir = folder.path().join("data");
-        let text = format!(
-            "data_dir = \"{}\"\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n{more}",
-            data_dir.display()
-        );
-        std::fs::write(&config, text).unwrap();
+        let config = Self::write_configuration(&folder, more);
         let daemon = Daemon::start(program(), ["serve", "--json", "--config", config.to_str().unwrap()], &[]);
         let url = format!("http://{}", daemon.ready()["http"].as_str().unwrap());
         let printed = daemon.ready()["set_up_url"].as_str().unwrap();
         let set_up_link = format!("{url}/{}", printed.splitn(4, '/').nth(3).unwrap());
         Self { client: Client::new(&url), url, set_up_link, daemon, _folder: folder }
+    }
+
+    /// Returns the path of a configuration of plain HTTP on loopback, followed by `more`.
+    pub(crate) fn write_configuration(folder: &TempDir, more: &str) -> PathBuf {
+        let path = folder.path().join("postroad.toml");
+        let data_dir = folder.path().join("data");
+        let text = format!(
+            "data_dir = \"{}\"\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n{more}",
+            data_dir.display()
+        );
+        std::fs::write(&path, text).unwrap();
+        path
     }
 
     pub(crate) fn path(&self, path: &str) -> String {
