@@ -1,5 +1,5 @@
 //! A batch of accepts as one transaction: a few queries find the hold causes, then one round trip writes everything and
-//! commits. Idempotency keys need a round trip before that, to find the new ones, and large bodies one for each piece.
+//! commits. Before that, idempotency keys need round trips that find the new ones, and large bodies one for each piece.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,8 +26,8 @@ pub(super) struct Outcome {
     pub(super) fresh: Vec<MessageId>,
 }
 
-/// Sorted, to avoid deadlocks between nodes. An expired key can be used again. So can an erased key, of which only a
-/// hash is stored, once it has expired.
+/// Inserts the keys that are not in use, and returns them. Sorted, to avoid deadlocks between nodes. An expired key can
+/// be used again. So can an erased key, of which only a hash is stored, once it has expired.
 const CLAIM_KEYS: &str =
     "INSERT INTO idempotency_keys AS known (server_id, key, fingerprint, answer, expires_at)
     SELECT server_id, key, fingerprint, answer, expires_at
@@ -74,7 +74,7 @@ pub(super) async fn accept(
         // The ids were created under a lost lease; another node may create the same ones.
         return Err(lease::lost());
     }
-    // `newest` also covers the ids that this batch will create, for example for events.
+    // The ids that this batch will create, for example for events, are soon after `newest`.
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
     let connection = database.connection().await?;

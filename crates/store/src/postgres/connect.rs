@@ -31,8 +31,9 @@ const CANCEL_MAX: Duration = Duration::from_secs(3);
 /// would read the whole queue for every batch once it has grown, until the table is analysed. That costs more than
 /// planning once per batch.
 ///
-/// Frequent queries use an index and its order, as on SQLite. A planner that does not know how large a table has become
-/// would read all of it, or fetch and sort. JIT compilation never pays off.
+/// Sequential and bitmap scans are off, so that frequent queries use an index and its order, as on SQLite. A planner
+/// that does not know how large a table has become would read all of it, or fetch and sort. JIT compilation never pays
+/// off.
 const SESSION: &str = "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s \
                        -c plan_cache_mode=force_custom_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off";
 /// Makes commits durable if the database's default would not. The settings `remote_*` and `local` are sufficient.
@@ -116,7 +117,7 @@ impl fmt::Debug for Canceller {
     }
 }
 
-/// Refuses a database that cannot store every message, and warns about one that may lose some.
+/// Refuses a database with an encoding other than UTF-8, which cannot store every message; warns if `fsync` is off.
 pub(super) async fn check(client: &ClientWrapper) -> Result<(), OpenError> {
     let row = client
         .query_one("SELECT current_setting('server_encoding'), current_setting('fsync')", &[])

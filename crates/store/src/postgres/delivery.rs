@@ -1,4 +1,4 @@
-//! Delivery operations on PostgreSQL, with the claims that this node knows of.
+//! Delivery operations on PostgreSQL. They keep the list of claims that this node knows of (`claims.rs`) up to date.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl Engine {
         let settled =
             bounded_for(bytes, Box::pin(finish::finish(connection.client(), &node, outcomes))).await?;
         connection.done();
-        let is_kept = |(outcome, settled): (&Arc<Outcome>, &Settled)| {
+        let kept_key = |(outcome, settled): (&Arc<Outcome>, &Settled)| {
             let keeps = match settled {
                 Settled::Yes => outcome.keep_claim && outcome.delivery.status.is_queued(),
                 Settled::No => false,
@@ -116,7 +116,7 @@ impl Engine {
             };
             keeps.then(|| outcome.key())
         };
-        let kept: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(is_kept).collect();
+        let kept: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(kept_key).collect();
         let ended: Vec<Key> =
             outcomes.iter().map(|outcome| outcome.key()).filter(|key| !kept.contains(key)).collect();
         self.database.claims.forget(&ended);
@@ -140,7 +140,7 @@ impl Engine {
         self.exchange(async |client| queue::reap(client, limit).await).await
     }
 
-    /// Changes a message that is not being sent, and ends our claim on it.
+    /// Changes a message that is not being sent. If the change affects its queue entry, our claim on it ends.
     pub(crate) async fn change_waiting<T: Send + 'static>(
         &self,
         key: Key,

@@ -1,5 +1,5 @@
-//! Weekly partitions of the large tables, created two weeks ahead, or else with the first id of a week. Ids are
-//! time-ordered, so a week is a range of ids.
+//! Weekly partitions of the large tables, created two weeks ahead; if that failed, when the first rows of a week are
+//! written. Ids are time-ordered, so a week is a range of ids.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -32,8 +32,9 @@ impl DueEntry {
 }
 
 /// Counts the messages in the current hour of their servers and the periods of their accounts. Holds messages that do
-/// not fit, and messages of servers in development, which do not count. Every transaction locks the hours of servers
-/// first, then the periods of accounts, and servers last. Returns the held messages.
+/// not fit. Also holds messages of servers in development, without counting them, unless somebody released them before.
+/// Every transaction locks the hours of servers first, then the periods of accounts, and servers last. Returns the held
+/// messages.
 pub(super) async fn hold_some(
     sql: &Sql<'_>,
     ids: &IdGenerator,

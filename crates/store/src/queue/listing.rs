@@ -9,7 +9,7 @@ use crate::{Engine, Result, Store};
 
 /// Maximum number of domains in `QueueStats::by_domain`.
 const LARGEST_DOMAINS: i64 = 20;
-/// Maximum number of entries of one server that are counted; beyond it, a page says "more than".
+/// Maximum number of entries of one server that are counted; if there are more, the portal puts `>` before it.
 const COUNTED_MAX: i64 = 10_000;
 
 /// Selects the entries to list; `None` for all.
@@ -37,8 +37,8 @@ pub struct QueueEntry {
 }
 
 impl QueueEntry {
-    /// Maximum number of entries that a page of all servers is made of; on PostgreSQL, of entries of each kind:
-    /// unclaimed, scheduled and claimed.
+    /// Maximum number of entries that are read for a page of all servers; on PostgreSQL, for each of three kinds:
+    /// unclaimed, scheduled and claimed entries.
     pub const READ_MAX: u64 = 20_000;
 }
 

@@ -56,7 +56,7 @@ pub enum ScheduledOf {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScheduledPage {
     pub matching: Vec<MessageId>,
-    /// Where the next page begins; `None` after the last one.
+    /// The last entry examined, after which the next page begins; `None` if this is the last page.
     pub next: Option<MessageId>,
 }
 

@@ -6,7 +6,7 @@ use super::old_rows::{Cut, OldRows};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
-/// Ids of one hour. The ids of a send and its messages are created within this range, and so are the ids of events
+/// Number of ids in one hour. The ids of a send and its messages differ by less, and so do the ids of events that are
 /// counted together.
 pub(crate) const SPREAD: i64 = 3_600 << 21;
 

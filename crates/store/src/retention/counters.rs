@@ -22,7 +22,8 @@ impl Store {
         Ok(Removed { rows, has_more: rows > 0 })
     }
 
-    /// Removes some days of recipient domains from before a time, and dimension sets that were last counted before it.
+    /// Removes some counts of recipient domains from before a day, and dimension sets that were last counted before it.
+    /// `before` is the start of the day in seconds since 1970.
     pub async fn remove_old_days(&self, before: i64) -> Result<Removed> {
         let found = self.read(move |sql| Box::pin(find_server_with_days(sql, before))).await?;
         let Some(server) = found else { return Ok(Removed::default()) };
@@ -79,8 +80,8 @@ pub(crate) async fn remove_counters(
     Ok(removed)
 }
 
-/// A server with recipient domains, or dimension sets, from before a day. Only whole blocks of recipient domains are
-/// removed.
+/// A server with recipient domains, or dimension sets, from before a day. Recipient domains are removed only in whole
+/// blocks of days.
 pub(crate) async fn find_server_with_days(
     sql: &Sql<'_>,
     before: i64,

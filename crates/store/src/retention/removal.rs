@@ -44,7 +44,7 @@ pub struct Removal {
     pub(crate) stage: RemovalStage,
 }
 
-/// One step of a removal.
+/// Result of one step of a removal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Number of rows; where PostgreSQL drops whole weeks of a table at once, the number of weeks.

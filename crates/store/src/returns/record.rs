@@ -8,7 +8,7 @@ use crate::messages::StoredBody;
 use crate::outcomes::NewDelivery;
 use crate::suppressions::NewSuppression;
 
-/// A bounce or a report, with all its ids, about a message of the same server.
+/// Returned mail about a message of the same server, with all its ids.
 #[derive(Debug)]
 pub struct NewReturn {
     /// Data of the mail that came back.
@@ -16,7 +16,7 @@ pub struct NewReturn {
     pub body: StoredBody,
     pub id: MessageId,
     pub token: MessageToken,
-    /// The return path at which it arrived.
+    /// The address at which it arrived: the message's return path, or an address for feedback loops.
     pub rcpt_to: String,
     /// The message it is about.
     pub about: MessageId,

@@ -42,7 +42,7 @@ pub struct SearchPage {
 struct Step {
     rows: Vec<SearchRow>,
     position: i64,
-    /// Whether it read blocks of the index, rather than messages that are not indexed.
+    /// Whether it used blocks of the index, rather than scanning messages or listing them by status.
     is_of_blocks: bool,
     /// Whether it ended before the end of its blocks, because they have many candidates.
     is_cut: bool,
@@ -56,7 +56,7 @@ struct SearchPosition {
     position: i64,
     /// Maximum number of blocks to examine in one read; a merged block counts as many as its parts.
     blocks_max: usize,
-    /// Maximum number of messages to examine in one read, if none of them is indexed.
+    /// Maximum number of messages to examine in one read that scans messages instead of using the index.
     scan_max: usize,
     /// Whether messages that were stored after their block was written are found too.
     finds_late: bool,

@@ -10,13 +10,13 @@ use super::set_by::SetBy;
 use crate::error::StoreError;
 use crate::sql::{Sql, Value};
 
-/// Result of an update by a server's own key.
+/// Result of an update of a server.
 #[derive(Debug, Clone)]
 pub enum ServerUpdate {
     Done(Box<Server>),
     /// Nothing was changed: these ceilings forbid it.
     Exceeds(Vec<(Ceiling, SetBy)>),
-    /// Nothing was changed: the server has this version.
+    /// Nothing was changed: the server has another version or pool than the caller expected. Contains its version.
     OtherVersion(i64),
 }
 

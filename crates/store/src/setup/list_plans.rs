@@ -65,7 +65,7 @@ fn queries() -> Vec<Indexed> {
     queries
 }
 
-/// For SQLite only: PostgreSQL's choice depends on its statistics about the given mark.
+/// For SQLite only: PostgreSQL chooses by its statistics about the number that `changed_xact` is compared with.
 fn changed_servers() -> [Indexed; 2] {
     ["servers_by_change", "accounts_by_change"].map(|index| ((CHANGED_SERVERS, vec![Value::Int(1)]), index))
 }

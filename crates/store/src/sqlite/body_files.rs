@@ -152,7 +152,9 @@ async fn blocking<T: Send + 'static>(
         Ok(result) => {
             result.map_err(|e| StoreError::Unavailable(format!("a body file cannot be read or written: {e}")))
         }
-        Err(_) => Err(StoreError::Unavailable("the service is stopping".into())),
+        Err(_) => Err(StoreError::Unavailable(
+            "the task for a body file ended early: the service is stopping, or it panicked".into(),
+        )),
     }
 }
 

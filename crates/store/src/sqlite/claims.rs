@@ -52,7 +52,7 @@ struct Change {
     uncommitted: u32,
     /// Effect of the committed changes.
     effect: Option<EntryAfter>,
-    /// Due time under which a claim found the entry free and skipped it, because of the change.
+    /// Due time of the entry when a claim skipped it, or when it was queued, during the change.
     passed: Option<Timestamp>,
 }
 

@@ -203,7 +203,7 @@ impl Store {
         self.fetch_all(text, params.into(), read).await
     }
 
-    /// Attempts for some events of a message, newest first.
+    /// Attempts for these events, newest first.
     pub async fn list_attempts_of_events(
         &self,
         server_id: ServerId,

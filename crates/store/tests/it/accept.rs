@@ -181,8 +181,8 @@ async fn messages_of_several_weeks_are_accepted(fixture: Fixture) {
     for _ in 0..5 {
         let mut send = fixture.send_to(&["ann@example.com"]);
         fixture.clock.advance(Duration::from_hours(7 * 24));
-        let late = fixture.store.ids().expect("a node has ids");
-        send.info.id = SendId(late.next());
+        let generator = fixture.store.ids().expect("a node has ids");
+        send.info.id = SendId(generator.next());
         ids.extend(fixture.accept(send).await);
     }
     let claimed = fixture.claim_due().await;

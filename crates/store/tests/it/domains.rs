@@ -99,7 +99,7 @@ pub(crate) async fn undo_setup_changes(fixture: &Fixture) {
 /// Undoes the migrations of search and jobs.
 pub(crate) const BEFORE_SEARCH: &str = "DROP TABLE jobs; DROP INDEX messages_by_rare_status; DROP TABLE search_postings; DROP TABLE search_blocks";
 
-/// The table of version 19 in place of today's.
+/// Replaces the tables of domains by the one of version 19.
 pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id INTEGER PRIMARY KEY AUTOINCREMENT, server_id INTEGER NOT NULL REFERENCES servers (id),
         name TEXT NOT NULL, verified_at INTEGER, dkim_selector TEXT NOT NULL, dkim_private_key BLOB NOT NULL,
@@ -107,13 +107,14 @@ pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE former_tracking_hosts
         dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB,
         track_opens INTEGER, track_clicks INTEGER, track_host TEXT, UNIQUE (server_id, name));
     CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL";
-/// The counters before they distinguished attempts.
+/// Undoes the migration that added dimensions of attempts to the counters.
 const COUNTERS_BEFORE: &str = "DROP INDEX counter_dimensions_by_value;
     ALTER TABLE counter_dimensions DROP COLUMN bounce_class;
     ALTER TABLE counter_dimensions DROP COLUMN source_ip;
     ALTER TABLE counter_dimensions DROP COLUMN tls_version;
     CREATE UNIQUE INDEX counter_dimensions_by_value ON counter_dimensions (server_id, shape, domain)";
 
+/// `DOMAINS_BEFORE_SQLITE` for PostgreSQL; also restores the unique names of accounts.
 pub(crate) const DOMAINS_BEFORE_POSTGRES: &str =
     "ALTER TABLE accounts ADD CONSTRAINT accounts_name_key UNIQUE (name); DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

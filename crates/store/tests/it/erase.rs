@@ -115,8 +115,10 @@ async fn the_index_forgets_an_erased_message(fixture: Fixture) {
     // Trigrams of the address that the other address does not have. Both messages have the same subject.
     let only_hers = "jane.doe@customer.".len() as i64 - 2;
     assert!(before - after >= only_hers, "{before} tokens, then {after}");
-    let blocks = "SELECT count(*) FROM search_postings WHERE length(positions) > 1";
-    assert!(fixture.query_int(blocks).await < 30, "tokens of the subject are left with one message");
+    // A posting takes one byte per message, so longer ones still have both messages. The subject's tokens must not be
+    // among them.
+    let shared = "SELECT count(*) FROM search_postings WHERE length(positions) > 1";
+    assert!(fixture.query_int(shared).await < 30, "the subject's tokens still point to the erased message");
 }
 
 async fn a_block_that_is_being_written_is_written_again_without_an_erased_person(fixture: Fixture) {
@@ -172,8 +174,8 @@ async fn saved_searches_for_an_erased_address_are_removed(fixture: Fixture) {
     assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["another"]);
 }
 
-/// `count_events` writes only events that are not counted yet, so the erasure counts all events that a concurrent call
-/// may have read.
+/// A concurrent `count_events` may have read the tag before it was erased. It counts only events that are not counted
+/// yet, so the erasure counts all of them first; then the concurrent call writes nothing.
 async fn concurrent_counting_cannot_bring_back_an_erased_tag(fixture: Fixture) {
     let store = &fixture.store;
     let mut send = fixture.send(fixture.server, &["jane@example.com"], InitialState::Pending, b"x");
@@ -193,7 +195,8 @@ async fn concurrent_counting_cannot_bring_back_an_erased_tag(fixture: Fixture) {
 
 async fn a_message_with_many_events_is_erased_in_steps(fixture: Fixture) {
     let id = accept(&fixture, "jane.doe@customer.example", b"x").await;
-    // Cancelled before the events below are inserted, because their `seq` is higher than the next one.
+    // Cancel first: the events below are inserted without raising the message's `last_seq`, so a later cancellation
+    // would get a lower `seq` than theirs.
     let cancelled = fixture.store.cancel_if(fixture.server, id, WaitingFor::Anything).await;
     assert!(cancelled.is_ok(), "{cancelled:?}");
     let events = if fixture.is_sqlite() {

@@ -278,7 +278,7 @@ async fn a_body_that_is_kept_keeps_its_message_until_the_next_round(fixture: Fix
 
 async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
     send_messages(&fixture, 2).await;
-    // These messages are older than the next one by more than ids of one send can differ (`bounds::SPREAD`).
+    // These messages are older than the next one by more than the ids of one send can differ (`bounds::SPREAD`).
     fixture.clock.advance(Duration::from_hours(2));
     send_messages(&fixture, 1).await;
     send_messages_of(&fixture, fixture.other_server, 3).await;

@@ -18,7 +18,8 @@ async fn sqlite_schema_is_the_golden_one() {
     compare("schema_sqlite.sql", &text);
 }
 
-/// For a condition with a list of more than two values, SQLite fills a temporary table at every write.
+/// If the condition of a partial index has a list of more than two values, SQLite fills a temporary table at every
+/// write.
 #[tokio::test]
 async fn no_index_makes_writes_of_messages_fill_a_temporary_table() {
     let fixture = Fixture::sqlite().await;

@@ -90,7 +90,7 @@ async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
     let order = random.random_range(0..5).to_string();
     send.info.metadata.insert("order".into(), order.clone());
     let info = send.info.clone();
-    let names: Vec<String> = send.recipients.iter().map(|recipient| recipient.token.0.clone()).collect();
+    let tokens: Vec<String> = send.recipients.iter().map(|recipient| recipient.token.0.clone()).collect();
     let ids = fixture.accept(send).await;
     fixture.clock.advance(Duration::from_secs(random.random_range(0..3)));
     let known = |((id, token), rcpt_to): ((MessageId, String), String)| Known {
@@ -108,7 +108,7 @@ async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
         status,
         at: info.created_at,
     };
-    ids.into_iter().zip(names).zip(to).map(known).collect()
+    ids.into_iter().zip(tokens).zip(to).map(known).collect()
 }
 
 type Test = Box<dyn Fn(&Known) -> bool>;

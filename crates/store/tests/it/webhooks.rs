@@ -171,16 +171,16 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
         (found.attempts.iter().map(|attempt| attempt.attempt.number).collect::<Vec<_>>(), found.before)
     };
     let all = WebhookAttemptFilter::default();
-    let (failed, taken) = (
-        WebhookAttemptFilter { taken: Some(false), ..all },
-        WebhookAttemptFilter { taken: Some(true), ..all },
+    let (failed, succeeded) = (
+        WebhookAttemptFilter { succeeded: Some(false), ..all },
+        WebhookAttemptFilter { succeeded: Some(true), ..all },
     );
     assert_eq!(search(all, None, 100).await, (vec![2, 1], None));
-    assert_eq!(search(taken, None, 100).await, (vec![2, 1], None));
+    assert_eq!(search(succeeded, None, 100).await, (vec![2, 1], None));
     assert_eq!(search(failed, None, 100).await, (vec![], None));
     let (none, before) = search(failed, None, 1).await;
     assert!(none.is_empty() && before.is_some_and(|before| before > attempts[1].id), "{before:?}");
-    assert_eq!(search(taken, before, 1).await, (vec![1], None));
+    assert_eq!(search(succeeded, before, 1).await, (vec![1], None));
     let later = Some(now.plus(Duration::from_secs(1)));
     assert_eq!(search(WebhookAttemptFilter { since: later, ..all }, None, 100).await.0, [0_u32; 0]);
     assert_eq!(search(WebhookAttemptFilter { until: later, ..all }, None, 100).await.0, [2, 1]);

@@ -21,7 +21,8 @@ impl<'a> Needles<'a> {
         Self(texts.iter().map(|text| memmem::Finder::new(text.as_bytes())).collect())
     }
 
-    pub(super) fn are_in(&self, data: &[u8]) -> bool {
+    /// Whether the data contains at least one of the texts.
+    pub(super) fn is_any_in(&self, data: &[u8]) -> bool {
         let lower = data.to_ascii_lowercase();
         self.0.iter().any(|finder| finder.find(&lower).is_some())
     }

@@ -71,7 +71,10 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, StoreError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(_) => Err(StoreError::Unavailable("the service is stopping".into())),
+        Err(_) => Err(StoreError::Unavailable(
+            "the task that reads the database file ended early: the service is stopping, or it panicked"
+                .into(),
+        )),
     }
 }
 

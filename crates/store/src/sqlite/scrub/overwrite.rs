@@ -43,7 +43,7 @@ impl Plan {
         for range in &unused {
             after[range.clone()].fill(0);
         }
-        if needles.are_in(&after) {
+        if needles.is_any_in(&after) {
             self.pages_in_use += 1;
         }
         if after != data {

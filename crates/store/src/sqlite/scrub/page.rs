@@ -10,7 +10,7 @@ const FIRST_TRUNK_AT: usize = 32;
 /// A freeblock begins with the next one's offset and its own size.
 const FREEBLOCK_HEADER_BYTES: usize = 4;
 
-/// Unused ranges of a b-tree page; `None` if it is no b-tree page.
+/// Unused ranges of a b-tree page; `None` if it is no b-tree page, or an inconsistent one.
 pub(super) fn unused_ranges(page: &[u8], number: u32) -> Option<Vec<Range<usize>>> {
     let header = if number == 1 { FILE_HEADER_BYTES } else { 0 };
     let header_bytes = match page.get(header)? {

@@ -24,7 +24,7 @@ pub(super) fn make_plan(
     let (mut plan, mut unclear) = (Plan::default(), BTreeSet::new());
     for number in numbers {
         let Some(data) = read_page(connection, *number)? else { continue };
-        if !needles.are_in(&data) {
+        if !needles.is_any_in(&data) {
             continue;
         }
         if let Some(free) = free.remove(number) {
