@@ -51,7 +51,7 @@ pub enum OpenError {
     )]
     NewerSchema { found: i64, known: i64 },
     #[error(
-        "the database has the encoding {0}, which cannot keep every subject: create it with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`"
+        "the database has the encoding {0}, which cannot store every character: create it with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`"
     )]
     Encoding(String),
     #[error("{}: {source}", path.display())]

@@ -67,7 +67,7 @@ pub(crate) async fn find(
     let erased = erased_key(server_id, &key);
     let row = sql
         .query_opt(
-            // SQLite would fill a temporary table from a list of both keys.
+            // Not `key IN ($2, $4)`: for that SQLite would fill a temporary table.
             "SELECT fingerprint, answer FROM idempotency_keys WHERE server_id = $1 AND key = $2 AND expires_at > $3
              UNION ALL
              SELECT fingerprint, answer FROM idempotency_keys WHERE server_id = $1 AND key = $4 AND expires_at > $3

@@ -203,7 +203,8 @@ pub struct Store {
     last_suppressed: Arc<LastSuppressed>,
     /// The server whose scheduled messages became pending last: the next turn begins with the server after it.
     last_promoted: Arc<AtomicI64>,
-    /// SQLite: for each server with its own retention, the send before which all bodies are removed.
+    /// SQLite: for each server with its own retention, the id of the send at which the next removal of its old bodies
+    /// begins.
     bodies_gone: Arc<Mutex<HashMap<ServerId, i64>>>,
     long_reads_max: usize,
     /// Name by which this node is known after a restart; `None` for tools.

@@ -10,12 +10,12 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// One receiver as seen from one source address. `None` means unknown.
+/// One receiver (a site or a whole provider) as seen from one source address. `None` means unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacingNote {
     /// Unspecified if the operating system chooses the address.
     pub source: IpAddr,
-    /// Name of the site in delivery's routes.
+    /// Name of the site in delivery's routes, or `provider:` and the name of the provider.
     pub site: String,
     /// Messages per minute that it seems to accept.
     pub per_minute: Option<u32>,
@@ -23,14 +23,15 @@ pub struct PacingNote {
     pub connections: Option<u32>,
     /// Duration of its greylisting, in seconds.
     pub greylist_secs: Option<u32>,
-    /// The receiver's reply that led to this note.
+    /// The codes of the reply that led to this note, without its text, which may quote a message. Earlier releases
+    /// stored the whole reply.
     pub reason: String,
     pub learned_at: Timestamp,
 }
 
 #[boxed_futures]
 impl Store {
-    /// Saves notes about receivers. A note replaces an older one of the same source and site.
+    /// Saves notes about receivers. A note replaces one of the same source and site, unless that one is newer.
     pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
         self.write(move |sql| Box::pin(async move { save(sql, &notes).await })).await
     }

@@ -1,7 +1,8 @@
 //! Runs the jobs of `Store`'s methods on its engine, with an audit entry if the store is `audited`.
 //!
-//! The methods that take a job only erase the type of its result, so that the code which runs it is compiled once. Jobs
-//! that the engines must run in another way, such as those of the queue, call the engines themselves.
+//! The methods that take a job only erase the type of its result, so that the code which runs it is compiled once.
+//! `Store`'s methods whose jobs the engines must run in another way, such as those of the queue, call the engines
+//! directly.
 
 use std::sync::Arc;
 
@@ -87,6 +88,7 @@ impl Store {
         self.write(move |sql| Box::pin(async move { sql.change(text, &params).await }))
     }
 
+    /// Notifies the receivers of `Store::changes`.
     pub(crate) fn note_change(&self) {
         self.changes.send_modify(|count| *count += 1);
     }

@@ -327,7 +327,7 @@ impl Row {
         if self.0[at] == Value::Null { Ok(None) } else { self.text(at).map(Some) }
     }
 
-    /// A text column that contains one of our enums.
+    /// Reads a text column with a function that returns `None` for an unknown text, such as `parse` of our enums.
     pub(crate) fn name<T>(&self, at: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
         let text = self.text(at)?;
         parse(&text)

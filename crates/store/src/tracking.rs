@@ -101,7 +101,7 @@ pub(crate) fn sort(tracked: &mut [NewTrackingEvent]) {
         .sort_by_key(|tracked_event| (tracked_event.server_id, tracked_event.message_id, tracked_event.at));
 }
 
-/// Marks messages and appends their events. Messages that no longer exist get no event.
+/// Marks messages, appends their events and adds suppressions. Messages that no longer exist get no event.
 pub(crate) async fn record(
     sql: &Sql<'_>,
     ids: &IdGenerator,

@@ -37,8 +37,8 @@ pub(crate) async fn count(
     Ok(admission)
 }
 
-/// Subtracts messages that were counted but not sent after all. The count stays at zero or above: messages from before the
-/// account had a limit were not counted.
+/// Subtracts messages that were counted but not sent after all. The count stays at zero or above: messages from before
+/// the account had a limit were not counted.
 pub(crate) async fn subtract(
     sql: &Sql<'_>,
     limits: &AccountLimits,

@@ -1,4 +1,4 @@
-//! Initial states of messages, causes to hold them, and which of them count against limits; for both engines.
+//! Initial states of messages, causes to hold them, and which messages count against limits; for both engines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -105,8 +105,8 @@ pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], cause
     }
 }
 
-/// Key of an hourly limit: server, and hours since 1970.
-pub(crate) type Hour = (ServerId, i64);
+/// Key of the messages counted for an hourly limit: server, and hours since 1970.
+pub(crate) type ServerHour = (ServerId, i64);
 
 pub(crate) struct InitialRow<'a> {
     pub(crate) status: Status,

@@ -24,8 +24,8 @@ pub enum CountProgress {
     AllDone,
     /// There may be more events.
     MoreLeft,
-    /// Not all was counted that was read: another node counted the events first, or retention removed a combination of
-    /// dimension values meanwhile.
+    /// This call did not count all the events that it read: another node counted them first, or retention removed a
+    /// combination of dimension values meanwhile.
     Overtaken,
 }
 

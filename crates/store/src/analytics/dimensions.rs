@@ -40,9 +40,9 @@ macro_rules! is_given {
 }
 
 /// For each dimension: its description for the API; its name in code with the number of its breakdown in the database;
-/// its column; its public name and its label; whether filters match in any letter case; the plural of its values if their
-/// number is limited; and whether it differs between the attempts of a message. After delivery, the attempt of an event
-/// is the one that delivered.
+/// its column; its public name and its label; whether filters match in any letter case; the plural of its values if
+/// their number is limited; and whether it differs between the attempts of a message. After delivery, the attempt of an
+/// event is the one that delivered.
 macro_rules! dimensions {
     ($($(#[doc = $doc:literal])* $dimension:ident = $code:literal, $column:ident: $kind:ty, $name:literal $label:literal
        $(, any $case:ident)? $(, limited $plural:literal)? $(, of $attempts:ident)?;)+) => {

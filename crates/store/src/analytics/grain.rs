@@ -1,6 +1,5 @@
-//! Time spans of counters. Quarters of an hour exist because days and hours of every time zone begin at a
-//! quarter. Hours and
-//! days exist so that long ranges need few rows.
+//! Time spans of counters. Quarters of an hour exist because days and hours of every time zone begin at the start of
+//! one. Hours and days exist so that long ranges need few rows.
 
 use postroad_model::Timestamp;
 
@@ -8,6 +7,7 @@ use postroad_model::Timestamp;
 pub enum Grain {
     /// Counters of minutes are kept for a shorter time than others.
     Minute,
+    /// A quarter of an hour.
     Quarter,
     /// Full hours of UTC.
     Hour,

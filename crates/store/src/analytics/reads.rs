@@ -68,8 +68,8 @@ impl Store {
         .await
     }
 
-    /// The dimension sets of a server that were counted on this day or later, with their numbers. `None` if there are
-    /// more than `sets_max`.
+    /// The dimension sets of a server that were counted on this day (seconds since 1970) or later, with their numbers.
+    /// `None` if there are more than `sets_max`.
     pub async fn list_dimensions(
         &self,
         server_id: ServerId,

@@ -10,14 +10,14 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Stores the providers of these domains.
+    /// Stores the providers of these domains; `OTHER_PROVIDER` removes the stored one.
     pub async fn save_recipient_providers(&self, found: Vec<(DomainName, String)>) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(async move { learn(sql, &found, now).await })).await
     }
 }
 
-/// Stores providers that are new or changed. Domains without a known provider are not stored.
+/// Stores providers that are new or changed, and removes the provider of a domain for which `OTHER_PROVIDER` was found.
 pub(crate) async fn learn(
     sql: &Sql<'_>,
     found: &[(DomainName, String)],

@@ -1,8 +1,8 @@
 //! Turns a batch of events into additions to the counters.
 //!
 //! `hard_fail` counts messages that ended as HardFail (permanently refused, given up, or expired), `bounced` messages
-//! that were Sent and then bounced. `soft_fail` counts attempts that tried a host. All other metrics count a message
-//! once, except opens and clicks.
+//! that were Sent and then bounced. `soft_fail` counts attempts that tried a host and failed temporarily. All other
+//! metrics count a message once, except opens and clicks.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -22,8 +22,8 @@ pub struct AuditFilter {
     pub actor: Option<String>,
     /// Id of the key or person.
     pub actor_id: Option<i64>,
-    /// Entries that a search by `actor_id` leaves out, because the reader may not know who made them. Set it only with
-    /// `actor_id`.
+    /// Actors whose entries a search by `actor_id` omits, because the reader must not learn who made them. Set it only
+    /// with `actor_id`.
     pub hidden_actors: HiddenActors,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
@@ -48,7 +48,8 @@ pub struct AuditPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditVerdict {
     pub account_id: AccountId,
-    /// Number of entries that exist unchanged.
+    /// Number of entries from the account's first one on that exist unchanged. Includes those up to the argument
+    /// `after`, which are not checked again.
     pub intact_count: i64,
     /// Hash of the last intact entry, in hexadecimal. Kept elsewhere, it can prove later that none was removed.
     pub hash: String,

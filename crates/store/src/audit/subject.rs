@@ -66,7 +66,8 @@ pub(super) struct Snapshot {
     pub(super) fields: Value,
 }
 
-// Names of the columns that `AuditSubject::find` selects after the account's id and the subject's id, in its order.
+// Names that entries use for the columns that `AuditSubject::find` selects after the account's id and the subject's id,
+// in the order of these columns.
 
 const ACCOUNT_FIELDS: &[&str] = &[
     "name",

@@ -12,9 +12,9 @@ use postroad_model::idgen::second_of_id;
 use crate::{Engine, Result, Store};
 use queue::QueuePosition;
 
-/// Maximum number of rows that one transaction examines or changes.
+/// Maximum number of queue entries, holds or idempotency keys that one transaction examines or changes.
 const AT_ONCE: i64 = 500;
-/// Outbox rows checked together. Usually none of them needs a correction.
+/// Outbox rows that are checked together, and corrected in one transaction. Usually none of them needs a correction.
 const OUTBOX_PAGE: i64 = 5_000;
 /// How far the newest id may be ahead of a correct clock: ids of a busy second run ahead, and clocks of nodes differ.
 const LEAD_MAX: Duration = Duration::from_mins(1);

@@ -17,7 +17,7 @@ use crate::sql::Sql;
 pub(crate) type QueuePosition = (Timestamp, MessageId);
 
 /// A queue entry whose due time is wrong because the clock was ahead.
-pub(crate) struct Late {
+pub(crate) struct WrongDueTime {
     pub(crate) key: Key,
     /// When it should be due.
     pub(crate) due_at: Timestamp,
@@ -25,7 +25,7 @@ pub(crate) struct Late {
     is_scheduled: bool,
 }
 
-impl Late {
+impl WrongDueTime {
     /// Corrects the entry, which is not claimed.
     pub(crate) async fn correct_times(&self, sql: &Sql<'_>) -> Result<(), StoreError> {
         if self.is_scheduled {
@@ -45,13 +45,13 @@ struct ScheduledOptions {
 }
 
 /// A page of the queue after `after`: its entries with wrong due times, and where the next page begins.
-pub(crate) async fn list_late(
+pub(crate) async fn list_wrong_due_times(
     sql: &Sql<'_>,
     now: Timestamp,
     pause_max: Duration,
     after: Option<QueuePosition>,
     limit: i64,
-) -> Result<(Vec<Late>, Option<QueuePosition>), StoreError> {
+) -> Result<(Vec<WrongDueTime>, Option<QueuePosition>), StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at, s.options, m.send_at
          FROM queue q CROSS JOIN messages m CROSS JOIN sends s
@@ -70,19 +70,19 @@ pub(crate) async fn list_late(
     let (from, from_id) =
         after.map_or((now.as_micros(), i64::MAX), |(due_at, id)| (due_at.as_micros(), id.0));
     let rows = sql.query(text, &[from.into(), from_id.into(), limit.into()]).await?;
-    let (mut late, mut last) = (Vec::new(), None);
+    let (mut wrong, mut last) = (Vec::new(), None);
     for row in &rows {
         let (key, due_at) = ((ServerId(row.int(0)?), MessageId(row.int(1)?)), row.time(2)?);
         last = Some((due_at, key.1));
         let options: ScheduledOptions = serde_json::from_str(&row.text(4)?).unwrap_or_default();
         if let Some(due_at) = row.time_opt(5)?.or(options.send_at).filter(|send_at| *send_at > now) {
-            late.push(Late { key, due_at, is_scheduled: true });
+            wrong.push(WrongDueTime { key, due_at, is_scheduled: true });
             continue;
         }
         let corrected = corrected(due_at, row.time_opt(3)?, now, pause_max);
-        late.extend(corrected.map(|due_at| Late { key, due_at, is_scheduled: false }));
+        wrong.extend(corrected.map(|due_at| WrongDueTime { key, due_at, is_scheduled: false }));
     }
-    Ok((late, last.filter(|_| rows.len() as i64 == limit)))
+    Ok((wrong, last.filter(|_| rows.len() as i64 == limit)))
 }
 
 /// The corrected due time of a message that is due in the future; `None` if its due time is right.
@@ -110,11 +110,11 @@ pub(crate) async fn correct_page(
     after: Option<QueuePosition>,
     limit: i64,
 ) -> Result<(usize, Option<QueuePosition>), StoreError> {
-    let (late, next) = list_late(sql, now, pause_max, after, limit).await?;
-    for late in &late {
-        late.correct_times(sql).await?;
+    let (wrong, next) = list_wrong_due_times(sql, now, pause_max, after, limit).await?;
+    for entry in &wrong {
+        entry.correct_times(sql).await?;
     }
-    Ok((late.len(), next))
+    Ok((wrong.len(), next))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Deletes a domain with its keys and links.
+//! Deletes a domain with its keys and the links to its DNS records.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, DomainId, LimitedObject, Timestamp};
@@ -11,15 +11,17 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Deletes a domain with its keys. Links in sent mail work until `links_until`.
+    /// Deletes a domain with its keys and the links to its DNS records. Tracked links in sent mail work until
+    /// `links_until`.
     pub async fn delete_domain(&self, id: DomainId, links_until: Timestamp) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(delete(sql, id, links_until, now))).await
     }
 }
 
-/// Deletes a domain with its keys. Its reports expire by age; a later owner of the name does not see them. Waiting mail
-/// is signed by the installation, and links in sent mail work until `links_until`.
+/// Deletes a domain with its keys and the links to its DNS records. Its reports expire by age; a later owner of the
+/// name does not see them. Waiting mail is signed by the installation, and tracked links in sent mail work until
+/// `links_until`.
 async fn delete(
     sql: &Sql<'_>,
     id: DomainId,

@@ -24,13 +24,13 @@ pub struct Domain {
     pub next_check_at: Timestamp,
     /// Results of the last check: a JSON array.
     pub records: String,
-    /// When the check with this result began.
+    /// When the check whose results are in `records` began.
     pub result_begun_at: Option<Timestamp>,
-    /// The customer's bounce domain, an alias of ours.
+    /// `rp.<domain>`: the customer's bounce domain, an alias of ours.
     pub return_path: NameUse,
-    /// Whether the tracking host was ever found to be an alias of ours.
+    /// Whether `track.<domain>` was ever found to be an alias of ours.
     pub has_track_alias: bool,
-    /// The customer's tracking host, an alias of ours that answers with a valid certificate.
+    /// `track.<domain>`: the customer's tracking host, an alias of ours that answers with a valid certificate.
     pub track_host: NameUse,
     pub tracking: DomainTracking,
     /// In the order of their creation.

@@ -26,10 +26,11 @@ pub struct DomainCheck {
     pub is_good: Option<bool>,
     /// Keys whose records the DNS answered for, and whether they are verified.
     pub keys: Vec<(DomainKeyId, bool)>,
+    /// Whether `rp.<domain>` is an alias of ours.
     pub has_return_path: Option<bool>,
-    /// Whether the tracking host is an alias of ours.
+    /// Whether `track.<domain>` is an alias of ours.
     pub has_track_alias: Option<bool>,
-    /// Whether the tracking host answers with a valid certificate.
+    /// Whether `track.<domain>` is an alias of ours and answers with a valid certificate.
     pub has_track_host: Option<bool>,
     pub next_check_at: Timestamp,
 }
@@ -37,8 +38,7 @@ pub struct DomainCheck {
 #[boxed_futures]
 impl Store {
     /// Records a check with all its changes, unless a later one was already recorded. Verification and failure get an
-    /// event: at once, or from the next node if this process cannot create event ids. Returns whether sending is
-    /// affected.
+    /// event; if this process cannot create event ids, a node writes it later. Returns whether sending is affected.
     pub async fn record_domain_check(&self, check: DomainCheck) -> Result<bool> {
         let now = self.clock.now();
         let recorded = if self.ids().is_err() {

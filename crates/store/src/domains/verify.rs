@@ -13,9 +13,9 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Sets the verification by the operator. `None` removes it; links of the domain's mail then work until
-    /// `links_until`. A domain that becomes verified gets an event: at once, or from the next node if this process
-    /// cannot create event ids.
+    /// Sets the verification by the operator. `None` removes it; if the domain is then no longer verified, links in its
+    /// mail work until `links_until`. A domain that becomes verified gets an event; if this process cannot create event
+    /// ids, a node writes it later.
     pub async fn set_domain_verified(
         &self,
         id: DomainId,

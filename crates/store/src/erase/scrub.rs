@@ -1,4 +1,4 @@
-//! Removes an address from unused parts of the database file, and truncates SQLite's log.
+//! Removes an address from unused parts of the database file, and truncates SQLite's write-ahead log.
 
 use postroad_boxed_futures::boxed_futures;
 
@@ -22,8 +22,8 @@ impl Store {
         self.is_sqlite()
     }
 
-    /// Copies SQLite's log into the database file and truncates it, because the log contains old pages. Fails if
-    /// other connections use the log all the time. Does nothing on PostgreSQL.
+    /// Copies SQLite's write-ahead log into the database file and truncates the log, because it contains old pages.
+    /// Fails if other connections use the log all the time. Does nothing on PostgreSQL.
     pub async fn truncate_log(&self) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.truncate_log().await,

@@ -11,8 +11,8 @@ use zstd::bulk::Compressor;
 use crate::error::StoreError;
 use crate::{Engine, Result, Store};
 
-/// The fastest ordinary level: compression is the largest single cost of an accept (docs/performance.md). The compressors of
-/// most higher levels are not compiled in (`CFLAGS` in .cargo/config.toml); zstd would use the one of level 1 instead.
+/// The fastest ordinary level: compression is the largest single cost of an accept. The compressors of most higher
+/// levels are not compiled in (`CFLAGS` in .cargo/config.toml); zstd would use the one of level 1 instead.
 const LEVEL: i32 = 1;
 /// SQLite: compressed bodies up to this size are stored in the database, larger ones in files.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;

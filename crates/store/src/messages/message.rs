@@ -25,7 +25,7 @@ pub struct Message {
     pub rcpt_to: String,
     pub status: Status,
     pub hold_expiry: Option<Timestamp>,
-    /// The message that this one is a bounce of; 0 for none.
+    /// If this is returned mail (a bounce, complaint or automatic reply): the message it is about. Otherwise 0.
     pub bounce_for_id: i64,
     pub last_delivery_at: Option<Timestamp>,
     /// When the next attempt is due, if the message is queued.

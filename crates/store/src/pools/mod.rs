@@ -19,7 +19,8 @@ pub use warmup::WarmupPause;
 pub struct Pool {
     pub id: PoolId,
     pub name: String,
-    /// The default pool, to which other pools overflow.
+    /// The default pool. It also takes messages of pools that have no address, or have used up the daily quota of their
+    /// warm-up.
     pub shared: bool,
     /// The account it is reserved for; `None` for the operator's.
     pub account_id: Option<AccountId>,

@@ -103,7 +103,7 @@ impl Store {
         self.read(move |sql| Box::pin(list_sources(sql, now))).await
     }
 
-    /// `OtherVersion` unless the source has the version `if_version`.
+    /// `OtherVersion` if `if_version` is set and the source has another version.
     pub async fn update_source(
         &self,
         id: SourceId,

@@ -31,7 +31,7 @@ impl Store {
         self.change(move |sql| Box::pin(set_warmup(sql, id, started_at, now))).await
     }
 
-    /// Pauses a running warm-up; a paused one keeps its reason.
+    /// Pauses a running warm-up by hand, without events; a paused one keeps its reason.
     pub async fn pause_source_warmup(&self, id: SourceId, reason: String) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(pause_by_hand(sql, id, reason, now))).await

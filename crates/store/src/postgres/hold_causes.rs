@@ -8,7 +8,7 @@ use postroad_model::{AccountId, LimitPeriod, MessageId, ServerId, SuppressionRea
 
 use super::account_counts;
 use super::pipeline::query;
-use crate::accept::initial::{HoldCause, HoldCauses, Hour, counted, hold_beyond, hour_of, is_checked};
+use crate::accept::initial::{HoldCause, HoldCauses, ServerHour, counted, hold_beyond, hour_of, is_checked};
 use crate::accept::limit_values::Window;
 use crate::accept::{LimitOwner, LimitUse, NewSend, hourly_limit};
 use crate::error::StoreError;
@@ -93,7 +93,7 @@ pub(super) async fn find(
     sends: Vec<&NewSend>,
 ) -> Result<Found, StoreError> {
     let mut causes = suppressed(client, is_begun, &sends).await?;
-    let mut hours: BTreeMap<Hour, Added> = BTreeMap::new();
+    let mut hours: BTreeMap<ServerHour, Added> = BTreeMap::new();
     for send in &sends {
         let Some(limit) = send.hourly_limit else { continue };
         if counted(send, &causes).next().is_none() {
@@ -186,8 +186,8 @@ async fn suppressed(
 async fn count(
     client: &ClientWrapper,
     is_begun: &mut bool,
-    hours: &BTreeMap<Hour, Added>,
-) -> Result<Vec<(Hour, i64)>, StoreError> {
+    hours: &BTreeMap<ServerHour, Added>,
+) -> Result<Vec<(ServerHour, i64)>, StoreError> {
     let servers: Vec<i64> = hours.keys().map(|(server_id, _)| server_id.0).collect();
     let numbers: Vec<i64> = hours.keys().map(|(_, hour)| *hour).collect();
     let messages: Vec<i64> = hours.values().map(|added| added.messages.len() as i64).collect();

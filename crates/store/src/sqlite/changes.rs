@@ -268,16 +268,16 @@ impl Work for CorrectDueTimesWork {
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(usize, Option<QueuePosition>), StoreError> {
         let sql = Sql::Sqlite(connection);
-        let page = queue::list_late(&sql, self.now, self.pause_max, self.after, self.limit);
-        let (late, next) = ready(page)?;
-        for late in late {
+        let page = queue::list_wrong_due_times(&sql, self.now, self.pause_max, self.after, self.limit);
+        let (wrong, next) = ready(page)?;
+        for entry in wrong {
             let is_free = {
                 let mut claims = self.claims.lock();
-                !claims.is_claimed(late.key) && claims.begin_change(late.key)
+                !claims.is_claimed(entry.key) && claims.begin_change(entry.key)
             };
             if is_free {
-                self.changed.push((late.key, late.due_at));
-                ready(late.correct_times(&sql))?;
+                self.changed.push((entry.key, entry.due_at));
+                ready(entry.correct_times(&sql))?;
             }
         }
         Ok((self.changed.len(), next))
