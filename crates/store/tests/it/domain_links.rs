@@ -1,4 +1,4 @@
-//! Links to the DNS records of a domain, and searches that a person keeps.
+//! Links to the DNS records of a domain, and saved searches of people.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Lists of jobs.
+//! Jobs: their list, and the maximum number of running ones.
 
 use std::time::Duration;
 
