@@ -75,7 +75,7 @@ impl<T: Payload + 'static> Success<T> {
 }
 
 impl<T> Success<T> {
-    /// Adds warnings to the payload or to the failure.
+    /// Makes a small answer from the payload, with the warnings in its flags; adds them to the failure if it failed.
     pub(crate) fn with_warnings(done: Result<T, Failure>, warnings: Vec<String>) -> Result<Self, Failure> {
         match done {
             Ok(data) => {
@@ -96,7 +96,7 @@ pub(crate) struct Flags {
     #[serde(skip_serializing_if = "Not::not")]
     #[schema(required = false)]
     pub(crate) test_mode: bool,
-    /// This repeats the answer to an earlier request with the same idempotency key; nothing was sent again.
+    /// The request repeats an earlier one with the same idempotency key: nothing was sent or created again.
     #[serde(skip_serializing_if = "Not::not")]
     #[schema(required = false)]
     pub(crate) idempotent_replay: bool,

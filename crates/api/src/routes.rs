@@ -1,4 +1,4 @@
-//! Table of all routes.
+//! Table of the routes. Those of the dev inbox, Mailpit's API and the start page of `postroad dev` are in `dev/`.
 
 use std::sync::Arc;
 

@@ -1,14 +1,15 @@
 //! Names for the elided lifetimes of a signature: the future does not outlive any of them.
 //!
-//! Where it is possible, all are the one lifetime `'future`, so that the method has no bounds on lifetimes. With such bounds
-//! rustc proves for each method again that everything in its future is `Send`, because it caches these proofs only for
-//! methods without bounds: that took a quarter of the time of `app`.
+//! Where possible, all become the one lifetime `'future`, so that the method has no bounds on lifetimes. With such
+//! bounds rustc proves for each method again that everything in its future is `Send`: it caches these proofs only for
+//! methods without bounds. The repeated proofs took a quarter of the compile time of the crate `app`.
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, ReturnType, Type, TypeReference};
 
 pub(crate) struct Lifetimes {
-    /// Whether elided lifetimes are `'future`, except behind `&mut`: types there cannot change their lifetimes.
+    /// Whether elided lifetimes become `'future`. Those behind `&mut` never do: `&mut T` is invariant in `T`, so the
+    /// compiler could not shorten them.
     is_shared: bool,
     /// How many `&mut` surround the type that is visited.
     mutable_depth: usize,

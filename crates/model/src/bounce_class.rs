@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! bounce_classes {
     ($($(#[$doc:meta])+ $variant:ident = $name:literal),+ $(,)?) => {
-        /// Users see the text as `bounce_class` and `class`.
+        /// Why a message was refused. `as_str` is the field `bounce_class` of delivery records and `class` of events.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum BounceClass {
             $($(#[$doc])+ #[serde(rename = $name)] $variant),+

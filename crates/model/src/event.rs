@@ -23,7 +23,8 @@ macro_rules! events {
                 match self { $(Self::$variant => EventSeverity::$severity),+ }
             }
 
-            /// Name in Postal's webhook format; `None` if that format cannot express the event.
+            /// Name in Postal's webhook format; `None` if that format cannot express the event. For a message that was
+            /// returned later, the crate `events` uses `MessageBounced` instead.
             pub const fn postal_name(self) -> Option<&'static str> {
                 match self { $(Self::$variant => $postal),+ }
             }

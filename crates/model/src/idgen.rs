@@ -35,7 +35,8 @@ impl IdGenerator {
         Self { clock, node, last: AtomicI64::new(without_node(last_id)) }
     }
 
-    /// Highest id handed out so far, or a lower number if there is none; must be stored for the next start.
+    /// Highest id handed out so far; if there is none, a number below all ids to come. Must be stored for the next
+    /// start.
     pub fn last(&self) -> i64 {
         with_node(self.last.load(Ordering::Relaxed), self.node)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Number of messages per period. Never zero: gates suspend sending.
+/// Number of messages per period. Never zero: a gate or a suspension stops sending, not a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SendRate {

@@ -29,7 +29,7 @@ const FULL: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 #[derive(Debug)]
 pub struct Relay {
     phase: watch::Sender<Phase>,
-    accepting: Vec<JoinHandle<()>>,
+    accept_tasks: Vec<JoinHandle<()>>,
     session_limit: Arc<SessionLimit>,
     stop_time: Duration,
 }
@@ -41,7 +41,7 @@ impl Relay {
             Arc::new(SessionLimit::new(settings.sessions_max, settings.sessions_per_address_max));
         let connections = Arc::new(Connections::new(app.clone(), settings, Arc::clone(&session_limit)));
         let (phase, watching) = watch::channel(Phase::Running);
-        let accepting = listeners
+        let accept_tasks = listeners
             .into_iter()
             .map(|(kind, listener)| {
                 let accepting = accept_all(
@@ -54,15 +54,15 @@ impl Relay {
                 tokio::spawn(accepting)
             })
             .collect();
-        Self { phase, accepting, session_limit, stop_time: settings.times.stop }
+        Self { phase, accept_tasks, session_limit, stop_time: settings.times.stop }
     }
 
     /// Accepts no new sessions and messages; messages in progress may finish within `times.stop` of the settings.
     pub async fn stop(self) {
         self.phase.send_replace(Phase::Stopping);
-        for accepting in self.accepting {
-            if let Err(error) = accepting.await {
-                tracing::error!(%error, "SMTP accept loop failed");
+        for accept_task in self.accept_tasks {
+            if let Err(error) = accept_task.await {
+                tracing::error!(%error, "SMTP listener: the accept loop panicked");
             }
         }
         if timeout(self.stop_time, self.session_limit.all_free()).await.is_err() {

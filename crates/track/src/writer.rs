@@ -75,7 +75,7 @@ where
     match record(batch.clone()).await {
         Ok(()) => return Vec::new(),
         Err(StoreError::Unavailable(error)) => {
-            tracing::warn!(%error, count = batch.len(), "tracking: store unavailable; clicks and opens wait");
+            tracing::warn!(%error, count = batch.len(), "tracking: store unavailable; events wait in the queue");
             return batch;
         }
         Err(error) => {
@@ -86,7 +86,7 @@ where
         match record(vec![event.clone()]).await {
             Ok(()) => {}
             Err(StoreError::Unavailable(error)) => {
-                tracing::warn!(%error, count = batch.len(), "tracking: store unavailable; clicks and opens wait");
+                tracing::warn!(%error, count = batch.len(), "tracking: store unavailable; events wait in the queue");
                 return batch;
             }
             Err(error) => {

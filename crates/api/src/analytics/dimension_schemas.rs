@@ -39,7 +39,9 @@ impl ToSchema for FiltersIn {
 
 impl PartialSchema for SeriesOut {
     fn schema() -> RefOr<Schema> {
-        let RefOr::T(Schema::Object(points)) = SeriesPointsOut::schema() else { panic!("it is a struct") };
+        let RefOr::T(Schema::Object(points)) = SeriesPointsOut::schema() else {
+            unreachable!("the schema of a struct is an object");
+        };
         let description = "Has the requested dimensions; null for messages without a value.";
         let mut series = ObjectBuilder::from(points).description(Some(description));
         for dimension in Dimension::ALL {

@@ -48,7 +48,7 @@ async fn publish(State(state): State<DnsState>, Path(domain): Path<String>) -> R
             RecordType::Txt => LocalType::Txt,
             RecordType::Cname => LocalType::Cname,
             RecordType::A => LocalType::A,
-            // The records of a domain have no other type.
+            // Not reached: the records of a domain are TXT and CNAME.
             _ => return None,
         };
         Some(LocalRecord { name: record.name, record_type, value: record.value })

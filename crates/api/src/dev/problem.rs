@@ -24,6 +24,7 @@ pub(super) enum Problem {
     WrongMailpitMethod,
     NoSuchDomain,
     TimeIsUp(Duration),
+    /// A query parameter or the body is not valid.
     BadQuery(String),
     /// The service is stopping.
     Stopping,

@@ -85,7 +85,8 @@ struct TlsOut {
 
 /// Sum up the reports about a domain
 ///
-/// Receivers send reports if the domain's DMARC record names the address of this service. Only for a verified domain.
+/// Only for a verified domain. Receivers send DMARC reports if the domain's DMARC record names an address of this
+/// service, and TLS reports if the record `_smtp._tls.<domain>` names one.
 #[crate::documented::path(
     post,
     path = "/api/v1/domains/reports",

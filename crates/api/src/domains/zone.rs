@@ -12,15 +12,16 @@ use crate::fields::Findings;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ZoneOut {
-    /// One line for each record, with complete names; records that are in place are comments.
+    /// One line for each record, with complete names; records that are in place, not needed or not checked are
+    /// comments.
     #[schema(example = "_dmarc.example.com. 3600 IN TXT \"v=DMARC1; p=none\"\n")]
     zone: String,
 }
 
 /// Get a domain's records as a zone file
 ///
-/// A fragment for BIND and other programs that read zone files (RFC 1035). It contains an SPF record only if the
-/// existing one was looked up: call domains/verify first.
+/// A fragment for BIND and other programs that read zone files (RFC 1035). SPF and DMARC records are comments until the
+/// existing ones were looked up: call domains/verify first.
 #[crate::documented::path(
     post,
     path = "/api/v1/domains/zone",

@@ -272,8 +272,8 @@ impl ErrorCode {
         code("AccountSuspended", "the account is suspended or deleted", "ask the operator"),
         code(
             "AccessDenied",
-            "the key's scope does not include this call, it is a test key, or the call needs another kind of key",
-            "use a key with the scope that the message names",
+            "the key's scope does not include this call, it is a test key, or the call needs another kind of key, as changes of an account's domain do",
+            "use a key of the kind or scope that the message names",
         ),
         code(
             "UnknownEndpoint",
@@ -290,7 +290,7 @@ impl ErrorCode {
         ),
         code(
             "ServiceUnavailable",
-            "storage trouble, or a limit of one caller is reached",
+            "the store is unavailable, or a limit on memory or on calls in progress is reached",
             "repeat after `Retry-After`, with an idempotency key",
         ),
         code("InternalError", "a bug in Postroad", "report the `request_id`"),

@@ -106,8 +106,9 @@ pub(crate) enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FailureStatus {
-    /// The request is wrong.
+    /// The fields of the request are wrong: `ValidationError`.
     ParameterError,
+    /// Every other failure.
     Error,
 }
 
@@ -182,7 +183,7 @@ impl Reason {
             Self::MessageNotScheduled => error(
                 ok,
                 "MessageNotScheduled",
-                "The message does not wait for a time of its own: it has no `send_at`, or is held or cancelled".into(),
+                "The message is not scheduled: it has no `send_at`, or is held or cancelled".into(),
             ),
             Self::TooLateToCancel => {
                 error(ok, "TooLateToCancel", "The message is being sent at this moment, or was sent before".into())
@@ -229,7 +230,7 @@ impl Reason {
             Self::DomainNotVerified => error(
                 ok,
                 "DomainNotVerified",
-                "The domain is not verified yet: until then it may be anybody's".into(),
+                "The domain is not verified: its reports are shown after verification; call domains/verify first".into(),
             ),
             Self::DomainsBusy => Row {
                 header: Some((RETRY_AFTER, "5")),
@@ -242,7 +243,7 @@ impl Reason {
             Self::DomainOfAccount => error(
                 ok,
                 "AccessDenied",
-                "The domain belongs to the account, and other servers use it: a server's key cannot change it".into(),
+                "The domain belongs to the account, and other servers may use it: change it with an account key, without naming a server".into(),
             ),
             Self::TemplateNotFound => {
                 error(ok, "TemplateNotFound", "No template found matching provided ID or alias".into())

@@ -99,6 +99,6 @@ pub(super) fn denial_text(denial: &Denial) -> Cow<'static, str> {
         Denial::Kind(Level::Operator) => {
             "This call needs the API key of the operator, in the header X-Operator-API-Key".into()
         }
-        Denial::NotFound => "The key has nothing of this kind".into(),
+        Denial::NotFound => "There is no such object, or it belongs to somebody else".into(),
     }
 }

@@ -18,8 +18,8 @@ use crate::{idempotency, json};
 pub(crate) struct CreatePoolIn {
     /// Unique, and not a number.
     name: String,
-    /// The pool for servers without a pool of their own, and for messages that a warming address may not take. There is
-    /// only one.
+    /// Whether it is the shared pool: for servers without a pool of their own, and for messages that a warming address
+    /// may not take. There is only one.
     shared: Option<bool>,
     /// Id of the account that the pool is reserved for: its keys may see the pool and control the warm-up of its
     /// addresses.

@@ -16,7 +16,8 @@ pub(crate) struct PoolOut {
     name: String,
     /// Whether servers without a pool of their own use it.
     shared: bool,
-    /// Id of the account that it is reserved for; null if that is another account than the caller's.
+    /// Id of the account that it is reserved for; null if there is none, or if it is another account than the
+    /// caller's.
     account: Option<i64>,
     created_at: String,
     /// When it, or the list of its addresses, was last changed.

@@ -1,4 +1,4 @@
-//! messages/deliveries: the attempts, holds and bounces of one message.
+//! messages/deliveries: the delivery records of one message, such as attempts, holds and bounces.
 
 use crate::documented::ToSchema;
 use postroad_model::Timestamp;
@@ -25,7 +25,7 @@ pub(crate) struct DeliveriesIn {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeliveriesOut(Vec<DeliveryOut>);
 
-/// One attempt, hold or later bounce. Times are seconds since 1970.
+/// One attempt, hold, failure, later bounce, or send in test mode. Times are seconds since 1970.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeliveryOut {
     id: i64,
@@ -66,8 +66,8 @@ pub(crate) struct DeliveryOut {
 
 /// List delivery attempts
 ///
-/// In time order; empty if the message was never attempted. An id of another server is answered like an unknown
-/// id.
+/// Attempts, holds and other delivery records, in time order; empty before the first. An id of another server is
+/// answered like an unknown id.
 #[crate::documented::path(
     post,
     path = "/api/v1/messages/deliveries",

@@ -9,7 +9,8 @@ use crate::failure::Failure;
 
 /// Release held messages
 ///
-/// They are queued, unless their recipient is still suppressed. Needs the scope `full`.
+/// They are queued, unless the recipient is still suppressed, a limit of the server or account is reached, or the
+/// operator or account made the server a development server. Needs the scope `full`.
 #[crate::documented::path(
     post,
     path = "/api/v1/messages/release",

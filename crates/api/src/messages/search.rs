@@ -22,7 +22,8 @@ const ITEM_BYTES: usize = 4 << 10;
 #[schema(example = json!({"q": "to:@gmail.com \"order 1001\" -status:sent", "since": "2026-11-01T00:00:00Z"}))]
 pub(crate) struct SearchMessagesIn {
     /// Words, quoted texts and pairs: `to:`, `from:`, `subject:`, `tag:`, `status:`, `domain:`, `template:`,
-    /// `metadata:key=value`, `before:`, `after:`, `has:attachment`. A minus before one excludes it.
+    /// `metadata:key=value`, `id:`, `token:`, `message_id:`, `before:`, `after:`, `has:attachment`. A minus before one
+    /// excludes it.
     q: Option<String>,
     /// Messages with this status, or with one of these.
     status: Option<StatusesIn>,

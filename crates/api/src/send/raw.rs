@@ -20,7 +20,8 @@ use crate::fields::{Fields, Findings};
     "data": "RnJvbTogc2hvcEBleGFtcGxlLmNvbQ0KU3ViamVjdDogSGkNCg0KSGkNCg=="
 }))]
 pub(crate) struct SendRawIn {
-    /// Envelope sender, for the record. May be empty only with `bounce`.
+    /// Envelope sender. It is stored and shown, but receivers see a return path of Postroad instead. May be empty only
+    /// with `bounce`.
     mail_from: String,
     /// Recipients, independent of the message's headers.
     #[schema(max_items = 1000)]
@@ -36,8 +37,9 @@ pub(crate) struct SendRawIn {
 
 /// Send a pre-built message
 ///
-/// Keeps the message's bytes, except for headers that must be added or removed. Every address in From, and in
-/// Sender, Resent-From and Resent-Sender when present, must be on a verified domain of the server or its account.
+/// Keeps the message's bytes, except for bare line breaks, and headers that must be added, encoded or removed. Every
+/// address in From, and in Sender, Resent-From and Resent-Sender when present, must be on a verified domain of the
+/// server or its account.
 #[crate::documented::path(
     post,
     path = "/api/v1/send/raw",

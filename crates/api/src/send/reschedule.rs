@@ -22,7 +22,8 @@ pub(crate) struct RescheduleIn {
     tag: Option<String>,
     /// `batch_id` in the answer of send/batch.
     batch_id: Option<i64>,
-    /// With `tag` or `batch_id`: most messages that this call changes, up to 10,000, which is also the default.
+    /// With `tag` or `batch_id`: maximum number of messages that this call changes, up to 10,000, which is also the
+    /// default.
     limit: Option<usize>,
     /// With `tag` or `batch_id`: `next_cursor` of the previous call.
     cursor: Option<String>,

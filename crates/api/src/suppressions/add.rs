@@ -26,7 +26,7 @@ pub(crate) struct AddSuppressionIn {
     reason: Option<String>,
     /// Free text, up to 500 bytes.
     details: Option<String>,
-    /// Message that caused the suppression; not checked.
+    /// Id of the message that caused the suppression. Whether the message exists is not checked.
     origin_message_id: Option<i64>,
     /// End of the suppression (RFC 3339); never if left out.
     expires_at: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct SuppressionItemIn {
     reason: Option<String>,
     /// Free text, up to 500 bytes.
     details: Option<String>,
-    /// Message that caused the suppression; not checked.
+    /// Id of the message that caused the suppression. Whether the message exists is not checked.
     origin_message_id: Option<i64>,
     /// End of the suppression (RFC 3339); never if left out.
     expires_at: Option<String>,

@@ -77,8 +77,10 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(EventId));
     fields.finish(findings);
     if fields_given != 1 {
-        findings
-            .problem("", "give one of `event_id`, `attempt_id` and `since`: it says what is posted again");
+        findings.problem(
+            "",
+            "Give one of `event_id`, `attempt_id` and `since`, which select the events to post again",
+        );
     }
     let request = match (event, attempt, since) {
         (Some(event), _, _) => ReplayRequest::Event(event),

@@ -19,7 +19,7 @@ curl \"$URL/api/v1/server/get\" -H \"X-Server-API-Key: $KEY\" -d '{}'
 ```
 ";
 
-/// How deep the objects inside objects are that have their fields listed.
+/// Depth down to which the fields of nested objects are listed.
 const DEPTH_MAX: usize = 2;
 
 fn docs(name: &str) -> PathBuf {

@@ -26,7 +26,7 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
         assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/")));
         assert_eq!(look(&world, &got.paths("/o/")[0]).await.status, 200);
     }
-    world.until_logged("tracking: store unavailable; clicks and opens wait").await;
+    world.until_logged("tracking: store unavailable; events wait in the queue").await;
     let leave = paths_in(&String::from_utf8_lossy(&got.raw), "/u/").remove(0);
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let reply =
