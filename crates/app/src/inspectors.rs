@@ -127,7 +127,7 @@ impl App {
                 Ok(Some(InspectorView { token, expires_at: found.expires_at, requests: found.requests }))
             }
             Err(error) => {
-                tracing::warn!(server.id = server_id.0, %error, "the address of a request inspector cannot be read; it can be opened again with a new one");
+                tracing::warn!(server.id = server_id.0, %error, "the address of a request inspector cannot be unsealed; opening the inspector again gives it a new address");
                 Ok(None)
             }
         }

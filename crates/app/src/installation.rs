@@ -69,7 +69,7 @@ async fn new_key() -> Result<String, AdminError> {
     let key = tokio::task::spawn_blocking(DkimKey::generate)
         .await
         .map_err(|_| AdminError::refused("the service is stopping"))?
-        .map_err(|e| AdminError::refused(format!("no DKIM key: {e}")))?;
+        .map_err(|e| AdminError::refused(format!("generating the DKIM key failed: {e}")))?;
     let stored = StoredKey {
         selector: format!("pr-{}", random_text(&mut rand::rng(), 8).to_ascii_lowercase()),
         private: STANDARD.encode(key.private_pkcs8_der()),

@@ -16,7 +16,7 @@ const NOTES_MAX: usize = 200;
 
 #[derive(Debug, Clone)]
 pub struct InstallationStatus {
-    /// Nodes that run, then nodes that ran lately.
+    /// Running nodes, then nodes that were seen in the last seven days.
     pub nodes: Vec<NodeRecord>,
     pub is_in_maintenance: bool,
     /// Limits of receivers learned within the last day, newest first.

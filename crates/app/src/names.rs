@@ -2,12 +2,12 @@
 
 const SERVICE_NAME: &str = "postroad";
 
-/// Problem of a name; `None` if it is valid. The text follows "a name" or the field's name.
+/// Problem of a name; `None` if it is valid. The text continues a sentence that begins with the name of the field.
 pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
     let name = name.trim();
     // A slash would make `ACCOUNT/NAME` ambiguous.
     if name.is_empty() || name.chars().count() > 100 || name.chars().any(|c| c.is_control() || c == '/') {
-        return Some("should have 1 to 100 characters and no `/`");
+        return Some("should have 1 to 100 characters, and neither `/` nor control characters");
     }
     // Commands accept an id wherever they accept a name.
     if name.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -30,6 +30,6 @@ async fn new_key() -> Result<String, AdminError> {
     let key = tokio::task::spawn_blocking(DkimKey::generate)
         .await
         .map_err(|_| AdminError::refused("the service is stopping"))?
-        .map_err(|error| AdminError::refused(format!("no webhook key: {error}")))?;
+        .map_err(|error| AdminError::refused(format!("generating the key for webhooks failed: {error}")))?;
     Ok(STANDARD.encode(key.private_pkcs8_der()))
 }

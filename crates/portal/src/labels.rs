@@ -102,7 +102,10 @@ mod tests {
     #[test]
     fn field_names_of_the_api_become_labels() {
         for (message, expected) in [
-            ("`name` should have 1 to 100 characters", "The name should have 1 to 100 characters."),
+            (
+                "`name` should have 1 to 100 characters, and no control characters",
+                "The name should have 1 to 100 characters, and no control characters.",
+            ),
             (
                 "`send_rate` should be a rate such as `10/s`, `100/m` or `1000/h`, or `none`",
                 "The send rate should be a rate such as “10/s”, “100/m” or “1000/h”, or empty.",

@@ -108,7 +108,7 @@ mod tests {
 
     const OWN: AccountId = AccountId(1);
     const OWN_SERVER: Subject = Subject::Server { id: ServerId(10), account_id: OWN };
-    const SISTER: Subject = Subject::Server { id: ServerId(11), account_id: OWN };
+    const OTHER_OWN_SERVER: Subject = Subject::Server { id: ServerId(11), account_id: OWN };
     const FOREIGN: Subject = Subject::Server { id: ServerId(20), account_id: AccountId(2) };
 
     /// An account key and an operator key.
@@ -196,7 +196,7 @@ mod tests {
                     Subject::Installation,
                     Subject::Account(OWN),
                     OWN_SERVER,
-                    SISTER,
+                    OTHER_OWN_SERVER,
                     FOREIGN,
                     Subject::Absent,
                 ] {
@@ -204,7 +204,7 @@ mod tests {
                         Subject::Absent => false,
                         _ if actor.is_operator() => true,
                         OWN_SERVER => true,
-                        SISTER | Subject::Account(_) => !is_server_key,
+                        OTHER_OWN_SERVER | Subject::Account(_) => !is_server_key,
                         _ => false,
                     };
                     let permitted = permit(actor, operation, subject);

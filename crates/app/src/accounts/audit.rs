@@ -194,7 +194,8 @@ impl App {
     }
 }
 
-/// The last entry that a check of the log has seen; the default is before the first entry of the first account.
+/// Where a check of the log continues: after the entry `seq` of the account's chain, which has this hash. The default is
+/// the beginning of the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AuditPosition {
     account_id: AccountId,

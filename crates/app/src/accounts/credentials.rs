@@ -314,7 +314,10 @@ fn check_networks_of_address_key(
 fn check_name(name: &str) -> Result<(), AccountRefusal> {
     let name = name.trim();
     if name.is_empty() || name.chars().count() > 100 || name.chars().any(char::is_control) {
-        return Err(AccountRefusal::problem("name", "should have 1 to 100 characters"));
+        return Err(AccountRefusal::problem(
+            "name",
+            "should have 1 to 100 characters, and no control characters",
+        ));
     }
     Ok(())
 }

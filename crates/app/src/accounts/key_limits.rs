@@ -36,7 +36,7 @@ impl KeyLimits {
         if self.allow.is_empty() || requested.iter().all(is_within) {
             return Ok(requested);
         }
-        Err(AccountRefusal::problem("allow", "should be within the networks of the key that asks"))
+        Err(AccountRefusal::problem("allow", "should be within the networks of the calling key"))
     }
 
     /// The requested expiry, or that of the requesting key if it is earlier.

@@ -203,7 +203,10 @@ impl App {
     fn check_key(&self, by: &Requester, request: &AccountKeyRequest) -> Result<(), AccountRefusal> {
         let name = request.name.trim();
         if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-            return Err(AccountRefusal::problem("name", "should have 1 to 100 characters"));
+            return Err(AccountRefusal::problem(
+                "name",
+                "should have 1 to 100 characters, and no control characters",
+            ));
         }
         if request.scopes.len() > SCOPES_MAX {
             return Err(AccountRefusal::problem("scopes", "should have at most 20 scopes"));
@@ -221,7 +224,7 @@ impl App {
         if request.scopes.iter().all(|new| scopes.iter().any(|own| own.covers(*new))) {
             Ok(())
         } else {
-            Err(AccountRefusal::problem("scopes", "should be among the scopes of the key that asks"))
+            Err(AccountRefusal::problem("scopes", "should be among the scopes of the calling key"))
         }
     }
 

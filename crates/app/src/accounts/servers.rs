@@ -51,8 +51,8 @@ impl App {
     ) -> Result<Created<Server>, AccountRefusal> {
         let operation = Operation::ServersCreate;
         let account_id = self.account_of(by, operation, request.account).await?;
-        // Counted before the key is looked up: if the server of a concurrent call with the same key is counted, it is
-        // found too.
+        // Count before looking up the idempotency key. If the count includes the server of a concurrent call with the
+        // same key, the look-up finds that server, so this call is not refused for the maximum number of servers.
         let servers = self.inner.store.count_objects(account_id, LimitedObject::Servers).await?;
         if let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await? {
             let value = self.server_of(by, operation, ServerId(id)).await?;

@@ -127,7 +127,7 @@ impl App {
         }
         if old.scope == Scope::Address {
             return Err(AdminError::refused(format!(
-                "key {id} is bound to addresses and has no secret to rotate: create another, then revoke it"
+                "key {id} is bound to addresses and has no secret to rotate: create another key, then revoke this one"
             )));
         }
         let is_expired = old.expires_at.is_some_and(|at| at <= self.inner.clock.now());

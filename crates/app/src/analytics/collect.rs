@@ -175,7 +175,7 @@ fn add(collected: &mut Collected, group: &Group, borders: &[i64], row: &CounterR
     spans.entry(span).or_default().add(&row.sums);
 }
 
-pub(super) fn too_much() -> Refusal {
+fn too_much() -> Refusal {
     wrong(
         "/from",
         "There are too many different tags and other values in this range to add up at once; take a shorter range, or filter",

@@ -7,7 +7,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Counts, Dimension, Grain, Metric, Sums};
 
-use super::collect::{CounterSelection, too_much};
+use super::collect::CounterSelection;
 use super::dimension::DimensionValue;
 use super::figures::Figures;
 use super::plan::counter_ranges;
@@ -116,7 +116,7 @@ impl App {
         }
         let _permit = self.inner.long_reads.permit(caller.account_id).await;
         let found = self.inner.store.list_recipient_domains(caller.server_id, (from, to), ROWS_MAX).await?;
-        let mut found = found.ok_or_else(too_much)?;
+        let mut found = found.ok_or_else(too_many_domains)?;
         if found.len() > query.limit {
             // Select the largest first: there may be a hundred thousand.
             found.select_nth_unstable_by(query.limit, |(a_domain, a), (b_domain, b)| {
@@ -127,6 +127,11 @@ impl App {
         let sums = |(domain, counts)| (DimensionValue::Text(domain), Sums { counts, ..Sums::default() });
         Ok(largest(found.into_iter().map(sums), query))
     }
+}
+
+fn too_many_domains() -> Refusal {
+    let text = "There are too many recipient domains in this range to add up at once; take a shorter range";
+    wrong("/from", text)
 }
 
 /// The largest entries, at most `query.limit`. Figures are computed only for these.

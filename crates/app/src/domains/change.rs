@@ -50,7 +50,7 @@ impl App {
         key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
         let taken = || {
-            let message = "`selector` is the one of a key that signs or did so lately: choose another";
+            let message = "`selector` belongs to a key that signs, or signed until recently: choose another";
             DomainRefusal::Validation(vec![FieldProblem::new("/selector", message)])
         };
         let _permit = self.inner.domain_limits.begin_change(domain.account_id)?;

@@ -1,5 +1,5 @@
-//! Task that checks domains periodically, and writes events of domains that earlier transactions left. Every node runs
-//! it; the store assigns each due check to one node.
+//! Task that checks domains periodically. It also writes the waiting events of domains, which earlier transactions
+//! stored with the domain. Every node runs the task; the store assigns each due check to one node.
 //!
 //! If the store is unavailable, it tries again after a pause. Stopping aborts running checks: nothing is recorded,
 //! and they are due again a few minutes later.
@@ -95,7 +95,7 @@ impl RunningChecks {
 }
 
 impl App {
-    /// Writes events of domains that wait, then begins as many due checks as the limit allows.
+    /// Writes the waiting events of domains, then begins as many due checks as the limit allows.
     async fn begin_checks(&self, running: &mut RunningChecks) {
         if let Err(error) = self.inner.store.write_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying with the next check");

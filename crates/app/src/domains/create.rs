@@ -80,8 +80,9 @@ impl App {
         Ok(Some(Created { value: self.domain_view(domain).await, is_replay: true }))
     }
 
-    /// The new domain, with the current SPF and DMARC records unless it is verified already, so that nobody publishes a
-    /// second one. DKIM keys and aliases are not looked up yet: resolvers would cache that they do not exist.
+    /// The domain to store. Unless it is verified already, its current SPF and DMARC records are looked up, so that the
+    /// suggested records replace them and nobody publishes a second one. DKIM keys and aliases are not looked up yet:
+    /// resolvers would cache that they do not exist.
     pub(crate) async fn new_domain(
         &self,
         owner: DomainOwner,

@@ -50,8 +50,8 @@ pub(super) async fn resolve(
         Some(text) => {
             let text = normalised(&text);
             if !is_selector(&text, domain) {
-                let message = "`selector` should be letters, digits and hyphens, such as `postal-a1b2`, and short enough for \
-                               a DNS name";
+                let message = "`selector` should be letters, digits, `-`, `_` and `.`, such as `postal-a1b2`, and short \
+                               enough for a DNS name";
                 problems.push(FieldProblem::new("/selector", message));
             }
             text

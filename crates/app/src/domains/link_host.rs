@@ -28,7 +28,7 @@ impl LinkHost {
             }),
             Err(HttpFailure::Dns(_)) => None,
             Err(error) => {
-                tracing::debug!(host, %error, "tracking host is not used");
+                tracing::debug!(host, %error, "tracking host does not answer; links do not use it");
                 let mut reason = error.to_string();
                 reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
                 let problem = Some(format!("{host} does not answer over HTTPS ({reason})"));
@@ -47,8 +47,8 @@ impl LinkHost {
         let record = checks.iter_mut().find(|check| check.purpose == Purpose::Tracking);
         if let Some(record) = record.filter(|record| record.hint.is_none()) {
             record.hint = Some(format!(
-                "The record is right, but {problem}. Until it does, links lead to {links_lead_to}. Whoever runs this service \
-                 has to add {} to its certificate.",
+                "The record is right, but {problem}. Until this is fixed, links lead to {links_lead_to}. Whoever runs this \
+                 service has to serve {} over HTTPS, with a certificate that names it.",
                 record.name
             ));
         }

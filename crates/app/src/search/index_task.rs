@@ -11,8 +11,8 @@ use crate::App;
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Messages of a block. Searches also scan the messages outside the index, usually fewer than one block. Servers with
-/// fewer messages have no index.
+/// Messages of a block. A server with fewer messages has no index. Searches also scan the messages outside the index,
+/// usually fewer than one block.
 const BLOCK_MESSAGES: usize = 4_096;
 
 /// Handle of the running task.

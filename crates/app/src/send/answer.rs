@@ -30,7 +30,9 @@ pub fn limit_warning(used: &LimitUse) -> Option<String> {
     };
     let (limit, period) = (used.limit, used.period.with_article());
     if used.remaining() == 0 {
-        return Some(format!("The {owner}'s limit of {limit} messages {period} is reached: others are held"));
+        return Some(format!(
+            "The {owner}'s limit of {limit} messages {period} is reached: further messages are held"
+        ));
     }
     let count = used.used;
     used.is_nearly_full().then(|| format!("{count} of the {owner}'s {limit} messages {period} are used"))

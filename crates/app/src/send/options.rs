@@ -161,7 +161,7 @@ fn check_list_unsubscribe(
         }
     }
     if list.one_click && list.url.as_deref().is_some_and(|url| !url.starts_with("https://")) {
-        let message = "`list_unsubscribe.one_click` needs an https `url` (RFC 8058), or none for our own";
+        let message = "`list_unsubscribe.one_click` needs an https `url` (RFC 8058), or no `url` for a link to this service";
         problems.push(FieldProblem::new("/list_unsubscribe/one_click", message));
     }
     if list.url.is_none() && list.one_click {

@@ -129,7 +129,7 @@ fn read_model(bytes: &[u8]) -> Result<(Model, Vec<AttachmentView>), String> {
     let model = serde_json::from_str(text).map_err(|error| {
         // Without the error's text, which may quote a value.
         let (line, column) = (error.line(), error.column());
-        format!("The body of a message by template must be a JSON object, its model; it is not at line {line} column {column}")
+        format!("The body of a message by template must be a JSON object, the model; the mistake is at line {line} column {column}")
     })?;
     if let Some(number) = find_inexact_number(text) {
         return Err(format!(

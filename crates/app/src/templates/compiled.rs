@@ -244,7 +244,7 @@ fn check_subject(rendered: &mut RenderedTemplate) -> Result<(), RenderFailure> {
         *subject = subject.trim_matches([' ', '\t']).to_owned();
     }
     if subject.chars().any(|c| c.is_control() && c != '\t') {
-        let message = "the subject has a line break or control character, which a variable brought";
+        let message = "the subject has a line break or control character, which comes from a variable";
         return Err(RenderFailure::Failed {
             part: "subject".to_owned(),
             line: 1,

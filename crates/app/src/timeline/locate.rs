@@ -1,8 +1,8 @@
 //! Finds messages of any server by id, token or Message-ID, for the operator.
 //!
-//! An id is looked up by index at each server. A Message-ID that was made here names the server, so finding it costs
-//! the same however many servers there are. A token or another Message-ID is searched in every server, servers with the
-//! newest mail first, until the time is up.
+//! An id is looked up by index, once for each server. A Message-ID that was made here names the server, so finding it
+//! costs the same however many servers there are. A token or another Message-ID is searched in every server, servers
+//! with the newest mail first, until the time is up.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

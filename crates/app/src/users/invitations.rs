@@ -64,8 +64,9 @@ impl App {
     ) -> Result<Created<Invited>, AccountRefusal> {
         let operation = Operation::UsersInvite;
         let account_id = self.account_of(by, operation, request.account).await?;
-        // Counted before the key is looked up: if the invitation of a concurrent call with the same key is counted, it
-        // is found too.
+        // Count before looking up the idempotency key. If the count includes the invitation of a concurrent call with
+        // the same key, the look-up finds that invitation, so this call is not refused for the maximum number of
+        // people.
         let people = self.inner.store.count_objects(account_id, LimitedObject::Users).await?;
         if let Some(made) = self.find_invitation_created_before(account_id, &request).await? {
             return Ok(made);
@@ -273,7 +274,7 @@ impl App {
 /// operators.
 pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Result<(), AccountRefusal> {
     if operator && !gives_operator(&by.actor) {
-        return Err(AccountRefusal::problem("operator", "is set by the operator"));
+        return Err(AccountRefusal::problem("operator", "can be set only by the operator of the service"));
     }
     if rank(&by.actor).covers(role) {
         Ok(())

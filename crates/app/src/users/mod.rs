@@ -44,7 +44,10 @@ fn read_email(email: &str) -> Result<EmailAddress, AccountRefusal> {
 fn read_name(name: &str) -> Result<String, AccountRefusal> {
     let name = name.trim();
     if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        return Err(AccountRefusal::problem("name", "should have at most 100 characters"));
+        return Err(AccountRefusal::problem(
+            "name",
+            "should have at most 100 characters, and no control characters",
+        ));
     }
     Ok(name.to_owned())
 }

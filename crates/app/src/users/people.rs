@@ -64,7 +64,10 @@ impl App {
         let user = self.user_below(by, operation, id).await?;
         check_role(by, request.role.unwrap_or(user.role), request.operator.unwrap_or(false))?;
         if request.operator.is_some() && !gives_operator(&by.actor) {
-            return Err(AccountRefusal::problem("operator", "is set by the operator"));
+            return Err(AccountRefusal::problem(
+                "operator",
+                "can be set only by the operator of the service",
+            ));
         }
         let name = request.name.as_deref().map(read_name).transpose()?;
         let change = UserChange { name, role: request.role, operator: request.operator };

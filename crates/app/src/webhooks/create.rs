@@ -30,8 +30,8 @@ impl App {
         key: Option<CreationKey>,
     ) -> Result<Created<Webhook>, WebhookRefusal> {
         let key = key.map(|key| key.of_server(caller.server_id));
-        // Counted before the key is looked up: if the webhook of a concurrent call with the same key is counted, it is
-        // found too.
+        // Count before looking up the idempotency key. If the count includes the webhook of a concurrent call with the
+        // same key, the look-up finds that webhook, so this call does not fail with `TooMany`.
         let webhooks_max = self.inner.webhooks_per_server;
         let webhooks =
             self.inner.store.list_webhooks(caller.server_id, None, None, webhooks_max).await?.len();

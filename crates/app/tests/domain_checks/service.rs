@@ -68,8 +68,8 @@ async fn private_addresses_are_neither_judged_nor_suggested() {
     // Without another source, nothing is known and nothing is suggested.
     let world = World::new();
     let seen = checks(&world, &nat, "v=spf1 mx -all").await;
-    let hint = "This service does not know which addresses it sends from, so SPF cannot be judged. Its operator gives \
-                nat.post.example a public address (A, AAAA) or adds addresses to a pool.";
+    let hint = "This service does not know which addresses it sends from, so SPF cannot be judged. Its operator has to give \
+                nat.post.example a public address (A, AAAA) or add addresses to a pool.";
     assert_eq!(verdict(&seen[0]), (RecordStatus::Pending, Some(hint)));
     assert_eq!((seen[0].value.as_str(), seen[0].found.as_slice()), ("", &["v=spf1 mx -all".to_owned()][..]));
     // The same holds before the DNS was asked.
@@ -131,8 +131,8 @@ async fn our_own_limit_is_not_reported_as_a_dns_failure() {
         addresses.iter().map(|address| (address.as_str(), "out.post.example")).collect();
     let terms: Vec<String> = (0..4).map(|term| format!("mx:%{{i}}.n{term}.example")).collect();
     let seen = checks(&world, &config(&sources), &format!("v=spf1 {} -all", terms.join(" "))).await;
-    let hint = "To judge this record, this service would have to ask more DNS questions than it does. This is not a verdict. An \
-                SPF record with fewer includes and mail servers needs fewer questions.";
+    let hint = "To judge this record, this service would have to ask more DNS questions than its limit allows. This is not a \
+                verdict. An SPF record with fewer includes and mail servers needs fewer questions.";
     assert_eq!(verdict(&seen[0]), (RecordStatus::DnsError, Some(hint)));
 }
 

@@ -79,7 +79,7 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
     assert_eq!(near["flags"]["warnings"], json!(["18 of the account's 20 messages a month are used"]));
     let full = world.post(SEND, &mail_to_many(4)).await;
     assert_eq!(rate_limit_of(&full)[..2], [20, 0]);
-    let reached = "The account's limit of 20 messages a month is reached: others are held";
+    let reached = "The account's limit of 20 messages a month is reached: further messages are held";
     assert_eq!(full.json()["flags"]["warnings"], json!([reached]));
     let messages = full.json()["data"]["messages"].clone();
     let id = |n: usize| messages[format!("r{n}@example.com")]["id"].as_i64().unwrap();

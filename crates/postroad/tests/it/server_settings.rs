@@ -139,7 +139,7 @@ async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
                 "retention": {"bodies_days": 31, "messages_days": 90},
             })).await,
             &[
-                ("/name", "`name` should have 1 to 100 characters and no `/`"),
+                ("/name", "`name` should have 1 to 100 characters, and neither `/` nor control characters"),
                 ("/mode", "`mode` should be `live` or `development`"),
                 ("/send_rate", "`send_rate` should be a rate such as `10/s`, `100/m` or `1000/h`, or `none`"),
                 ("/hourly_limit", "`hourly_limit` should be from 0 to 4294967295, or `none`"),

@@ -55,8 +55,8 @@ pub(super) fn no_answer(
 
 pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> RecordCheck {
     let hint = if reason == TOO_MANY_QUESTIONS {
-        "To judge this record, this service would have to ask more DNS questions than it does. This is not a verdict. An SPF \
-         record with fewer includes and mail servers needs fewer questions."
+        "To judge this record, this service would have to ask more DNS questions than its limit allows. This is \
+         not a verdict. An SPF record with fewer includes and mail servers needs fewer questions."
             .to_owned()
     } else {
         format!(

@@ -22,7 +22,7 @@ pub(super) fn judge(
     let found = shown_names(targets.iter());
     let name = &record.name;
     // Aliases after our own name are ours to maintain.
-    if targets.iter().any(|passed| passed == target) {
+    if targets.iter().any(|alias| alias == target) {
         return Ok(record.judged(RecordStatus::Verified, found, None));
     }
     let mismatch = |hint: String| Ok(record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)));

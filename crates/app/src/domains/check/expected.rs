@@ -46,7 +46,7 @@ pub(super) enum Rule {
     DkimKey { domain: DomainName, public_spki_der: Vec<u8> },
     /// The domain has a DMARC policy: its own, or its organisational domain's.
     Dmarc { domain: DomainName },
-    /// The name is an alias of ours.
+    /// The name is an alias (CNAME) of `target`, one of our names.
     Alias { domain: DomainName, target: String },
     /// The name has at least one address.
     AnyAddress { domain: DomainName },

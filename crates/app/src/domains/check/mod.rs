@@ -1,10 +1,10 @@
 //! Checks of DNS records: which ones should be published, which ones are, and what to change.
 //!
-//! [`ExpectedRecords`] lists the records that should exist. [`look_up`] asks the DNS. [`judge`] is a pure function from
-//! the answers to a [`RecordCheck`] for each record. `judge` drives the look-ups: each answer that it misses is
-//! looked up, until it misses none or a limit is reached.
+//! [`ExpectedRecords`] lists the records that should exist. [`judge`] is a pure function from DNS answers to a
+//! [`RecordCheck`] for each record. [`look_up`] runs the same rules, asks the DNS for the answers that they lack, and
+//! repeats this until none is lacking or a limit is reached.
 //!
-//! A DNS failure is never a verdict: a record without answers gets the status `dns_error`.
+//! A DNS failure is never a verdict: a record whose look-up failed gets the status `dns_error`.
 
 mod absence;
 mod alias;

@@ -260,5 +260,5 @@ impl<'a> Lowering<'a> {
 }
 
 fn too_deep() -> String {
-    format!("variables depend on one another more than {DEPTH_MAX} times")
+    format!("variables are computed from one another in more than {DEPTH_MAX} steps")
 }

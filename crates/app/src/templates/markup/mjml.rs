@@ -17,7 +17,7 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, Stri
     let position_at = |at: usize| position_of(source, protected.offset_in_source(at));
     match nesting(&protected.text, Syntax::Mjml) {
         Err(at) => {
-            let message = "this is not valid MJML: an element does not end where it should, or they are nested too deep";
+            let message = "this is not valid MJML: an element does not end where it should, or elements are nested too deeply";
             return Err((position_at(at), message.to_owned()));
         }
         Ok(nesting) if nesting.elements > ELEMENTS_MAX => {

@@ -222,7 +222,7 @@ async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: E
     assert!(
         hint.starts_with(
             "The record is right, but track.shop.example does not answer over HTTPS (the TLS handshake failed"
-        ) && hint.ends_with("has to add track.shop.example to its certificate."),
+        ) && hint.ends_with("has to serve track.shop.example over HTTPS, with a certificate that names it."),
         "{hint}"
     );
     let page = served.home_page().await;

@@ -60,13 +60,13 @@ pub(super) fn allows_everybody(domain: &str, term: &str, suggestion: &Suggestion
 }
 
 pub(super) fn too_many_lookups(cost: &Cost) -> String {
-    let dearest = cost.terms.iter().take(COSTS_SHOWN_MAX);
-    let dearest: Vec<String> =
-        dearest.map(|(term, lookups)| format!("{} ({lookups})", shown(term.as_bytes()))).collect();
+    let costliest = cost.terms.iter().take(COSTS_SHOWN_MAX);
+    let costliest: Vec<String> =
+        costliest.map(|(term, lookups)| format!("{} ({lookups})", shown(term.as_bytes()))).collect();
     format!(
         "Your SPF needs {} lookups; {LOOKUPS_MAX} are allowed. These terms cost most: {}.",
         cost.lookups,
-        dearest.join(", ")
+        costliest.join(", ")
     )
 }
 

@@ -83,8 +83,8 @@ fn cannot_be_judged(service: &Service, texts: &[&[u8]]) -> Option<(RecordStatus,
     if service.sources.is_empty() {
         let name = service.unseen.first().map_or(&service.host, |source| &source.helo);
         let hint = format!(
-            "This service does not know which addresses it sends from, so SPF cannot be judged. Its operator gives {name} a \
-             public address (A, AAAA) or adds addresses to a pool."
+            "This service does not know which addresses it sends from, so SPF cannot be judged. Its operator has to \
+             give {name} a public address (A, AAAA) or add addresses to a pool."
         );
         return Some((RecordStatus::Pending, hint));
     }

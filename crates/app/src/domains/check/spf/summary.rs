@@ -74,11 +74,11 @@ impl Summary {
 fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddress, bool)> {
     let count_of = |is_v4| sources.iter().filter(|source| source.address.is_ipv4() == is_v4).count();
     let counts = [count_of(false), count_of(true)];
-    let mut passed = [0, 0];
+    let mut seen = [0, 0];
     sources.iter().map(move |source| {
         let family = usize::from(source.address.is_ipv4());
-        let number = passed[family];
-        passed[family] += 1;
+        let number = seen[family];
+        seen[family] += 1;
         // The first of each of `SAMPLE` equal parts.
         let part = |number: usize| number * SAMPLE / counts[family];
         (source, number == 0 || counts[family] <= SAMPLE || part(number) != part(number - 1))
