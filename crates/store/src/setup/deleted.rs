@@ -7,7 +7,7 @@ use crate::{Cancelled, Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Lets the retention job remove all mail of deleted servers, and of servers of deleted accounts, that can no
+    /// Lets the retention task remove all mail of deleted servers, and of servers of deleted accounts, that can no
     /// longer be restored. Returns how many servers were found.
     pub async fn end_deleted_servers(&self, limit: usize) -> Result<u64> {
         let params = vec![self.clock.now().into(), (limit as i64).into()];

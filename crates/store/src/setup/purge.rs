@@ -1,4 +1,4 @@
-//! Removal of servers and accounts that can no longer be restored, after the retention job has removed their mail. A
+//! Removal of servers and accounts that can no longer be restored, after the retention task has removed their mail. A
 //! few rows at a time; every statement is limited to the server or account, so that nothing else is touched.
 
 use postroad_boxed_futures::boxed_futures;
