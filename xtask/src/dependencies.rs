@@ -39,7 +39,7 @@ const BANNED: &[(&str, &str)] = &[
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Prints what it finds; returns whether that is nothing.
+/// Prints each problem; returns whether there is none.
 pub(crate) fn are_allowed(repository: &Path) -> anyhow::Result<bool> {
     let mut command = cargo(repository);
     command.args(["tree", "--locked", "--workspace", "-e", "normal,build"]);

@@ -58,7 +58,7 @@ enum Command {
     /// Every reader of strangers' bytes is a target (crates/fuzz). A crash, an input that takes over 10 s and more than
     /// 600 MiB of memory are findings. The tests run each target for a moment as well.
     Fuzz(fuzz::Options),
-    /// Measure on real bounces how many are understood; lists the ones that are not
+    /// Measure how many real bounces are understood; lists the others, except those that are held out
     Bounces {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FOLDER")]
         arguments: Vec<String>,

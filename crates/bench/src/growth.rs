@@ -1,5 +1,5 @@
-//! Benchmark of growth: the cost of a message behind a history that grows a hundredfold, and then beside a backlog, on
-//! one installation.
+//! Benchmark of growth, on one installation: the cost of a message after 1, 10 and 100 times the messages of a run were
+//! stored, and then while a backlog of scheduled messages waits.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::usage::Usage;
 
 /// Recipients per request.
 const RECIPIENTS: &str = "50";
-/// Sizes of the history, as multiples of the messages of a run.
+/// Numbers of messages stored before, as multiples of the messages of a run.
 const STEPS: [usize; 3] = [1, 10, 100];
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
@@ -23,23 +23,23 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         let sink = Sink::start()?;
         let system =
             bench.systems.start(kind, Setup { sink_port: sink.port(), dkim: false, holds: false })?;
-        let mut history = 0;
+        let mut stored = 0;
         for step in STEPS {
             let wanted = step * bench.messages;
-            eprintln!("a history of {wanted} · {}", kind.name());
-            send(bench, &*system, &sink, wanted.saturating_sub(history), None).await?;
-            let work = format!("smtp → smtp, {wanted} messages before it");
+            eprintln!("{wanted} messages stored before · {}", kind.name());
+            send(bench, &*system, &sink, wanted.saturating_sub(stored), None).await?;
+            let work = format!("smtp → smtp, {wanted} messages stored before");
             for _ in 0..bench.rounds {
                 report.add(&work, kind.name(), run(bench, &*system, &sink).await?);
             }
-            history = wanted.max(history) + bench.rounds * bench.messages;
+            stored = wanted.max(stored) + bench.rounds * bench.messages;
         }
         let waiting = 50 * bench.messages;
-        eprintln!("a backlog of {waiting} · {}", kind.name());
+        eprintln!("a backlog of {waiting} scheduled messages · {}", kind.name());
         let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
         send(bench, &*system, &sink, waiting, Some(&tomorrow)).await?;
         for _ in 0..bench.rounds {
-            let work = format!("smtp → smtp, {waiting} messages waiting beside that");
+            let work = format!("smtp → smtp, also {waiting} scheduled messages waiting");
             report.add(&work, kind.name(), run(bench, &*system, &sink).await?);
         }
     }

@@ -84,7 +84,7 @@ enum Part {
     Latency,
     /// A million messages that are due and suspended: memory, start, and a fresh message behind them
     Backlog,
-    /// The same work behind a history a hundred times as large, then beside a backlog
+    /// The same work after a hundred times as many messages were stored, then while scheduled messages wait
     Growth,
     /// Deliveries of webhooks a second
     Webhooks,
@@ -133,7 +133,7 @@ async fn main() -> anyhow::Result<()> {
     let programs = this.parent().context("a program lies in a folder")?.to_owned();
     let target = programs.parent().context("the folder of a profile lies in the target folder")?.to_owned();
     let is_wanted = |part: Part| options.parts.is_empty() || options.parts.contains(&part);
-    let has_sink = [Part::Pipeline, Part::Accept, Part::Latency, Part::Webhooks, Part::Growth]
+    let needs_sink = [Part::Pipeline, Part::Accept, Part::Latency, Part::Webhooks, Part::Growth]
         .into_iter()
         .any(is_wanted);
     let cluster = if options.no_postgres {
@@ -143,7 +143,7 @@ async fn main() -> anyhow::Result<()> {
         Some(Cluster::start_durable().context("cannot start PostgreSQL")?)
     };
     let systems =
-        Systems::find(&programs, has_sink, !options.no_peers, options.before.as_deref(), cluster.as_ref())?;
+        Systems::find(&programs, needs_sink, !options.no_peers, options.before.as_deref(), cluster.as_ref())?;
     let (messages, rounds) = (options.messages.max(1).next_multiple_of(MESSAGES_STEP), options.rounds.max(1));
     let bench = Bench { programs, systems, cluster, messages, rounds };
 

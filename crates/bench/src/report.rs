@@ -113,7 +113,7 @@ impl Work {
         for (name, runs) in &self.systems {
             let ratio = |figure| self.ratio_to_before(name, runs, figure);
             if let (Some(rate), Some(cpu)) = (ratio(RATE), ratio(CPU)) {
-                println!("{name:>27} to before: rate × {rate:.3}, CPU × {cpu:.3}");
+                println!("{name:>27} compared with the build before: rate × {rate:.3}, CPU × {cpu:.3}");
             }
         }
     }

@@ -22,7 +22,7 @@ pub(crate) struct HeaderLine<'a> {
     column: usize,
     /// Column limit of the current line; lower once the line has an encoded word.
     limit: usize,
-    /// Whether nothing follows the name yet; the space of `Name: ` is already written.
+    /// Whether the next text needs no space before it: after `Name: `, and after the opening of `encoded_between`.
     fresh: bool,
 }
 

@@ -93,7 +93,8 @@ pub(crate) fn parse_parameters(value: &[u8]) -> Option<ContentType<'static>> {
 }
 
 /// Positions of the parts between the delimiter lines of a multipart body (RFC 2046 5.1.1). Without a closing delimiter
-/// the last part extends to the end; without any delimiter there are no parts.
+/// the last part extends to the end; without any delimiter there are no parts. Parts beyond `parts_max` are left in the
+/// last one.
 pub(crate) fn split_parts(body: &[u8], boundary: &[u8], parts_max: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut part_start = None;

@@ -59,7 +59,8 @@ impl<'a> TextPart<'a> {
     }
 }
 
-/// The smallest legal encoding of a text, and an upper bound of its size.
+/// The encoding of a text, and an upper bound of its size: base64 if it has control characters, else 7bit if it is
+/// ASCII in short lines, else the shorter one of quoted-printable and base64.
 fn choose_encoding(text: &str) -> (Encoding, usize) {
     let length = crlf_length(text);
     // 76 characters and a line break for each line.

@@ -349,7 +349,7 @@ impl Findings {
     }
 }
 
-/// Adds senders, up to a limit that applies to all headers together.
+/// Adds addresses to a list. The limit applies to the whole list, whose addresses may come from several headers.
 fn extend_bounded(all: &mut Vec<String>, more: Vec<String>) -> Result<(), AddressListProblem> {
     all.extend(more);
     if all.len() > 2 * Limits::ADDRESSES_PER_LIST_MAX { Err(AddressListProblem::TooMany) } else { Ok(()) }

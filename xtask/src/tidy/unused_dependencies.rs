@@ -1,5 +1,6 @@
-//! Dependencies that no file of their crate names, and packages from git repositories. (The usual tools, cargo-machete
-//! and cargo-deny, have no prebuilt binary that reads current lock files, and take minutes to build.)
+//! Dependencies that no file of their crate names, or only its tests although they are not in [dev-dependencies], and
+//! packages from git repositories. (The usual tools, cargo-machete and cargo-deny, have no prebuilt binary that reads
+//! current lock files, and take minutes to build.)
 
 use std::collections::BTreeSet;
 
@@ -19,10 +20,14 @@ fn check_member(tree: &Tree, file: &File) -> Vec<Finding> {
     let in_sources = words_below(tree, &format!("{folder}src/"));
     let mut findings = Vec::new();
     for (table, dependencies) in dependency_tables(&manifest) {
-        let words = if table == "dependencies" { &in_sources } else { &in_crate };
+        let (words, problem) = if table == "dependencies" {
+            (&in_sources, "is not used in src; remove it, or move it to [dev-dependencies]")
+        } else {
+            (&in_crate, "is used nowhere in the crate; remove it")
+        };
         for name in dependencies.keys().filter(|name| !words.contains(name.replace('-', "_").as_str())) {
             let line = file.line_where(|line| line.starts_with(name.as_str()));
-            let text = format!("{name} in [{table}] is used nowhere in the crate; remove it");
+            let text = format!("{name} in [{table}] {problem}");
             findings.push(Finding::new(&file.path, line, text));
         }
     }
@@ -63,7 +68,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/app/Cargo.toml:3: bytes in [dependencies] is used nowhere in the crate; remove it",
+                "crates/app/Cargo.toml:3: bytes in [dependencies] is not used in src; remove it, or move it to [dev-dependencies]",
                 "crates/app/Cargo.toml:6: rand in [dev-dependencies] is used nowhere in the crate; remove it",
                 "Cargo.lock:5: a package from a git repository; take a released one",
             ]

@@ -88,22 +88,23 @@ struct ClusterAddress {
 }
 
 impl Systems {
-    /// Finds the systems; installs missing ones.
+    /// Finds the systems; installs missing ones. Without `needs_sink`, leaves out Postfix and Haraka: only work with a
+    /// sink is compared with them.
     pub(super) fn find(
         programs: &Path,
-        has_sink: bool,
+        needs_sink: bool,
         with_peers: bool,
         before: Option<&Path>,
         cluster: Option<&Cluster>,
     ) -> anyhow::Result<Self> {
         let mut kinds = vec![Kind::Postroad];
         kinds.extend(before.map(|_| Kind::Before));
-        if has_sink {
+        if needs_sink {
             // smtp-source and smtp-sink belong to Postfix.
             postfix::ensure_installed()?;
         }
         let mut haraka_home = None;
-        if has_sink && with_peers {
+        if needs_sink && with_peers {
             haraka_home = Some(haraka::ensure_installed(programs)?);
             kinds.extend([Kind::Postfix, Kind::Haraka]);
         }

@@ -59,6 +59,6 @@ fn run(bytes: &[u8]) {
     let personal = Personal { key: &key, server_id: ServerId(1), message_id: MessageId(2) };
     let written = plan.write(message, &personal);
     if plan.is_empty() {
-        assert!(written == message, "a message without links is left as it is");
+        assert!(written == message, "a message with nothing to rewrite is left as it is");
     }
 }

@@ -37,7 +37,7 @@ pub struct Verdict<'r> {
     pub throttle: bool,
     /// Effect on pacing; also set for some refusals that do not slow the destination.
     pub signal: Option<Signal>,
-    /// Only a family of codes or a bare code decided: a caller with more evidence than the reply should use that
+    /// A code alone decided, or words that say little: a caller with more evidence than the reply should use that
     /// evidence too.
     pub vague: bool,
     /// The text means the same whatever command was refused: content filters do not use it as a pretext.

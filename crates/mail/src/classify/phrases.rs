@@ -103,8 +103,8 @@ fn normalise(text: &str) -> String {
     without_addresses.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Without some characters that RFC 5321 allows: `/`, `?` and `=` would make the URL of a help page part of the
-/// address.
+/// Whether a character may be in the local part of an address. Excludes some that RFC 5321 allows: with `/`, `?` and
+/// `=` the URL of a help page would be part of an address.
 fn is_local(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '%')
 }

@@ -62,7 +62,7 @@ pub(super) struct RuleEntry {
     /// x.7.x.
     #[serde(default)]
     pub(super) proof: Vec<String>,
-    /// Whether only a family of codes or a bare code decides.
+    /// Whether a code alone decides, or words that say little.
     #[serde(default)]
     pub(super) vague: bool,
     /// Whether the text means the same whatever command was refused.

@@ -9,8 +9,8 @@ use super::body::hash_relaxed;
 use super::header::push_relaxed;
 use crate::header_block::{Field, HeaderBlock};
 
-/// Headers that matter to a reader or determine how the body is shown (RFC 6376 5.4.1). Trace headers are excluded:
-/// relays change them.
+/// Headers that matter to a reader, determine how the body is shown (RFC 6376 5.4.1), or say where complaints go (RFC
+/// 9477). Trace headers are excluded: relays change them.
 const SIGNED: [&str; 19] = [
     "From",
     "Sender",

@@ -139,7 +139,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// Text folded into lines that begin with a tab, before a word would cross the last column.
+/// Header text, folded before a word would cross the last column. Continuation lines begin with a tab.
 struct FoldedLines {
     text: String,
     column: usize,

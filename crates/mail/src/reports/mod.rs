@@ -98,7 +98,7 @@ pub struct TlsPolicy {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReportProblem {
-    #[error("the report unpacks to far more than it could hold: an attack")]
+    #[error("the report unpacks to far more bytes than a real report of its packed size: an attack")]
     Bomb,
     #[error("the report is larger than {} MiB unpacked", UNPACKED_BYTES_MAX >> 20)]
     TooLarge,

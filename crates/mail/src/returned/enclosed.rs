@@ -11,7 +11,7 @@ pub(super) fn enclosed_report(parts: &Parts) -> Option<Parts> {
         && parts.feedback.is_none()
         && notice::is_notice(parts)
         && find_reply(&parts.notice).is_none()
-        && !sections::begins_with_recipients(parts);
+        && !sections::names_recipients(parts);
     let enclosed = Parts::of(parts.enclosed_report.as_deref().filter(|_| names_nothing)?);
     enclosed.status.is_some().then_some(enclosed)
 }

@@ -198,8 +198,8 @@ fn weigh(
     }
     // If a host only asked to try later until the time was over, its last reply is not the reason.
     let says_nothing = verdict.vague && verdict.class == BounceClass::Other;
-    let asks_patience = says_nothing || verdict.signal == Some(Signal::Greylisted);
-    if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_patience {
+    let asks_to_try_later = says_nothing || verdict.signal == Some(Signal::Greylisted);
+    if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_to_try_later {
         return (BounceClass::Timeout, false);
     }
     // A remote host's "unknown user" makes an address dead if filters never use the text as a pretext, if the host

@@ -9,7 +9,7 @@ use super::{address, original};
 
 /// Longer texts are cut: explanations are shorter, and after them comes the original in some form.
 const NOTICE_BYTES_MAX: usize = 256 << 10;
-/// Longest status fields: room for the groups of a thousand recipients.
+/// Longest status fields, or feedback report: room for the status fields of a thousand recipients.
 const FIELDS_BYTES_MAX: usize = 2 << 20;
 /// Longest text that is read again for each recipient, perhaps a thousand times.
 const EXPLANATION_BYTES_MAX: usize = 16 << 10;

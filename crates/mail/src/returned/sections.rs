@@ -69,8 +69,9 @@ pub(super) fn find_sections(parts: &Parts) -> Vec<Section> {
     inside.map(|found| Section { recipient: found.to_owned(), text: String::new() }).into_iter().collect()
 }
 
-/// Whether a notice has lines that begin with recipients, as in a list of failures.
-pub(super) fn begins_with_recipients(parts: &Parts) -> bool {
+/// Whether a notice names recipients, in the header `X-Failed-Recipients` or at the beginning of lines, as in a list of
+/// failures.
+pub(super) fn names_recipients(parts: &Parts) -> bool {
     parts.headers.has("x-failed-recipients") || !split(&parts.notice, recipient_test(parts)).is_empty()
 }
 

@@ -34,8 +34,8 @@ pub(crate) fn decode_reference(value: &str) -> Option<String> {
 
 /// The URLs of a plain text that mail programs turn into links.
 pub(crate) fn find_web_addresses(text: &str) -> Vec<String> {
-    let addresses = plain::find_addresses(text.as_bytes()).filter_map(|range| text.get(range));
-    addresses.take(settings::LINKS_MAX).map(str::to_owned).collect()
+    let urls = plain::find_urls(text.as_bytes()).filter_map(|range| text.get(range));
+    urls.take(settings::LINKS_MAX).map(str::to_owned).collect()
 }
 
 /// Text that is inserted at a position.

@@ -11,8 +11,8 @@ use crate::track::TARGET_BYTES_MAX;
 
 /// Finds links in a text whose charset is a superset of ASCII.
 pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Insertion)> {
-    let links = find_addresses(text).filter_map(|range| {
-        // Lossless, because `find_addresses` finds only ASCII.
+    let links = find_urls(text).filter_map(|range| {
+        // Lossless, because `find_urls` finds only ASCII.
         let target = tracked(&String::from_utf8_lossy(&text[range.clone()]), rules)?;
         Some((range, Insertion::Link(target)))
     });
@@ -20,7 +20,7 @@ pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Inserti
 }
 
 /// Positions of URLs in a text.
-pub(super) fn find_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn find_urls(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let separator = Finder::new(b"://");
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_urls_are_left_alone() {
+    fn ambiguous_urls_and_other_texts_are_left_alone() {
         for text in [
             "",
             "://",
@@ -128,6 +128,7 @@ mod tests {
             "詳細はhttps://example.com/をご覧",
             "mailto:a@example.com",
             "www.example.com",
+            // Unsubscribe links are never tracked.
             "https://example.com/unsubscribe?x",
         ] {
             assert_eq!(found(text), Vec::<String>::new(), "{text}");

@@ -40,7 +40,7 @@ impl Outcome {
 pub enum Verdict {
     /// The peer is responsible now (RFC 5321 4.2.5).
     Accepted(Reply),
-    /// A 4yz or 5yz reply to the command of the outcome's phase.
+    /// A 4yz or 5yz reply, usually to the command of the outcome's phase; a host may also refuse without a command.
     Refused(Reply),
     /// The message is larger than the SIZE that the peer announced; nothing was sent (RFC 1870 6.1).
     TooLarge { size: u64, size_max: u64 },

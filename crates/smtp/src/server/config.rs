@@ -27,8 +27,8 @@ pub struct ServerConfig {
 pub enum BareLf {
     /// Refuses the message; for listeners open to strangers.
     Refused,
-    /// Converts it to CRLF, as Postfix 3.9 does; for listeners to which applications submit mail. It never ends the
-    /// data (RFC 5321 4.1.1.4).
+    /// Converts it to CRLF, as Postfix 3.9 does; for listeners to which applications submit mail. A bare LF never
+    /// ends the data (RFC 5321 4.1.1.4).
     Normalised,
 }
 

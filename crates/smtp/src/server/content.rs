@@ -11,8 +11,8 @@ use super::event::DropCause;
 /// Only CRLF.CRLF ends a message. Any other reading of bare CR and LF would allow smuggling a message past
 /// hosts that read them differently.
 ///
-/// Clients that end lines with a bare LF disagree about dots: Python's smtplib doubles a dot after it, curl
-/// does not. Therefore one dot of two is removed there, and a single dot stays.
+/// Clients that end lines with a bare LF disagree about dots: Python's smtplib doubles a dot after a bare LF, curl does
+/// not. Therefore, after a bare LF, one of two dots is removed, and a single dot stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DotReader {
     LineStart,
@@ -107,7 +107,7 @@ impl ContentCheck {
         self.flaw
     }
 
-    /// Announces a chunk of that size.
+    /// Takes note that a chunk of this size follows. If the message would become too large, that is its flaw.
     pub(super) fn announce(&mut self, size: u64) {
         if self.flaw.is_none() && self.bytes.saturating_add(size) > self.bytes_max {
             self.flaw = Some(DropCause::TooLarge);

@@ -78,7 +78,7 @@ impl Zone {
         self.query_counts.entry((question.name().clone(), question.query_type())).or_default()
     }
 
-    /// Whether every name of an answer is signed.
+    /// Whether the server validates, and the names of the question and of all answers are signed.
     pub(super) fn is_secure(&self, question: &Query, reply: &DnsResponse) -> bool {
         let names = reply.answers.iter().map(|record| &record.name).chain([question.name()]);
         let is_signed = |name: &Name| !self.unsigned.iter().any(|unsigned| unsigned.zone_of(name));

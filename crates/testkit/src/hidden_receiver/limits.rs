@@ -31,6 +31,7 @@ pub struct HiddenLimits {
 pub struct RateLimit {
     pub per_minute: f64,
     pub window: Window,
+    /// Stage at which a message beyond the rate is refused.
     pub at: RefusedAt,
     pub reply: String,
 }

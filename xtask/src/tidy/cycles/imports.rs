@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const ITEMS: &[&str] = &["struct", "enum", "union", "trait", "fn", "const", "static", "type", "macro_rules"];
 
-/// A path as written, for example `["super", "send", "Draft"]`; a glob ends in `*`.
+/// A path as written, for example `["super", "send", "Draft"]`; of a glob, the path before `*`.
 pub(super) type Path = Vec<String>;
 
 #[derive(Debug, Default)]

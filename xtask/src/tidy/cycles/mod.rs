@@ -28,7 +28,7 @@ fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
             let shortest = shortest_cycle(&graph, cycle);
             let files: Vec<&str> = shortest.iter().map(|file| modules.path(*file)).collect();
             let text = format!(
-                "a cycle of {} files imports each other ({} and back); move what they share into a file of its own",
+                "{} files import each other (shortest cycle: {} and back); move what they share into a file of its own",
                 cycle.len(),
                 files.join(" → ").replace(&folder, ""),
             );
@@ -118,9 +118,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/app/src/a.rs:1: a cycle of 2 files imports each other (a.rs → b.rs and back); \
+                "crates/app/src/a.rs:1: 2 files import each other (shortest cycle: a.rs → b.rs and back); \
                  move what they share into a file of its own",
-                "crates/app/src/c.rs:1: a cycle of 3 files imports each other (c.rs → send/draft.rs → d.rs and \
+                "crates/app/src/c.rs:1: 3 files import each other (shortest cycle: c.rs → send/draft.rs → d.rs and \
                  back); move what they share into a file of its own",
             ]
         );

@@ -25,7 +25,7 @@ pub(super) struct ModuleTree {
 }
 
 impl ModuleTree {
-    /// All files of `folder` that a build without tests compiles; programs of `bin/` are separate trees.
+    /// All files of `folder` that a build without tests compiles, except programs of `bin/`, which are other crates.
     pub(super) fn read(tree: &Tree, folder: &str) -> Self {
         let is_of_crate = |file: &&File| {
             let rest = file.path.strip_prefix(folder);

@@ -50,7 +50,7 @@ struct Scores {
     held_out: Score,
 }
 
-/// Measures on real bounces how many are understood; lists the ones that are not.
+/// Measures how many real bounces are understood; lists the others, except those that are held out.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bounces", bin_name = "cargo xtask bounces")]
 struct Options {
@@ -70,8 +70,12 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let Scores { tuned, held_out } = measure(&folder)?;
-    ensure!(tuned.rows > 0, "{} expects nothing of a sample for tuning", folder.display());
-    ensure!(held_out.rows > 0, "{} expects nothing of a sample that is held out", folder.display());
+    ensure!(tuned.rows > 0, "expected.csv in {} has no row for a sample for tuning", folder.display());
+    ensure!(
+        held_out.rows > 0,
+        "expected.csv in {} has no row for a sample that is held out",
+        folder.display()
+    );
     for miss in &tuned.misses {
         println!("{miss}");
     }
@@ -80,7 +84,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(if is_tuned_good && is_held_out_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether a sample is held out: one family in three, by the upper half of the family name's FNV-1a hash.
+/// Whether a sample is held out: about one family in three, by the upper half of the family name's FNV-1a hash.
 fn is_held_out(file: &str) -> bool {
     let hash = family(file).bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
