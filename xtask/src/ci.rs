@@ -1,4 +1,4 @@
-//! CI steps; `.ci/run` calls this, and so can anybody.
+//! The ci command: the steps of CI, whose script `.ci/run` calls it.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

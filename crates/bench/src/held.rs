@@ -1,4 +1,4 @@
-//! Benchmark of a job on 100,000 held messages, started by one call, and of the accepts beside it; over HTTP.
+//! Benchmark of a job on 100,000 held messages, started by one call, and of single sends meanwhile; over HTTP.
 
 use std::time::{Duration, Instant};
 

@@ -57,7 +57,7 @@ struct Options {
     /// Messages of each run of the pipeline, in steps of 200
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     messages: usize,
-    /// Messages behind the pages of the portal
+    /// Messages that the pages of the portal show
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     portal_messages: usize,
     /// Data folder for these messages; it is kept, and filled only once
@@ -76,13 +76,13 @@ struct Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// SMTP or HTTP in, a durable queue, SMTP out to a sink, beside Postfix and Haraka
+    /// SMTP or HTTP in, a durable queue, SMTP out to a sink, compared with Postfix and Haraka
     Pipeline,
-    /// Accepting only: rates by callers, and waits at 1,000 messages a second, beside Postfix and Haraka
+    /// Accepting only: rates by number of callers, and latencies at 1,000 messages a second, compared with Postfix and Haraka
     Accept,
     /// From the accepted request to the other server's DATA
     Latency,
-    /// A million messages that are due and suspended: memory, start, and a fresh message behind them
+    /// A million messages that are due and suspended: memory, start, and latency of a fresh message
     Backlog,
     /// The same work after a hundred times as many messages were stored, then while scheduled messages wait
     Growth,
@@ -90,7 +90,7 @@ enum Part {
     Webhooks,
     /// Charts over ten million counted events
     Analytics,
-    /// 100,000 held messages cancelled by one call, and accepts beside it
+    /// 100,000 held messages cancelled by one call, and latencies of single sends meanwhile
     Held,
     /// Pages of the portal over ten million messages
     Portal,

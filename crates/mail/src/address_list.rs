@@ -116,8 +116,8 @@ fn is_unseen(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Control characters, zero-width spaces and changes of direction: headers with them are refused. Joiners
-/// are not among them: emoji and Persian names contain them.
+/// Control characters, zero-width spaces, line separators and changes of direction: headers with them are refused. The
+/// characters of `is_joiner` are not among them: emoji and Persian names contain those.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')

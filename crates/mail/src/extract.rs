@@ -12,7 +12,7 @@ use crate::view::MessageView;
 
 const LINKS_MAX: usize = 500;
 const CODES_MAX: usize = 20;
-/// Longer texts are cut: a code is at the top of a short mail.
+/// Longer texts are cut before links and codes are searched: mails with codes are short.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 /// Memory of the HTML parser.
 const PARSER_BYTES_MAX: usize = 8 << 20;

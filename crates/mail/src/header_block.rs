@@ -24,7 +24,8 @@ impl<'a> Field<'a> {
     }
 }
 
-/// RFC 5322 2.2.3: a fold is a line break before white space; only the break is removed.
+/// Removes folds, and white space around the value. RFC 5322 2.2.3: a fold is a line break before white space, and only
+/// the break is removed.
 pub(crate) fn unfold(value: Cow<'_, str>) -> Cow<'_, str> {
     const WHITE: [char; 4] = [' ', '\t', '\r', '\n'];
     match value {

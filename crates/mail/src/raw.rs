@@ -26,8 +26,8 @@ pub struct RawMessage {
     pub from: Vec<String>,
     /// Every address of every Sender header.
     pub sender: Vec<String>,
-    /// Further addresses that a reader may take for the sender: in Resent-From and Resent-Sender, and in the encoded words of
-    /// all these headers.
+    /// Further addresses that a reader may take for the sender: in Resent-From and Resent-Sender, and in the encoded words
+    /// of these headers, From and Sender.
     pub claimed: Vec<String>,
     /// A header that occurs several times but must not (RFC 5322 3.6).
     pub repeated: Option<&'static str>,

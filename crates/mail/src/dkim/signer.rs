@@ -19,7 +19,7 @@ const FIELD_NAME: &str = "DKIM-Signature";
 /// Lines of a signature stay within this length if possible.
 const COLUMNS: usize = 76;
 
-/// Signs for one domain with one key. Cheap to share, safe on any number of threads.
+/// Signs for one domain with one key, on any number of threads.
 pub struct Signer {
     selector: String,
     domain: DomainName,

@@ -54,7 +54,7 @@ pub struct Answer {
 pub(super) enum Then {
     Continue,
     Close,
-    /// Reads and sends nothing more, until the client disconnects.
+    /// Sends nothing more and ignores all input, until the client disconnects.
     Stall,
 }
 
