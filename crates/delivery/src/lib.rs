@@ -42,7 +42,7 @@ pub use retry::RetryPolicy;
 pub use schedule::warm_up::WarmUpPlan;
 pub use settings::{Settings, SmartHost, SmartHostTls};
 
-use attempt::connection::Patience;
+use attempt::connection::PhaseTimeouts;
 use attempt::host_order::HostOrder;
 use attempt::{Connector, Router};
 use engine::{BeginBatcher, EngineShared, Feeder, Intake, Parts, ProviderNotes, Settler};
@@ -110,7 +110,7 @@ pub struct Delivery {
 
 #[boxed_futures]
 impl Delivery {
-    /// Settles the flights that a killed process left, then starts the engine.
+    /// Settles the flights that an earlier process left, then starts the engine.
     pub async fn start(
         settings: Settings,
         identity: Identity,
@@ -163,10 +163,10 @@ impl Delivery {
             tls,
             credentials: credentials(&settings),
             connect_timeout: settings.connect_timeout,
-            patience: Patience {
+            timeouts: PhaseTimeouts {
                 reply: settings.reply_timeout,
                 final_reply: settings.final_reply_timeout,
-                busy_greeting: settings.busy_greeting_timeout,
+                scarce_opening: settings.busy_greeting_timeout,
             },
             allow_private_destinations: settings.allow_private_destinations,
             host_order: HostOrder::default(),
@@ -205,7 +205,7 @@ impl Delivery {
             changes: store.changes(),
             queue_changes: store.queue_changes(),
             abandoned: Vec::new(),
-            notes_read_until: None,
+            notes_since: None,
         };
         let tasks = vec![
             tokio::spawn(begin_batcher.run()),
@@ -263,8 +263,8 @@ impl Delivery {
             let _ = (&mut self.settler).await;
         };
         if timeout(STOP_TIME_MAX, settled).await.is_err() {
-            let patience = self.shared.settings.drain_timeout.saturating_sub(STOP_TIME_MAX);
-            if timeout(patience, self.shared.wait_for_final_replies()).await.is_err() {
+            let time_left = self.shared.settings.drain_timeout.saturating_sub(STOP_TIME_MAX);
+            if timeout(time_left, self.shared.wait_for_final_replies()).await.is_err() {
                 tracing::warn!(
                     "some final replies did not arrive in time; the next start retries these messages as possible duplicates"
                 );

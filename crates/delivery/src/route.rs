@@ -23,7 +23,7 @@ pub(crate) struct Route {
     pub(crate) hosts: Vec<RouteHost>,
     pub(crate) security: Security,
     pub(crate) kind: RouteKind,
-    /// Exempt from gates, rates and pacing, but not from connection limits; only the simulator is.
+    /// Exempt from gates, rates, pacing and suppressions, but not from connection limits; only the simulator is.
     pub(crate) is_exempt: bool,
     pub(crate) valid_until: Timestamp,
 }

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::connect_progress::ConnectProgress;
-use super::connection::{Connection, Patience, Peer, Signals};
+use super::connection::{Connection, Peer, PhaseTimeouts, Signals};
 use super::ending::explain;
 use super::host_order::{self, HostOrder};
 use super::stream::DialError;
@@ -33,7 +33,7 @@ pub(crate) struct Connector {
     pub(crate) tls: ClientTls,
     pub(crate) credentials: Option<Credentials>,
     pub(crate) connect_timeout: Duration,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: PhaseTimeouts,
     pub(crate) allow_private_destinations: bool,
     pub(crate) host_order: HostOrder,
     pub(crate) stop: watch::Receiver<bool>,
@@ -111,7 +111,8 @@ impl Connector {
             };
             for index in (0..addresses.len()).map(|index| (first + index) % addresses.len()) {
                 let is_time_up = || {
-                    begun.elapsed() >= self.patience.busy_greeting && *self.shortage.borrow() > Shortage::None
+                    begun.elapsed() >= self.timeouts.scarce_opening
+                        && *self.shortage.borrow() > Shortage::None
                 };
                 if tried == ADDRESSES_TRIED_MAX || (tried > 0 && is_time_up()) {
                     self.host_order.stopped_before(&order, host, index);
@@ -386,7 +387,8 @@ impl Connector {
                 Ok(Ok(socket)) => socket,
                 Ok(Err(DialError::Local(error))) => {
                     let own = peer.source_ip.map(|own| format!(" {own}")).unwrap_or_default();
-                    let problem = format!("this machine cannot send from its source address{own}: {error}");
+                    let from = from.map(|_| format!(" from its source address{own}")).unwrap_or_default();
+                    let problem = format!("this machine cannot open a connection{from}: {error}");
                     let mut failure = unreachable(&peer, problem, BounceClass::Other);
                     failure.failure.was_tried = false;
                     return Err(failure);
@@ -412,9 +414,9 @@ impl Connector {
         config.tls = mode;
         config.credentials = self.credentials.clone().filter(|_| route.kind == RouteKind::SmartHost);
         let session = ClientSession::new(config);
-        let patience = match route.kind {
-            RouteKind::Simulator => Patience { reply: Duration::from_secs(2), ..self.patience },
-            _ => self.patience,
+        let timeouts = match route.kind {
+            RouteKind::Simulator => PhaseTimeouts { reply: Duration::from_secs(2), ..self.timeouts },
+            _ => self.timeouts,
         };
         let server_name = match &host.dane {
             Dane::Certificate(dane) => &dane.server_name,
@@ -422,7 +424,7 @@ impl Connector {
         };
         let (socket, signals) = (Box::new(socket), self.signals());
         let mut connection =
-            Connection::new(session, socket, server_name, peer, terms.tls, patience, signals);
+            Connection::new(session, socket, server_name, peer, terms.tls, timeouts, signals);
         if let Some(answer) = dns_answer(route, host, connection.peer.remote_ip) {
             connection.note_dns(answer);
         }

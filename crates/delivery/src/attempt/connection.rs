@@ -42,14 +42,14 @@ pub(crate) struct Peer {
 
 /// Timeouts of the phases, as limited by the operator.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct PhaseTimeouts {
     pub(crate) reply: Duration,
     pub(crate) final_reply: Duration,
-    /// Time until a host must accept messages, or take the next bytes of a body, while connections are scarce.
-    pub(crate) busy_greeting: Duration,
+    /// While connections are scarce: time until a connected host accepts messages, or takes the next bytes of a body.
+    pub(crate) scarce_opening: Duration,
 }
 
-impl Patience {
+impl PhaseTimeouts {
     fn deadline(self, phase: Phase) -> Duration {
         let usual = phase.deadline().unwrap_or(Duration::from_mins(5));
         usual.min(if phase == Phase::Final { self.final_reply } else { self.reply })
@@ -63,17 +63,18 @@ pub(crate) struct Connection {
     session: ClientSession,
     stream: Option<Box<dyn Stream>>,
     tls_config: Arc<rustls::ClientConfig>,
-    patience: Patience,
+    timeouts: PhaseTimeouts,
     closed: Option<Closed>,
     /// Why the TLS handshake failed.
     tls_problem: Option<String>,
     /// Present while the session opens.
     opening: Option<Opening>,
     /// Time for each reply before the last bytes of the message, while connections are scarce.
-    busy_reply: Duration,
-    /// Degree of scarcity from which `busy_reply` applies.
+    scarce_reply: Duration,
+    /// Degree of scarcity from which `scarce_reply` applies.
     abort_shortage: Shortage,
-    /// If the host was given up early because connections are scarce: the time that it got, and its usual time.
+    /// If the host was given up early because connections are scarce: the time that hosts get then, and the usual time.
+    /// It may have had more than the former, if connections became scarce later.
     given_up_early: Option<(Duration, Duration)>,
     /// The last bytes of the message must not be sent after this time.
     expires: Option<Instant>,
@@ -92,7 +93,7 @@ pub(crate) struct Connection {
 struct Opening {
     reached: watch::Sender<ConnectProgress>,
     /// Deadline while connections are scarce.
-    busy_deadline: Instant,
+    scarce_deadline: Instant,
 }
 
 /// Signals to all connections.
@@ -105,12 +106,12 @@ pub(crate) struct Signals {
 
 /// Completes when a host has used up its time and connections are at least as scarce as `abort_shortage`.
 async fn overdue(
-    busy_deadline: Option<Instant>,
+    scarce_deadline: Option<Instant>,
     abort_shortage: Shortage,
     shortage: &mut watch::Receiver<Shortage>,
 ) {
-    if let Some(busy_deadline) = busy_deadline {
-        tokio::time::sleep_until(busy_deadline).await;
+    if let Some(scarce_deadline) = scarce_deadline {
+        tokio::time::sleep_until(scarce_deadline).await;
         if shortage.wait_for(|shortage| *shortage >= abort_shortage).await.is_ok() {
             return;
         }
@@ -134,7 +135,7 @@ pub(crate) trait FlightMarks: Send {
     fn reply_is_late(&mut self);
 }
 
-/// Writes no marks: there is no message while the session opens or ends.
+/// Writes no marks: there is no message while the session opens, between messages, and while it ends.
 struct NoFlight;
 
 impl FlightMarks for NoFlight {
@@ -152,7 +153,7 @@ impl Connection {
         host: &str,
         peer: Peer,
         tls_config: Arc<rustls::ClientConfig>,
-        patience: Patience,
+        timeouts: PhaseTimeouts,
         signals: Signals,
     ) -> Self {
         Self {
@@ -161,11 +162,11 @@ impl Connection {
             session,
             stream: Some(stream),
             tls_config,
-            patience,
+            timeouts,
             closed: None,
             tls_problem: None,
             opening: None,
-            busy_reply: patience.busy_greeting,
+            scarce_reply: timeouts.scarce_opening,
             abort_shortage: Shortage::Unproved,
             given_up_early: None,
             expires: None,
@@ -185,8 +186,8 @@ impl Connection {
         tls: TlsMode,
         reached: &watch::Sender<ConnectProgress>,
     ) -> Result<(), Closed> {
-        let busy_deadline = Instant::now() + self.patience.busy_greeting;
-        self.opening = Some(Opening { reached: reached.clone(), busy_deadline });
+        let scarce_deadline = Instant::now() + self.timeouts.scarce_opening;
+        self.opening = Some(Opening { reached: reached.clone(), scarce_deadline });
         if tls == TlsMode::Implicit
             && let Err(cause) = self.handshake().await
         {
@@ -201,18 +202,18 @@ impl Connection {
         }
     }
 
-    /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's last
+    /// Sends one message and waits for its outcome. `scarce_reply` is the time for each reply before the message's last
     /// bytes, while connections are at least as scarce as `abort_shortage`. A message whose last bytes are not sent
     /// within `time_left` has expired.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
         marks: &mut impl FlightMarks,
-        busy_reply: Duration,
+        scarce_reply: Duration,
         abort_shortage: Shortage,
         time_left: Option<Duration>,
     ) -> Result<Outcome, SendError> {
-        (self.busy_reply, self.abort_shortage) = (busy_reply, abort_shortage);
+        (self.scarce_reply, self.abort_shortage) = (scarce_reply, abort_shortage);
         self.session.send(message)?;
         self.expires = time_left.and_then(|left| Instant::now().checked_add(left));
         let end = self.run(marks).await;
@@ -278,11 +279,13 @@ impl Connection {
         self.tls_problem.as_deref()
     }
 
-    /// A sentence for the delivery record, if the host got less time than usual because connections are scarce.
+    /// A clause for the delivery record, if the host was given up early because connections are scarce.
     pub(crate) fn why_given_up_early(&self) -> Option<String> {
         let (after, usual) = self.given_up_early?;
         let (after, usual) = (after.as_secs_f32(), usual.as_secs_f32());
-        Some(format!("given up after {after} s instead of {usual} s because connections are scarce"))
+        Some(format!(
+            "given up because connections are scarce: hosts then get {after} s instead of {usual} s"
+        ))
     }
 
     /// Whether the message was given up because it expired. The host has not accepted it, and the connection is
@@ -354,7 +357,7 @@ impl Connection {
                     Event::Finishing => match marks.finishing() {
                         Ok(()) => has_finished = true,
                         Err(error) => {
-                            tracing::error!(%error, "flight journal cannot be written; nothing is sent");
+                            tracing::error!(%error, "flight journal cannot be written; the message is not finished, and sending pauses");
                             self.journal_failed = true;
                             self.session.connection_ended(EndCause::Stopped);
                         }
@@ -390,20 +393,20 @@ impl Connection {
     async fn write_or_read(&mut self, has_finished: bool) {
         let Some(stream) = &mut self.stream else { return };
         let phase = self.session.phase();
-        let deadline = self.patience.deadline(phase);
-        let busy_time = match phase {
+        let deadline = self.timeouts.deadline(phase);
+        let scarce_time = match phase {
             _ if has_finished => None,
-            Phase::MailFrom | Phase::RcptTo | Phase::Data => Some(self.busy_reply),
+            Phase::MailFrom | Phase::RcptTo | Phase::Data => Some(self.scarce_reply),
             // Large messages take long on slow links.
-            Phase::Body => Some(self.patience.busy_greeting),
+            Phase::Body => Some(self.timeouts.scarce_opening),
             _ => None,
         };
-        let busy_deadline = match &self.opening {
-            Some(opening) => Some(opening.busy_deadline),
-            None => busy_time.map(|time| Instant::now() + time),
+        let scarce_deadline = match &self.opening {
+            Some(opening) => Some(opening.scarce_deadline),
+            None => scarce_time.map(|time| Instant::now() + time),
         };
         let abort_shortage = if self.opening.is_some() { Shortage::Unproved } else { self.abort_shortage };
-        let busy_time = busy_time.unwrap_or(self.patience.busy_greeting);
+        let scarce_time = scarce_time.unwrap_or(self.timeouts.scarce_opening);
         // Once the last bytes of the message were sent, the reply is worth waiting for, even while the service is
         // stopping.
         let stopping = async {
@@ -416,9 +419,9 @@ impl Connection {
             let written = tokio::select! {
                 biased;
                 written = timeout(deadline, write(stream, &self.out)) => written,
-                () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
+                () = overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
                     self.stream = None;
-                    self.given_up_early = Some((busy_time, deadline));
+                    self.given_up_early = Some((scarce_time, deadline));
                     self.session.connection_ended(EndCause::TimedOut);
                     return;
                 }
@@ -463,8 +466,8 @@ impl Connection {
                 Ok(Err(_)) => self.session.connection_ended(EndCause::Io),
                 Err(_) => self.session.connection_ended(EndCause::TimedOut),
             },
-            () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
-                self.given_up_early = Some((busy_time, deadline));
+            () = overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
+                self.given_up_early = Some((scarce_time, deadline));
                 self.session.connection_ended(EndCause::TimedOut);
             }
             () = stopping => self.session.connection_ended(EndCause::Stopped),
@@ -478,14 +481,14 @@ impl Connection {
     async fn handshake(&mut self) -> Result<(), EndCause> {
         let Some(stream) = self.stream.take() else { return Err(EndCause::TlsFailed) };
         let config = Arc::clone(&self.tls_config);
-        let deadline = self.patience.deadline(Phase::TlsHandshake);
-        let busy_deadline = self.opening.as_ref().map(|opening| opening.busy_deadline);
+        let deadline = self.timeouts.deadline(Phase::TlsHandshake);
+        let scarce_deadline = self.opening.as_ref().map(|opening| opening.scarce_deadline);
         let abort_shortage = Shortage::Unproved;
         let handshake = tokio::select! {
             handshake = timeout(deadline, tls_handshake(stream, config, &self.host)) => handshake,
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
-            () = overdue(busy_deadline, abort_shortage, &mut self.signals.shortage) => {
-                self.given_up_early = Some((self.patience.busy_greeting, deadline));
+            () = overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
+                self.given_up_early = Some((self.timeouts.scarce_opening, deadline));
                 // Not `TlsFailed`, which leads to a retry in plain text: with its usual time, the handshake may
                 // succeed.
                 return Err(EndCause::TimedOut);

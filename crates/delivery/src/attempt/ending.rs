@@ -26,7 +26,7 @@ pub(crate) enum Ending {
     Expired,
     /// The stored message cannot be sent.
     Broken(String),
-    /// An earlier process sent the last bytes of the message and was killed before the reply.
+    /// An earlier process began to send the last bytes of the message, and ended before it recorded a reply.
     NoReply,
     /// A dead node had begun to send the message; the node's journal is not available.
     Abandoned,

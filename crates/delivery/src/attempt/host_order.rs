@@ -14,7 +14,7 @@ use crate::route::RouteHost;
 /// preferred hosts.
 const SITES_MAX: usize = 10_000;
 /// After this long without a new dead host, the preferred hosts are tried first again. Longer than the first three
-/// pauses of the default retry schedule.
+/// pauses of the default retry schedule together.
 const RESUME_FOR: Duration = Duration::from_mins(20);
 
 /// Turns of all sites, shared by all connections.

@@ -132,7 +132,7 @@ pub(super) fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judgemen
             possible_duplicate: true,
             ..Judgement::temporary(
                 BounceClass::Other,
-                "The service was killed between the end of the message and the reply".to_owned(),
+                "The service ended while it sent the end of the message or waited for the reply".to_owned(),
             )
         },
         Ending::Abandoned => Judgement {

@@ -1,4 +1,5 @@
-//! One attempt in four steps: plan (`router`), connect, transact, settle; each with a typed result.
+//! One attempt in four steps: plan (`router`), connect, transact (`engine/worker/transaction.rs`), settle; each with a
+//! typed result.
 
 pub(crate) mod connect;
 mod connect_progress;

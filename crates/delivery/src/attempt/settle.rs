@@ -181,7 +181,7 @@ pub(crate) fn settle(
                 entry.greylisted.filter(|_| is_unanswered).map(Greylisting::delayed)
             },
             announce_at,
-            was_tried_elsewhere: false,
+            was_tried_before_claim: false,
             begun: false,
             work: None,
             ..entry.clone()
@@ -251,7 +251,7 @@ mod tests {
                 source: Some(SourceId(2)),
                 greylisted: Some(Greylisting { first, retry_at: Some(NOW) }),
                 announce_at: None,
-                was_tried_elsewhere: false,
+                was_tried_before_claim: false,
                 was_aborted: false,
                 begun: true,
                 work: None,

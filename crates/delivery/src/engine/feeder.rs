@@ -54,7 +54,7 @@ pub(crate) struct Feeder {
     /// Attempts begun by dead nodes; recorded as soon as they can be read.
     pub(crate) abandoned: Vec<Claimed>,
     /// Start of the next read of pacing notes; `None` before the first read.
-    pub(crate) notes_read_until: Option<Timestamp>,
+    pub(crate) notes_since: Option<Timestamp>,
 }
 
 impl Feeder {
@@ -90,7 +90,7 @@ impl Feeder {
                 }
             }
             if let Err(error) = self.run_round(round).await {
-                tracing::warn!(%error, "reading the queue failed; retrying");
+                tracing::warn!(%error, "reading the setup or the queue failed; retrying in 1 s");
             }
             round = round.wrapping_add(1);
             next_round = Instant::now() + CLAIM_EVERY;
@@ -139,10 +139,10 @@ impl Feeder {
         let shared = &self.shared;
         let begun_at = shared.clock.now();
         shared.save_pacing_notes().await?;
-        let since = self.notes_read_until.unwrap_or_else(|| begun_at.minus(NOTES_KEPT));
+        let since = self.notes_since.unwrap_or_else(|| begun_at.minus(NOTES_KEPT));
         let notes = shared.store.list_pacing_notes(since, NOTES_MAX).await?;
         shared.with(|schedule, now| schedule.remember(notes, now));
-        self.notes_read_until = Some(begun_at.minus(NOTES_OVERLAP));
+        self.notes_since = Some(begun_at.minus(NOTES_OVERLAP));
         shared.store.purge_pacing_notes(begun_at.minus(NOTES_KEPT)).await?;
         Ok(())
     }

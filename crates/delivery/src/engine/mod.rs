@@ -279,7 +279,9 @@ impl EngineShared {
 
     pub(crate) async fn settle(&self, settlement: Settlement) {
         if self.settlements.send(settlement).await.is_err() {
-            tracing::error!("outcome came after the engine stopped; it is in the flight journal");
+            tracing::error!(
+                "outcome came after the engine stopped and is not stored; the next start settles or claims its message again"
+            );
         }
     }
 
@@ -371,7 +373,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         source: claimed.source_id,
         greylisted: None,
         announce_at: None,
-        was_tried_elsewhere: claimed.attempts > 0,
+        was_tried_before_claim: claimed.attempts > 0,
         was_aborted: false,
         begun: false,
         work: None,

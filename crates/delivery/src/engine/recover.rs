@@ -16,9 +16,9 @@ use crate::schedule::CountedSource;
 
 const AT_ONCE: usize = 500;
 
-/// Settles the flights that a killed process left, then releases the other messages that it had begun to send. Messages
-/// that it had only claimed return gradually. Fails if claims cannot be taken over or released, or if the store is
-/// unavailable. A flight whose outcome the store refuses stays in the journal.
+/// Settles the flights that an earlier process left, then releases the other messages that it had begun to send.
+/// Messages that it had only claimed are released gradually, by the feeder. Fails if claims cannot be taken over or
+/// released, or if the store is unavailable. A flight whose outcome the store refuses stays in the journal.
 pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
     if !recovered.is_empty() {
         tracing::info!(
@@ -48,8 +48,9 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
         }
         let settled: Vec<_> = outcomes.iter().map(|outcome| outcome.key()).collect();
         unsettled.extend(store_outcomes(shared, outcomes).await?);
-        // Messages that are at a newer attempt were adopted too. They are released, not settled. Those that the store
-        // refuses stay claimed and in the journal, so that nobody sends them again, and the next start settles them.
+        // Messages that are at a newer attempt were adopted too. They are released, not settled. Messages whose
+        // outcomes the store refuses stay claimed and in the journal: nobody sends them again, and the next start tries
+        // again to settle them.
         let left = adopted.iter().map(Claimed::key);
         let left = left.filter(|key| !settled.contains(key) && !unsettled.contains(key)).collect();
         shared.store.release(left).await?;

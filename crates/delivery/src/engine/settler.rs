@@ -60,7 +60,7 @@ impl Settler {
     async fn set_aside(&self, shared: &Arc<EngineShared>, locked: Vec<Settlement>) {
         tracing::warn!(
             outcomes = locked.len(),
-            "rows of sent messages are locked by another transaction; their outcomes are stored one by one"
+            "rows of messages are locked by another transaction; their outcomes are stored one by one"
         );
         // If the service is stopping, the journal has the sent messages, and the next start settles them.
         let Some(permit) = self.permit_aside(shared).await else { return };

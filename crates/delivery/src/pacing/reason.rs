@@ -20,7 +20,8 @@ pub enum Reader {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reason {
     reply: Arc<str>,
-    /// Server of the refused message; `None` if the reply came before any message, or is restored from a note.
+    /// Server of the refused message; `None` if the reply came before any message, or was restored from a
+    /// `PacingNote`.
     server: Option<ServerId>,
 }
 
@@ -35,9 +36,9 @@ impl Reason {
         Self { reply: reply.into(), server: None }
     }
 
-    /// The reason in a stored note. Earlier releases stored whole replies; only the codes are used.
-    pub fn restored(note: &str) -> Self {
-        Self { reply: codes(note).into(), server: None }
+    /// Restores the reason stored in a `PacingNote`. Keeps only the codes: earlier releases stored whole replies.
+    pub fn restored(stored: &str) -> Self {
+        Self { reply: codes(stored).into(), server: None }
     }
 
     /// The part that this reader may see.

@@ -18,7 +18,7 @@ const BUILT_IN: &str = include_str!("../../rules/providers.toml");
 /// The limits of one receiver, which hold for each source address, and how the receiver is recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
-    /// Name in pacing states, gates and metrics.
+    /// Name in pacing notes, gates and analytics.
     pub name: String,
     /// Receiver group, which warm-ups count by: a provider with its own rules, or all others together.
     pub group: Arc<str>,

@@ -51,7 +51,7 @@ impl World {
             source: None,
             greylisted: None,
             announce_at: None,
-            was_tried_elsewhere: false,
+            was_tried_before_claim: false,
             was_aborted: false,
             begun: false,
             work: None,

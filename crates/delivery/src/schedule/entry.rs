@@ -22,7 +22,7 @@ pub(crate) struct Entry {
     pub(crate) source: Option<SourceId>,
     pub(crate) greylisted: Option<Greylisting>,
     /// Whether it was tried before it was last claimed: then its greylisting is in its delivery records.
-    pub(crate) was_tried_elsewhere: bool,
+    pub(crate) was_tried_before_claim: bool,
     /// When its wait is reported next; `None` before the first report.
     pub(crate) announce_at: Option<Timestamp>,
     /// Whether it was aborted, because its host took long while connections were scarce. Its host then gets more time.

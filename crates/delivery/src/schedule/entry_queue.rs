@@ -161,7 +161,7 @@ mod tests {
             source: None,
             greylisted: None,
             announce_at,
-            was_tried_elsewhere: false,
+            was_tried_before_claim: false,
             was_aborted: false,
             begun: false,
             work: None,

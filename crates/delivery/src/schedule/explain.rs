@@ -108,7 +108,7 @@ impl Schedule {
             return format!("It waits because {}.", block.text(reader));
         }
         let Some(lane_id) = self.lane_of_message(domain, server, message) else {
-            return "It waits in the store to be claimed, which happens within seconds.".to_owned();
+            return "It waits in the store until a node claims it, usually within seconds.".to_owned();
         };
         let lane = &self.lanes[lane_id];
         if let Some(block) = self.gates.block(&lane.scopes, now).or_else(|| lane.trouble_block(server, now)) {

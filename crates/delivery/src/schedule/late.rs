@@ -13,7 +13,8 @@ use super::lane::{Lane, LaneRoute};
 use super::server_gate::ServerGate;
 use super::{Entry, LaneKey, Schedule, WaitingLine};
 
-/// Each lane of a server gets at most one in this many of the records written at a time.
+/// In each round of `take_late`, a lane of a server gets at most one in this many of the records. Rounds repeat while
+/// there is room, so a lane gets more if no other needs it.
 const LANES_AT_ONCE: usize = 8;
 
 /// A message that has waited for long.

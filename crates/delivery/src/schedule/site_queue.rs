@@ -303,7 +303,7 @@ mod tests {
             source: None,
             greylisted: None,
             announce_at: None,
-            was_tried_elsewhere: false,
+            was_tried_before_claim: false,
             was_aborted: false,
             begun: false,
             work: None,

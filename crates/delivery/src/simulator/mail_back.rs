@@ -42,14 +42,16 @@ impl MailBack {
 
     pub(super) fn submit(&self, return_path: EmailAddress, text: String) {
         let message = match Body::parse(vec![text.into()]) {
-            // A bounce has the null reverse-path (RFC 5321 4.5.5).
+            // Returned mail has the null reverse-path (RFC 5321 4.5.5).
             Ok(body) => {
                 OutgoingMessage { mail_from: None, rcpt_to: return_path, body, has_utf8_header: false }
             }
-            Err(error) => return tracing::error!(%error, "simulator: bounce cannot be sent"),
+            Err(error) => {
+                return tracing::error!(%error, "simulator: bounce or complaint cannot be sent; dropped");
+            }
         };
         if self.queue.try_send((Instant::now() + DELAY, message)).is_err() {
-            tracing::warn!("simulator: queue of bounces is full; one dropped");
+            tracing::warn!("simulator: queue of bounces and complaints is full; one dropped");
         }
     }
 }
@@ -82,8 +84,10 @@ async fn mail(to: SocketAddr, name: &DomainName, message: &OutgoingMessage) {
     for number in 1..=TRIES {
         match timeout(EXCHANGE_MAX, exchange(to, name, message.clone())).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => tracing::warn!(%error, number, "simulator: sending a bounce failed"),
-            Err(_) => tracing::warn!(number, "simulator: bounce timed out"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, number, "simulator: sending a bounce or complaint failed");
+            }
+            Err(_) => tracing::warn!(number, "simulator: sending a bounce or complaint timed out"),
         }
         sleep(DELAY).await;
     }

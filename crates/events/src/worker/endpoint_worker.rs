@@ -29,10 +29,11 @@ const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
 /// Like `QUICK_ANSWER`, for an endpoint that has answered well before.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
-/// A post without an answer is given up after this time if no further permit of its class is free for its server.
-const BUSY_PATIENCE: Duration = Duration::from_secs(5);
-/// Like `BUSY_PATIENCE`, for an endpoint that has answered well before.
-const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
+/// A post without an answer is given up after this time if no further permit of its class is free, at all or for its
+/// server.
+const TIMEOUT_WITHOUT_PERMITS: Duration = Duration::from_secs(5);
+/// Like `TIMEOUT_WITHOUT_PERMITS`, for an endpoint that has answered well before.
+const TIMEOUT_WITHOUT_PERMITS_OF_PROVEN: Duration = Duration::from_secs(10);
 /// Pause of an endpoint after the store refused an outcome. Without the pause the event would be posted again at once.
 const REFUSED_OUTCOME_REST: Duration = Duration::from_mins(5);
 /// Pause after a notice of new events, so that several are claimed together.
@@ -273,9 +274,9 @@ async fn post_claimed(
         () = tokio::time::sleep(PERMIT_WAIT_MAX) => None,
     };
     let Some(mut permit) = permit else { return (webhook, Err(NoPermit(work.event.id))) };
-    let (quick_answer, patience) = match class {
-        Class::Proven => (QUICK_ANSWER_OF_PROVEN, BUSY_PATIENCE_OF_PROVEN),
-        _ => (QUICK_ANSWER, BUSY_PATIENCE),
+    let (quick_answer, timeout_without_permits) = match class {
+        Class::Proven => (QUICK_ANSWER_OF_PROVEN, TIMEOUT_WITHOUT_PERMITS_OF_PROVEN),
+        _ => (QUICK_ANSWER, TIMEOUT_WITHOUT_PERMITS),
     };
     let (give_up, given_up) = oneshot::channel();
     let mut give_up = Some(give_up);
@@ -292,7 +293,7 @@ async fn post_claimed(
                 break post;
             }
             permit = shared.permits.move_to_slow(permit);
-            if begun.elapsed() >= patience
+            if begun.elapsed() >= timeout_without_permits
                 && shared.permits.is_exhausted(&permit)
                 && let Some(give_up) = give_up.take()
             {

@@ -16,7 +16,8 @@ const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 512;
 const SLOW_POSTS_MAX: usize = 1_024;
-/// Maximum number of concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
+/// Maximum number of concurrent posts of one server in each class but `Slow`. Raised to `webhooks.concurrency` if that
+/// is larger.
 const SERVER_POSTS_MAX: usize = 32;
 /// Maximum number of slow posts of one server.
 const SERVER_SLOW_MAX: usize = 64;

@@ -113,7 +113,7 @@ struct Inner {
     /// `None` if answers are not cached at all.
     last_known: Option<LastKnown>,
     /// Timeout of one look-up with its retries and aliases, and of the wait for a permit before it.
-    patience: Duration,
+    lookup_timeout: Duration,
     ipv6: bool,
     /// Whether the AD bit of answers counts.
     trusts_ad: bool,
@@ -144,7 +144,9 @@ impl Dns {
             lookups: SharedLookup::default(),
             questions: Questions::default(),
             last_known: (settings.cache_entries_max > 0).then(LastKnown::default),
-            patience: settings.timeout * u32::try_from(settings.attempts.max(1)).unwrap_or(u32::MAX) * 2,
+            lookup_timeout: settings.timeout
+                * u32::try_from(settings.attempts.max(1)).unwrap_or(u32::MAX)
+                * 2,
             ipv6: settings.ipv6,
             trusts_ad,
         };

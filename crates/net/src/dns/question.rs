@@ -108,11 +108,11 @@ impl Inner {
             outcome
         };
         let question = (name.clone(), record_type);
-        let outcome = match self.questions.ask(&question, asker, self.patience, lookup).await {
+        let outcome = match self.questions.ask(&question, asker, self.lookup_timeout, lookup).await {
             Ok(outcome) => outcome,
             Err(NoAnswer::Late) => {
                 was_slow.store(true, Ordering::Relaxed);
-                Err(trouble(format!("no answer within {} s", self.patience.as_secs_f32())))
+                Err(trouble(format!("no answer within {} s", self.lookup_timeout.as_secs_f32())))
             }
             Err(NoAnswer::Busy) => return Err(LookupFailure::Busy),
         };

@@ -69,13 +69,13 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// Runs `lookup`, which may be started up to three times. `patience` is the timeout of each answer, and of each wait for
-    /// a permit.
+    /// Runs `lookup`, which may be started up to three times. `time_max` is the timeout of each answer, and of each wait
+    /// for a permit.
     pub(super) async fn ask<T, F: Future<Output = T>>(
         &self,
         question: &Question,
         asker: Asker,
-        patience: Duration,
+        time_max: Duration,
         lookup: impl Fn() -> F,
     ) -> Result<T, NoAnswer> {
         let late = |_| NoAnswer::Late;
@@ -86,7 +86,7 @@ impl Questions {
             if number > 0 {
                 tokio::time::sleep(SECOND_TRY_AFTER).await;
             }
-            let permit = timeout_at(Instant::now() + patience, self.quick.take(asker, &zone)).await;
+            let permit = timeout_at(Instant::now() + time_max, self.quick.take(asker, &zone)).await;
             let permit = permit.map_err(busy)?.ok_or(NoAnswer::Busy)?;
             let begun = Instant::now();
             let is_contended = self.quick.is_contended(asker);
@@ -97,12 +97,12 @@ impl Questions {
             }
             if let Some(_slow_permit) = self.slow.try_take(asker, &zone) {
                 drop(permit);
-                return timeout_at(begun + patience, answer).await.map_err(late);
+                return timeout_at(begun + time_max, answer).await.map_err(late);
             }
         }
-        let permit = timeout_at(Instant::now() + patience, self.slow.take(asker, &zone)).await;
+        let permit = timeout_at(Instant::now() + time_max, self.slow.take(asker, &zone)).await;
         let _permit = permit.map_err(busy)?.ok_or(NoAnswer::Busy)?;
-        timeout_at(Instant::now() + patience, lookup()).await.map_err(late)
+        timeout_at(Instant::now() + time_max, lookup()).await.map_err(late)
     }
 
     /// Whether look-ups for this sending server have to wait for permits.
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::fair_permits::FairPermit;
 
-    const PATIENCE: Duration = Duration::from_secs(24);
+    const TIME_MAX: Duration = Duration::from_secs(24);
     const SERVER: Asker = Some(ServerId(1));
 
     fn question(number: usize) -> Question {
@@ -176,7 +176,7 @@ mod tests {
             let questions = Arc::clone(&questions);
             questions.note(&question(number), false);
             silent.spawn(async move {
-                questions.ask(&question(number), SERVER, PATIENCE, pending::<()>).await.is_ok()
+                questions.ask(&question(number), SERVER, TIME_MAX, pending::<()>).await.is_ok()
             });
         }
         tokio::task::yield_now().await;
@@ -184,7 +184,7 @@ mod tests {
         let answer = || tokio::time::sleep(Duration::from_secs(2));
         let begun = Instant::now();
         let other = Some(ServerId(2));
-        assert_eq!(questions.ask(&question(9_999), other, PATIENCE, answer).await, Ok(()));
+        assert_eq!(questions.ask(&question(9_999), other, TIME_MAX, answer).await, Ok(()));
         assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
         silent.shutdown().await;
     }
@@ -196,14 +196,14 @@ mod tests {
         for number in 0..3_000 {
             let questions = Arc::clone(&questions);
             silent.spawn(async move {
-                let answer = questions.ask(&question(number), SERVER, PATIENCE, pending::<()>).await;
+                let answer = questions.ask(&question(number), SERVER, TIME_MAX, pending::<()>).await;
                 questions.note(&question(number), false);
                 answer
             });
         }
         tokio::task::yield_now().await;
         let begun = Instant::now();
-        assert_eq!(questions.ask(&question(9_999), SERVER, PATIENCE, || ready(7)).await, Ok(7));
+        assert_eq!(questions.ask(&question(9_999), SERVER, TIME_MAX, || ready(7)).await, Ok(7));
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
         let (mut late, mut busy) = (0, 0);
         while let Some(ended) = silent.join_next().await {
@@ -229,7 +229,7 @@ mod tests {
             let questions = Arc::clone(questions);
             silent.spawn(async move {
                 let question = (Name::from_ascii(name).unwrap(), RecordType::A);
-                let _ = questions.ask(&question, Some(ServerId(server)), PATIENCE, pending::<()>).await;
+                let _ = questions.ask(&question, Some(ServerId(server)), TIME_MAX, pending::<()>).await;
             });
         }
         silent
@@ -244,7 +244,7 @@ mod tests {
         let begun = Instant::now();
         for number in 20_000..20_100 {
             assert_eq!(
-                questions.ask(&question(number), Some(ServerId(2)), PATIENCE, || ready(7)).await,
+                questions.ask(&question(number), Some(ServerId(2)), TIME_MAX, || ready(7)).await,
                 Ok(7)
             );
         }
@@ -260,7 +260,7 @@ mod tests {
         tokio::task::yield_now().await;
         let begun = Instant::now();
         for number in 0..100 {
-            assert_eq!(questions.ask(&question(number), SERVER, PATIENCE, || ready(7)).await, Ok(7));
+            assert_eq!(questions.ask(&question(number), SERVER, TIME_MAX, || ready(7)).await, Ok(7));
         }
         assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
         silent.shutdown().await;
@@ -286,15 +286,15 @@ mod tests {
         let questions = Questions::default();
         let all = take_all_slow(&questions);
         questions.note(&question(1), false);
-        assert_eq!(questions.ask(&question(1), SERVER, PATIENCE, || ready(())).await, Err(NoAnswer::Busy));
+        assert_eq!(questions.ask(&question(1), SERVER, TIME_MAX, || ready(())).await, Err(NoAnswer::Busy));
         let other_type = (question(1).0, RecordType::AAAA);
-        assert_eq!(questions.ask(&other_type, SERVER, PATIENCE, || ready(())).await, Ok(()));
-        assert_eq!(questions.ask(&question(2), SERVER, PATIENCE, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&other_type, SERVER, TIME_MAX, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&question(2), SERVER, TIME_MAX, || ready(())).await, Ok(()));
         drop(all);
-        assert_eq!(questions.ask(&question(1), SERVER, PATIENCE, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&question(1), SERVER, TIME_MAX, || ready(())).await, Ok(()));
         questions.note(&question(1), true);
         let _all = take_all_slow(&questions);
-        assert_eq!(questions.ask(&question(1), SERVER, PATIENCE, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&question(1), SERVER, TIME_MAX, || ready(())).await, Ok(()));
     }
 
     #[test]

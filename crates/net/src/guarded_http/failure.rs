@@ -9,7 +9,9 @@ use crate::dns::AddressFailure;
 pub enum HttpFailure {
     #[error("{0}")]
     Dns(#[from] AddressFailure),
-    #[error("the address of the URL is not one of the public internet; `[webhooks] allow` can allow it")]
+    #[error(
+        "the address of the URL is not one of the public internet; `webhooks.allow` (for hosts of links: `tracking.allow`) can allow it"
+    )]
     RefusedAddress,
     #[error("cannot connect: {0}")]
     Connect(io::Error),

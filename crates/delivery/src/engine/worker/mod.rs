@@ -235,7 +235,7 @@ impl Worker {
                 }
             }
         }
-        if std::mem::take(&mut job.entry.was_tried_elsewhere) {
+        if std::mem::take(&mut job.entry.was_tried_before_claim) {
             job.entry.greylisted = self.read_earlier_greylisting(&job.entry).await;
         }
         let work = job.entry.work.clone()?;
@@ -337,7 +337,7 @@ impl Worker {
     }
 
     /// No host could be reached. If the receiver accepts no connection at the moment, the message was not offered, and
-    /// waits; otherwise it gets a failed attempt. Messages behind it wait for the path.
+    /// waits; otherwise it gets a failed attempt, and the path pauses, so that messages behind it wait.
     async fn handle_connect_failure(
         &mut self,
         job: Job,

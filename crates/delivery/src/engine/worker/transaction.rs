@@ -20,7 +20,7 @@ use crate::schedule::{Entry, Job, Reaction, Shortage};
 /// While connections are scarce, a host gets this time for a reply in the middle of a message. Then the message is
 /// aborted without a failed attempt, so that others get the connection. A message that was aborted before, or goes to a
 /// silent site, gets the longer `busy_greeting_timeout`.
-const BUSY_REPLY: Duration = Duration::from_secs(3);
+const SCARCE_REPLY: Duration = Duration::from_secs(3);
 /// Pause after the store could not return the message.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
@@ -78,11 +78,11 @@ impl Worker {
         let Some(open) = &mut self.open else { return NextStep::Leave };
         let longest = shared.settings.busy_greeting_timeout;
         let may_abort = !job.is_site_silent && !job.entry.was_aborted;
-        let busy_reply = if may_abort { BUSY_REPLY.min(longest) } else { longest };
+        let scarce_reply = if may_abort { SCARCE_REPLY.min(longest) } else { longest };
         // A message to a site that answers is aborted only if the node has no connection left, not if only new or
         // silent sites wait.
         let abort_shortage = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
-        let sent = open.connection.send(message, &mut flight, busy_reply, abort_shortage, time_left).await;
+        let sent = open.connection.send(message, &mut flight, scarce_reply, abort_shortage, time_left).await;
         let connection = &mut open.connection;
         let ending = match sent {
             Ok(outcome) => ending_of(outcome, connection).await,

@@ -416,7 +416,7 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
         source: None,
         greylisted: None,
         announce_at: None,
-        was_tried_elsewhere: false,
+        was_tried_before_claim: false,
         was_aborted: false,
         begun: false,
         work: None,
