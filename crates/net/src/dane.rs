@@ -43,8 +43,8 @@ pub struct DaneTls {
 }
 
 impl DaneTls {
-    /// `base` is the name that has the records; `host` the name in the MX record. `None` if no record is usable: TLS is then
-    /// required, with any certificate (RFC 7672 2.2).
+    /// `base` is the name that has the records; `host` the name in the MX record. `None` if no record is usable: TLS is
+    /// then required, with any certificate (RFC 7672 2.2).
     pub fn new(base: &str, host: &str, records: &[TlsaRecord]) -> Option<Self> {
         let usable = usable(records);
         if usable.is_empty() {

@@ -15,7 +15,8 @@ pub(crate) enum Ending {
     Utf8NotOffered,
     /// The connection broke during the message. `after_final`: its last bytes were sent, so it may have arrived.
     Interrupted { phase: Phase, problem: String, class: BounceClass, after_final: bool },
-    /// No host could be reached. The attempt counts only if one was tried.
+    /// No host accepts messages: none could be reached, or `reply` refused the connection. The attempt counts only if a
+    /// host was tried.
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
     /// The domain has no destination: temporarily with the class `dns`, otherwise permanently.
     NoRoute { problem: String, class: BounceClass },

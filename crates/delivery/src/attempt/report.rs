@@ -62,7 +62,7 @@ pub(crate) struct FailedConnection<'a> {
     pub(crate) was_connected: bool,
 }
 
-/// Reports that no host could be reached. Returns whether the message only waits, because the receiver accepts no
+/// Reports that no host accepts messages. Returns whether the message only waits, because the receiver accepts no
 /// (further) connection now, or because DNS look-ups were busy; otherwise it has a failed attempt.
 pub(crate) fn report_failed_connection(
     schedule: &mut Schedule,

@@ -44,8 +44,8 @@ impl GreylistTime {
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);
     }
 
-    /// The longest usual time that fits the replies, or else the shortest wait that was enough. At most the time until
-    /// the first retry of the schedule that is not known to be too early.
+    /// The longest usual time that fits the replies, or else the shortest wait that was enough. Never longer than the
+    /// retry schedule would wait: until its first retry after the longest wait that was too short.
     pub fn estimate(&self, pauses: &[Duration]) -> Option<Duration> {
         let enough = self.enough?;
         let lasts = self.candidates(enough).next().unwrap_or(enough);

@@ -30,7 +30,7 @@ pub(crate) enum Why {
     /// See `PauseCause`.
     Paused(String),
     Gate(Box<Gate>),
-    /// No host of the site could be reached, or too many DNS look-ups were waiting.
+    /// No host of the site accepts messages, or too many DNS look-ups were waiting.
     BackOff {
         site: String,
         reason: String,

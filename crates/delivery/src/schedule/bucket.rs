@@ -1,5 +1,5 @@
 //! An even pace: messages at equal intervals, without bursts, so that no second and no minute ever has more messages
-//! than the rate allows.
+//! than the rate allows. Unlike a token bucket, it saves nothing up while nothing is sent.
 
 use std::time::Duration;
 

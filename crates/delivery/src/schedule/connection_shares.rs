@@ -240,7 +240,8 @@ impl Schedule {
         Some(if health == Health::New { WaitingLine::New } else { WaitingLine::Silent })
     }
 
-    /// Whether no connection to the path's site, from any address of the pool, still has to prove that the site answers.
+    /// Whether no connection to the path's site, from any address of its pool, still has to prove that the site
+    /// answers.
     fn has_no_unproved_connection(&self, path_id: usize) -> bool {
         let queue = &self.queues[self.paths[path_id].queue];
         let own = self.paths[path_id].source_site;

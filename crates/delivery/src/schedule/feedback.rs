@@ -53,7 +53,7 @@ impl Schedule {
         self.paths[path_id].back_off.pause(now, BUSY_PAUSE, reason);
     }
 
-    /// No host of the site could be reached: this path pauses.
+    /// No host of the site accepts messages: this path pauses.
     pub(crate) fn connect_failed(&mut self, path_id: usize, reason: String, now: Timestamp) {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let slow_start = route.rules.slow_start_connections.max(1);

@@ -25,7 +25,7 @@ pub(super) struct Lane {
     pub(super) unrouted: EntryQueue,
     /// All entries of this lane, anywhere in the schedule.
     pub(super) entries: usize,
-    /// Site queues and servers whose turns leave out this lane until it is readmitted.
+    /// Pairs of a site queue and a server, in whose turns this lane is left out until it is readmitted.
     pub(super) parked_in: HashSet<(usize, ServerId)>,
     /// Refusals that are about the domain: by its own policy, or because its mail came too fast.
     pub(super) trouble: DomainTrouble,

@@ -69,8 +69,8 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// Runs `lookup`, which may be started up to three times. `time_max` is the timeout of each answer, and of each wait
-    /// for a permit.
+    /// Runs `lookup`, which may be started up to three times. `time_max` is the timeout of each answer, and of each
+    /// wait for a permit.
     pub(super) async fn ask<T, F: Future<Output = T>>(
         &self,
         question: &Question,

@@ -201,7 +201,8 @@ impl Worker {
         Ok(None)
     }
 
-    /// A host that this message needs could not be reached.
+    /// Settles a message for which no connection could be opened: no host accepts messages, or a host that may support
+    /// SMTPUTF8, which the message needs, does not.
     pub(super) async fn unreachable(
         &mut self,
         job: &Job,
