@@ -86,7 +86,7 @@ fn all(length: u64) -> Vec<Row> {
     all.push(row("451 at the banner for 10 min", target, |seed| {
         rows::outage("451 4.3.0 Temporary server error", seed)
     }));
-    // Nobody's mail waits for longer than the block and the time to find its end.
+    // `p95`: the length of the block, and a minute to find its end.
     let target = Measured { p90: Some(60.0), p95: Some(660.0), ..Measured::default() };
     all.push(row("block of 10 min", target, rows::block));
     let target = Measured { p90: Some(60.0), refusals: Some(80.0), ..Measured::default() };
