@@ -47,21 +47,10 @@ impl IdGenerator {
     }
 
     pub fn next(&self) -> i64 {
-        self.next_block(1)
-    }
-
-    /// Reserves `count` consecutive ids and returns them as an iterator.
-    pub fn next_many(&self, count: usize) -> impl Iterator<Item = i64> + use<> {
-        let node = self.node;
-        let first = without_node(self.next_block(count as i64));
-        (first..first + count as i64).map(move |tick| with_node(tick, node))
-    }
-
-    fn next_block(&self, count: i64) -> i64 {
         let now = tick_at(self.clock.now());
         let before = self
             .last
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(last.max(now - 1) + count))
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(last.max(now - 1) + 1))
             .expect("the update always gives a value");
         with_node(before.max(now - 1) + 1, self.node)
     }
@@ -142,14 +131,6 @@ mod tests {
     fn a_clock_that_went_back_does_not_repeat_ids() {
         let last = at(200, 1, 0).next();
         assert!(at(100, 1, last).next() > last);
-    }
-
-    #[test]
-    fn ids_of_a_block_are_consecutive_and_the_next_id_follows() {
-        let ids = at(100, 0, 0);
-        let block: Vec<i64> = ids.next_many(3).collect();
-        assert_eq!(block, [block[0], block[0] + 1, block[0] + 2]);
-        assert_eq!(ids.next(), block[2] + 1);
     }
 
     #[test]

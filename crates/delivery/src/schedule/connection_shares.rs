@@ -86,7 +86,8 @@ pub(super) struct ConnectionShares {
     silent: u32,
     /// Silent sites connect only below this. Attempts that become silent during a message may exceed it.
     silent_max: u32,
-    /// New sites connect only while new and silent attempts together are below this.
+    /// New sites connect only while new and silent attempts together are below this: seven tenths of a limit that is a
+    /// multiple of ten, more of others, all of one below ten.
     unproved_max: u32,
     /// Number of the last attempt.
     attempt_ids: u64,

@@ -7,8 +7,6 @@ use std::time::Duration;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
-use rand::Rng;
-use rand::seq::SliceRandom;
 
 use super::question::{Answer, LookupFailure};
 use super::{Dns, site};
@@ -58,15 +56,6 @@ impl MxFailure {
 }
 
 impl MxPlan {
-    /// Order to try the hosts in: by preference, random among equals (RFC 5321 5.1).
-    pub fn shuffled(&self, rng: &mut impl Rng) -> Vec<&MxHost> {
-        let mut hosts: Vec<&MxHost> = self.hosts.iter().collect();
-        for equals in hosts.chunk_by_mut(|one, next| one.preference == next.preference) {
-            equals.shuffle(rng);
-        }
-        hosts
-    }
-
     /// Readable name of the set of hosts: equal for equal sets, different for different ones.
     pub fn site_name(&self) -> String {
         site::name_of(self.hosts.iter().map(|host| host.name.as_str()))

@@ -1,7 +1,7 @@
 //! A server's event feed: its events in the order of their commits.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{EventCursor, EventId, EventSet, MessageId, ServerId};
+use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
 
 use super::feed_event::{COLUMNS, FeedEvent, columns, joins, read};
 use crate::error::StoreError;
@@ -39,17 +39,6 @@ impl Store {
     /// Position after everything that `feed` currently returns.
     pub async fn feed_end(&self, server_id: ServerId) -> Result<EventCursor> {
         self.read(move |sql| Box::pin(feed_end(sql, server_id))).await
-    }
-
-    pub async fn find_event(&self, server_id: ServerId, id: EventId) -> Result<Option<FeedEvent>> {
-        let text = concat!(
-            "SELECT ",
-            columns!(),
-            " FROM events e ",
-            joins!(),
-            " WHERE e.server_id = $1 AND e.id = $2"
-        );
-        self.fetch_opt(text, vec![server_id.0.into(), id.0.into()], read).await
     }
 }
 

@@ -74,11 +74,6 @@ impl Engine {
         Ok(claimed)
     }
 
-    pub(crate) async fn list_previous(&self) -> Result<Vec<Key>, StoreError> {
-        let node = self.database.node()?;
-        self.exchange(async |client| queue::list_previous(client, &node).await).await
-    }
-
     pub(crate) async fn release_previous(&self) -> Result<u64, StoreError> {
         let node = self.database.node()?;
         self.exchange(async |client| queue::release_previous(client, &node).await).await

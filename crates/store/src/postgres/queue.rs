@@ -132,12 +132,7 @@ const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Lists messages that the previous process of this node had begun itself: its journal knows them. Leaves out messages
-/// that it had adopted.
-const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
-    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at > 0
-    ORDER BY server_id, message_id";
-
+/// Releases messages that the previous process of this node had begun itself, and that this one has not adopted.
 const RELEASE_PREVIOUS: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
     WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at > 0";
 
@@ -248,12 +243,6 @@ pub(super) async fn reap(client: &ClientWrapper, limit: usize) -> Result<u64, St
 }
 
 /// Messages that the previous process on this node's folder had begun.
-pub(super) async fn list_previous(client: &ClientWrapper, node: &Node) -> Result<Vec<Key>, StoreError> {
-    let statement = client.prepare_cached(LIST_PREVIOUS).await?;
-    let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &node.owner_since]).await?;
-    Ok(rows.iter().map(|row| (ServerId(row.get(0)), MessageId(row.get(1)))).collect())
-}
-
 pub(super) async fn release_previous(client: &ClientWrapper, node: &Node) -> Result<u64, StoreError> {
     let statement = client.prepare_cached(RELEASE_PREVIOUS).await?;
     Ok(client.execute(&statement, &[&i64::from(node.number), &node.epoch, &node.owner_since]).await?)

@@ -80,15 +80,6 @@ impl Store {
         }
     }
 
-    /// Messages that this node's previous process had begun when it ended. Empty on SQLite, where only the journal
-    /// knows them.
-    pub async fn list_previous_begun(&self) -> Result<Vec<(ServerId, MessageId)>> {
-        match &*self.engine {
-            Engine::Sqlite { .. } => Ok(Vec::new()),
-            Engine::Postgres(engine) => engine.list_previous().await,
-        }
-    }
-
     /// Claims those of these messages that are queued and that no living node has claimed. Used to settle entries of a
     /// journal, or outcomes of messages claimed under a lost lease.
     pub async fn adopt(&self, keys: Vec<(ServerId, MessageId)>) -> Result<Vec<Claimed>> {

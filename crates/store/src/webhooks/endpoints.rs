@@ -110,12 +110,6 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// The enabled webhooks of all servers.
-    pub async fn list_enabled_webhooks(&self) -> Result<Vec<Webhook>> {
-        let text = concat!("SELECT ", columns!(), " FROM webhooks WHERE enabled = 1 ORDER BY id");
-        self.fetch_all(text, Vec::new(), read).await
-    }
-
     /// Changes a webhook if it has the version `if_version`, or any version for `None`. `enabled: true` clears its
     /// failures. A disabled webhook that is enabled again gets only new events.
     pub async fn change_webhook(
