@@ -312,7 +312,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     assert!(app.find_session(&session.token, here()).await.unwrap().is_some());
     assert!(matches!(step(&next).await, Err(UserRefusal::WrongCode)), "a code is taken once");
     let again = app.sign_in_with_code(&token, &next, &visitor("192.0.2.1")).await;
-    assert!(matches!(again, Err(UserRefusal::LinkInvalid)), "and so is the token of the first step");
+    assert!(matches!(again, Err(UserRefusal::CodeTooLate)), "and so is the token of the first step");
     let spaced = format!("{} {}", &recovery[0][..6], &recovery[0][6..].to_uppercase());
     step(&spaced).await.unwrap();
     assert!(matches!(step(&recovery[0]).await, Err(UserRefusal::WrongCode)));

@@ -15,6 +15,9 @@ pub enum UserRefusal {
     WrongCredentials,
     #[error("The code is wrong or was used before")]
     WrongCode,
+    /// The token of the password step was used, or is too old.
+    #[error("The code was not entered in time, or this sign-in was finished before: sign in again")]
+    CodeTooLate,
     #[error("There were too many attempts: try again in {} minutes", .retry_after.as_secs().div_ceil(60))]
     TooManyAttempts { retry_after: Duration },
     #[error("The link was used, replaced or is too old: ask for a new one")]

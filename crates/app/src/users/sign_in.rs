@@ -64,10 +64,10 @@ impl App {
         code: &str,
         visitor: &Visitor,
     ) -> Result<NewSession, UserRefusal> {
-        let user = self.user_of_token(UserTokenKind::SecondFactor, token).await?;
+        let user = self.user_of_token(UserTokenKind::SecondFactor, token).await.map_err(without_link)?;
         let attempt = self.count_sign_in(&user.email, Some(user.id), visitor.address).await?;
         self.take_code(&user, code).await?;
-        self.take_token(UserTokenKind::SecondFactor, token).await?;
+        self.take_token(UserTokenKind::SecondFactor, token).await.map_err(without_link)?;
         // The password step was counted as well.
         self.forgive_sign_in(attempt.clone()).await?;
         self.forgive_sign_in(attempt).await?;
@@ -121,4 +121,12 @@ impl App {
 
 pub(super) fn check_account(user: &User) -> Result<(), UserRefusal> {
     if user.suspended_reason.is_some() { Err(UserRefusal::AccountSuspended) } else { Ok(()) }
+}
+
+/// The refusal of a token in the words of the second step, which has no link.
+fn without_link(refusal: UserRefusal) -> UserRefusal {
+    match refusal {
+        UserRefusal::LinkInvalid => UserRefusal::CodeTooLate,
+        other => other,
+    }
 }
