@@ -166,7 +166,7 @@
       if (stream || !region.dataset.live) return;
       stream = new EventSource(region.dataset.live);
       stream.addEventListener("changed", soon);
-      // The stream starts a moment after the page was made, or shown again.
+      // Load the region again: changes before the start of the stream were not reported.
       stream.addEventListener("start", () => {
         retrySeconds = 5;
         soon();
@@ -412,7 +412,7 @@
     draw();
   };
 
-  // Fields with a moment are in UTC; here they are in the reader's time zone, and the form sends the exact moment.
+  // Shows a field of the page, which is in UTC, in the reader's time zone. The form sends the exact time as well.
   const localiseField = (input) => {
     const at = new Date(`${input.value}Z`);
     const pad = (number) => String(number).padStart(2, "0");
@@ -432,7 +432,7 @@
     });
   };
 
-  // A mistake leads to its line.
+  // A click on a mistake selects its line.
   addEventListener("click", (event) => {
     const link = event.target.closest("a[data-line]");
     const area = link && document.getElementById(link.hash.slice(1));

@@ -91,7 +91,7 @@ impl Problem {
             Self::DeadLink => (
                 StatusCode::NOT_FOUND,
                 "This link does not work",
-                "It has expired, or a part of it is missing. Ask whoever sent it for a new one.",
+                "It has expired or was revoked, or a part of it is missing. Ask whoever sent it for a new one.",
             ),
             Self::Denied(text) => (StatusCode::FORBIDDEN, "You may not do this", text),
             Self::Invalid(text) => (StatusCode::UNPROCESSABLE_ENTITY, "That did not work", text),

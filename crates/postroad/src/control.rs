@@ -36,8 +36,8 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// Executes the request. A change is in effect in this process when this returns; delivery follows within seconds
-    /// if it could not be notified.
+    /// Executes the request. A change is in effect in this process when this returns. If delivery could not be notified,
+    /// it picks up the change within seconds.
     pub(crate) async fn execute(self, app: &App, queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
         match self {
             Self::Admin(command) => {

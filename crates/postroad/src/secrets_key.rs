@@ -38,7 +38,7 @@ fn read(path: &Path) -> anyhow::Result<SealingKey> {
     let file = std::fs::File::open(path)?;
     let mode = file.metadata()?.mode();
     let of_others = mode & 0o007;
-    ensure!(of_others == 0, "every user of this machine can read it: chmod 600");
+    ensure!(of_others == 0, "every user of this machine can access it: chmod 600");
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     let bytes = STANDARD.decode(text.trim()).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());

@@ -60,7 +60,7 @@ pub(crate) struct Service {
     /// The client of `webhooks`.
     webhook_http: GuardedHttp,
     _control: ControlSocket,
-    /// Locked as long as the process lives: two nodes must not share an identity.
+    /// Locked while the service runs: two nodes must not share an identity.
     _node_lock: std::fs::File,
 }
 

@@ -83,7 +83,7 @@ impl AnalyticsQuery {
             from = begin;
         }
         if from >= to {
-            problem = Some("The last day should not be before the first.".to_owned());
+            problem = Some("The period should end after it begins.".to_owned());
             (since, until, from, to) = (String::new(), String::new(), now.minus(range.length()), now);
         }
         let granularity_name = fields.text("granularity");

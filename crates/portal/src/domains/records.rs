@@ -53,7 +53,7 @@ fn purpose(purpose: Purpose) -> (&'static str, &'static str) {
     match purpose {
         Purpose::Spf => ("SPF", "lets this service send for the domain"),
         Purpose::Dkim => ("DKIM", "the key that signs your mail, and the proof that the domain is yours"),
-        Purpose::Dmarc => ("DMARC", "what receivers do with mail that fails both"),
+        Purpose::Dmarc => ("DMARC", "what receivers do with mail that fails both SPF and DKIM"),
         Purpose::ReturnPath => ("Return path", "bounces come to your own name"),
         Purpose::Tracking => ("Tracking", "links in tracked mail have your own name"),
         Purpose::Host => ("Host", "the address behind a name of this service"),

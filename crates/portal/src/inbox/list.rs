@@ -79,8 +79,8 @@ pub(super) async fn show(visit: Visit) -> Answer {
         layout,
         base: "/inbox".to_owned(),
         live: "/inbox/live".to_owned(),
-        about: "Mail that this installation sent and caught: it went through the whole pipeline, but never left this machine. It \
-                is kept in memory until the program ends.",
+        about: "Mail that this installation caught instead of sending it: it went through the whole pipeline, but never left this \
+                machine. The newest 10,000 messages (256 MiB) are kept in memory until the program ends.",
         clear_operation: Operation::InstallationClearInbox.name(),
         question: "Delete all caught messages?",
         rows,

@@ -6,7 +6,7 @@ use postroad_model::{DomainName, MessageId, ServerMode, Status};
 use postroad_store::SearchItem;
 
 use super::list::{ListPage, Row};
-use super::one::{Envelope, message_page};
+use super::one::{MessageSummary, message_page};
 use crate::answer::{Answer, page};
 use crate::domains::find_verified_domain;
 use crate::layout::Section;
@@ -49,7 +49,7 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
         live: format!("/servers/{server}/live"),
         about: "Mail that this development server accepted. It is held: nobody receives it unless you release it.",
         clear_operation: Operation::MessagesCancelHold.name(),
-        question: "Delete all messages of the inbox? They are cancelled for good, whatever the search shows.",
+        question: "Delete all messages of the inbox, also those that the search does not show? They are cancelled for good.",
         rows,
         q: q.to_owned(),
         problem,
@@ -80,7 +80,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let subject = if record.send.subject.is_empty() { "(no subject)" } else { &record.send.subject };
     let (_, layout) = visit.server_layout(server, subject, Section::Inbox).await?;
     let of_message = format!("/servers/{server}/messages/{id}");
-    let envelope = Envelope {
+    let summary = MessageSummary {
         subject: record.send.subject.clone(),
         to: record.rcpt_to.clone(),
         from: record.send.mail_from.clone(),
@@ -92,7 +92,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         timeline: Some(of_message),
         can_delete: false,
     };
-    message_page(&visit, layout, envelope, parsed)
+    message_page(&visit, layout, summary, parsed)
 }
 
 /// Cancels all held messages, as a job. Refused on a live server, where somebody decides on each held message.

@@ -27,8 +27,8 @@ const HEADER_BYTES_MAX: usize = 2_000;
 const TABS: [(&str, &str); 4] =
     [("preview", "Preview"), ("text", "Text"), ("headers", "Headers"), ("source", "HTML source")];
 
-/// Data of a message other than its content.
-pub(super) struct Envelope {
+/// What the page shows about a message beside its content, and the paths of its links.
+pub(super) struct MessageSummary {
     pub(super) subject: String,
     pub(super) to: String,
     /// Address of the sender, shown if none of the headers From, Cc and Reply-To is known.
@@ -51,7 +51,7 @@ pub(super) struct Envelope {
 #[template(path = "inbox/one.html")]
 struct MessagePage {
     layout: Layout,
-    envelope: Envelope,
+    summary: MessageSummary,
     /// Names and values of the headers From, Cc and Reply-To that it has.
     correspondents: Vec<(&'static str, String)>,
     size: String,
@@ -67,7 +67,7 @@ pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
     let parsed = parse(&visit, &caught).await?;
     let subject = if caught.subject.is_empty() { "(no subject)" } else { &caught.subject };
     let layout = visit.layout(subject, Section::Inbox).await?;
-    let envelope = Envelope {
+    let summary = MessageSummary {
         subject: caught.subject.clone(),
         to: caught.rcpt_to.to_string(),
         from: caught.from.clone(),
@@ -79,7 +79,7 @@ pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
         timeline: timeline_path(&visit, &caught).await,
         can_delete: true,
     };
-    message_page(&visit, layout, envelope, Some(parsed))
+    message_page(&visit, layout, summary, Some(parsed))
 }
 
 /// Page with the timeline of a caught message, if this person may see it and retention has kept it.
@@ -93,7 +93,7 @@ async fn timeline_path(visit: &Visit, caught: &CaughtMessage) -> Option<String> 
 pub(super) fn message_page(
     visit: &Visit,
     layout: Layout,
-    envelope: Envelope,
+    summary: MessageSummary,
     parsed: Option<ParsedMessage>,
 ) -> Answer {
     let view = parsed.as_ref().map(|parsed| &parsed.view);
@@ -105,9 +105,9 @@ pub(super) fn message_page(
     let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or(default_tab);
     page(&MessagePage {
         layout,
-        size: bytes(envelope.size),
-        at: When(envelope.at),
-        envelope,
+        size: bytes(summary.size),
+        at: When(summary.at),
+        summary,
         correspondents,
         extracted,
         tab,

@@ -31,7 +31,7 @@ struct Stream {
     seen: i64,
     is_begun: bool,
     /// Whether the last call of `next` sent a notice; the following one waits for `PAUSE` first.
-    was_noticed: bool,
+    has_sent_notice: bool,
     until: Instant,
     _permit: LivePermit,
 }
@@ -46,7 +46,7 @@ pub(super) async fn stream(Path(server): Path<i64>, visit: Visit) -> Answer {
         server_id: caller.server_id,
         seen,
         is_begun: false,
-        was_noticed: false,
+        has_sent_notice: false,
         until: Instant::now() + STREAM_TIME_MAX,
         _permit: permit,
     };
@@ -61,16 +61,16 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
     if stream.app.is_stopping() || Instant::now() >= stream.until {
         return None;
     }
-    if stream.was_noticed {
+    if stream.has_sent_notice {
         tokio::time::sleep(PAUSE).await;
     }
     let waiting = stream.app.wait_for_inspector_change(stream.server_id, stream.seen, WAIT);
     // The stream ends if the store does not answer or the inspector no longer exists; the browser then tries again.
     let count = waiting.await.ok()??;
-    stream.was_noticed = count != stream.seen;
+    stream.has_sent_notice = count != stream.seen;
     stream.seen = count;
     // A comment keeps proxies from closing a quiet connection.
-    let event = if stream.was_noticed {
+    let event = if stream.has_sent_notice {
         Event::default().event("changed").data("1")
     } else {
         Event::default().comment("")

@@ -224,11 +224,15 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "cancelled" => "Cancelled: it will not be sent.",
         "erased" => "Erased: recipient, subject and content are gone.",
         "changed" => "Done. The results are in the list.",
-        "partly" => "Done, but not for all: some were no longer waiting, or their recipient is suppressed.",
+        "partly" => {
+            "Done, but not for all: some were no longer waiting, their recipient is suppressed, or a limit is reached."
+        }
         "partly-cancelled" => {
             "Done, but not for all: some were being sent at that moment, or were no longer waiting."
         }
-        "rescheduled" => "Rescheduled. Messages that are being sent, or that expire before, keep their time.",
+        "rescheduled" => {
+            "Rescheduled. Messages that are being sent, or that expire before the new time, keep their time."
+        }
         "rescheduled-some" => "Many were rescheduled, but not all yet: send the form again for the rest.",
         "saved" => "Saved.",
         "published" => "Published: mails are rendered from this version from now on.",
@@ -251,7 +255,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "restored" => "Restored: it is as it was.",
         "suspended" => "Suspended: the server sends nothing.",
         "resumed" => "Resumed.",
-        "gated" => "Done: delivery follows within seconds. Messages are accepted and wait.",
+        "gated" => "Done: it takes effect within seconds. Messages are still accepted, and wait.",
         "lifted" => "Lifted: messages go out again within seconds.",
         "ended" => "The sessions have ended.",
         "closed" => "Maintenance has begun: the API and the SMTP relay take no mail.",

@@ -50,7 +50,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     if is_cancel_all || form.fields.is_ticked("all") {
         let Act::Message(action) = act else {
             return Err(Problem::Invalid(
-                "Tick the messages, without “all that match”: this button takes no whole search. Nothing was changed."
+                "This action changes only ticked messages: untick “all that match”, and tick messages. Nothing was changed."
                     .to_owned(),
             ));
         };

@@ -59,14 +59,14 @@ pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'st
 
 /// Content of a download or preview, with its share of the memory. The share is tied to the bytes, not to the answer:
 /// hyper drops the answer when it takes the last piece, which a slow reader may receive much later.
-pub(super) async fn held(
+pub(super) async fn with_memory_share(
     visit: &Visit,
     content: impl AsRef<[u8]> + Send + 'static,
 ) -> Result<Bytes, Problem> {
-    held_of(&visit.state.work, visit.person.user.account_id, content).await
+    with_share_of(&visit.state.work, visit.person.user.account_id, content).await
 }
 
-async fn held_of(
+async fn with_share_of(
     work: &WorkPermits,
     account: AccountId,
     content: impl AsRef<[u8]> + Send + 'static,
@@ -131,14 +131,17 @@ mod tests {
     #[tokio::test]
     async fn a_download_counts_until_it_is_sent() {
         let work = WorkPermits::default();
-        let large = held_of(&work, ACCOUNT, vec![0_u8; 100 << 20])
+        let large = with_share_of(&work, ACCOUNT, vec![0_u8; 100 << 20])
             .await
             .expect("it gets all that the account may have");
         let piece = large.slice(..1);
         drop(large);
-        assert!(timeout(MOMENT, held_of(&work, ACCOUNT, "x")).await.is_err(), "a piece of it is not sent");
-        held_of(&work, AccountId(2), "x").await.expect("others have their own share");
+        assert!(
+            timeout(MOMENT, with_share_of(&work, ACCOUNT, "x")).await.is_err(),
+            "a piece of it is not sent"
+        );
+        with_share_of(&work, AccountId(2), "x").await.expect("others have their own share");
         drop(piece);
-        held_of(&work, ACCOUNT, "x").await.expect("it was sent");
+        with_share_of(&work, ACCOUNT, "x").await.expect("it was sent");
     }
 }

@@ -10,7 +10,7 @@ pub(super) async fn raw(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> A
     let record = content::record(&visit, server, id).await?;
     let _permit = visit.state.work.body(visit.person.user.account_id).await?;
     let bytes = content::bytes(&visit, server, &record).await?.ok_or(Problem::NotFound)?;
-    let bytes = content::held(&visit, bytes).await?;
+    let bytes = content::with_memory_share(&visit, bytes).await?;
     Ok(download("message/rfc822", &format!("message-{id}.eml"), bytes))
 }
 
@@ -25,6 +25,6 @@ pub(crate) async fn attachment_of(visit: &Visit, parsed: ParsedMessage, number: 
     let ParsedMessage { mut view, permit: _permit } = parsed;
     let at = number.checked_sub(1).filter(|at| *at < view.attachments.len()).ok_or(Problem::NotFound)?;
     let file = view.attachments.swap_remove(at);
-    let content = content::held(visit, file.content).await?;
+    let content = content::with_memory_share(visit, file.content).await?;
     Ok(download("application/octet-stream", &file.filename, content))
 }

@@ -122,7 +122,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
 
 fn kind_words(kind: JobKind) -> &'static str {
     match kind {
-        JobKind::Retry => "Send now",
+        JobKind::Retry => "Try again now",
         JobKind::Release => "Release",
         JobKind::CancelHold => "Cancel held messages",
         JobKind::CancelScheduled => "Cancel scheduled messages",

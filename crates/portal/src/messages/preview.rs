@@ -43,7 +43,7 @@ pub(crate) async fn preview_of(visit: &Visit, parsed: ParsedMessage) -> Answer {
     }
     let prepare = move || (inert(&if options.is_dark { darkened(&html) } else { html }), permit);
     let (html, _permit) = content::run(prepare).await?;
-    Ok(framed(content::held(visit, html).await?))
+    Ok(framed(content::with_memory_share(visit, html).await?))
 }
 
 /// The HTML as a mail program in dark mode shows it: with the sender's own dark style if there is one, else with

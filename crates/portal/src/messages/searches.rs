@@ -10,7 +10,7 @@ use crate::redirect::see_other;
 use crate::shown::beginning;
 use crate::visit::Form;
 
-/// A search without a name is named by its words; long names of this kind are cut.
+/// Maximum length of a name made of the search's words, for a search that is saved without a name.
 const NAME_BYTES_MAX: usize = 60;
 
 pub(super) async fn save(Path(server): Path<i64>, form: Form) -> Answer {

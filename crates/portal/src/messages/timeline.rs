@@ -176,10 +176,12 @@ fn remedy(class: &str) -> Option<&'static str> {
             "The mailbox does not exist. Correct the address with the person. Addresses that get no more mail until then are listed in"
         }
         "bad_domain" => "The domain does not exist or takes no mail. Check the address for a typing mistake.",
-        "full" => "The mailbox has no space left. It is retried automatically; only its owner can make room.",
+        "full" => {
+            "The mailbox has no space left; only its owner can make room. The message is retried automatically."
+        }
         "inactive" => "The mailbox was closed. Remove the address from your data.",
         "spam_block" => {
-            "The receiver takes this message for spam. Look at its links and wording, and compare with what others get through."
+            "The receiver takes this message for spam. Look at its links and wording, and compare it with mail that the receiver accepts."
         }
         "reputation" => {
             "The receiver distrusts the sending address or domain. Send less for a while, and only to people who expect it."
@@ -193,8 +195,8 @@ fn remedy(class: &str) -> Option<&'static str> {
             "The message is larger than the receiver takes. Link to the file instead of attaching it."
         }
         "content" => "The receiver refuses what is in the message: often the type of an attachment.",
-        "dns" => "A DNS look-up failed. It is retried automatically.",
-        "timeout" => "The receiver did not answer in time. It is retried automatically.",
+        "dns" => "A DNS look-up failed. The message is retried automatically.",
+        "timeout" => "The receiver did not answer in time. The message is retried automatically.",
         "relaying_denied" => "The host does not take mail for that domain: its MX record is probably wrong.",
         _ => return None,
     })

@@ -22,7 +22,7 @@ const DAYS_MAX: usize = 60;
 /// Maximum number of rows that are read, one for each day and provider: the newest ones.
 const HISTORY_MAX: usize = 10_000;
 const PARTS: [Part; 3] = [
-    Part { class: "c1", name: "sent" },
+    Part { class: "c1", name: "without bounce or complaint" },
     Part { class: "c2", name: "bounced" },
     Part { class: "c3", name: "complaints" },
 ];

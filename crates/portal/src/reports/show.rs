@@ -33,7 +33,7 @@ struct SourceRow {
 struct FailureRow {
     kind: String,
     sessions: String,
-    advice: &'static str,
+    explanation: &'static str,
 }
 
 struct Report {
@@ -88,7 +88,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         let default_from = || to.minus(Duration::from_hours(24 * u64::from(days)));
         let from = filters.days.from().unwrap_or_else(default_from);
         if from >= to {
-            filters.days.problem = Some("The last day should not be before the first.".to_owned());
+            filters.days.problem = Some("The period should end after it begins.".to_owned());
         } else {
             let period = ReportPeriod { from: Some(from), to: Some(to) };
             match visit.app().domain_reports_as(&visit.by, (&caller).into(), &domain, period).await {
@@ -110,7 +110,7 @@ fn report_of(sums: &DomainReports) -> Report {
     let failures = tls.failures.iter().map(|(kind, sessions)| FailureRow {
         kind: kind.clone(),
         sessions: count(*sessions),
-        advice: advice(kind),
+        explanation: explain(kind),
     });
     Report {
         from: When(sums.from),
@@ -145,8 +145,8 @@ fn share(part: u64, whole: u64) -> String {
     percent((whole > 0).then(|| part as f64 / whole as f64))
 }
 
-/// Advice on a result type of RFC 8460, section 4.3.
-fn advice(kind: &str) -> &'static str {
+/// Explanation of a result type of RFC 8460, section 4.3; empty if it is unknown.
+fn explain(kind: &str) -> &'static str {
     match kind {
         "starttls-not-supported" => "The receiving host does not offer STARTTLS.",
         "certificate-host-mismatch" => "The certificate has another name than the MX host.",

@@ -145,7 +145,7 @@ impl Health {
         }
         if has_many_complaints {
             self.add_trouble(
-                format!("{} of the last day's recipients complained; Gmail and Yahoo block above 0.3 % and count from 0.1 %. Send only to people who expect it, with an unsubscribe link.", percent(rates.complaint)),
+                format!("{} of the last day's recipients complained; Gmail and Yahoo ask for less than 0.1 %, and may refuse mail from 0.3 %. Send only to people who expect it, with an unsubscribe link.", percent(rates.complaint)),
                 "See who complained",
                 format!("/servers/{id}/suppressions?reason=complaint"),
             );

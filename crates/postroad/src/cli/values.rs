@@ -42,7 +42,7 @@ impl<T> LimitOrNone<T> {
 pub(crate) enum OnOffDefault {
     On,
     Off,
-    /// As the server's
+    /// The server's setting
     Default,
 }
 

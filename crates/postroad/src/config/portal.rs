@@ -10,6 +10,7 @@ use super::Config;
 pub(crate) struct Portal {
     /// Base URL without a trailing slash; `None` for the default.
     pub(crate) base_url: Option<String>,
+    /// Sender of mail to people who use the portal; `None` for `postroad@<hostname>`.
     pub(crate) mail_from: Option<EmailAddress>,
 }
 

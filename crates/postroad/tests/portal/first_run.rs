@@ -31,7 +31,7 @@ impl Outside {
         Self { dns, mail_host, webhooks }
     }
 
-    /// Configuration of a service that knows no other world.
+    /// Configuration of a service that uses only these servers.
     fn configuration(&self) -> String {
         format!(
             "[dns]\nnameservers = [\"{}\"]\n[delivery]\nsmtp_port = {}\nallow_private_destinations = true\n\

@@ -35,7 +35,7 @@ async fn names_of_things_in_lists_run_nothing() {
         of_account("account_keys/create", json!({ "name": payload, "scopes": ["read"] })).await;
         of_account("servers/create", json!({ "name": without_slash(payload) })).await;
         of_operator("accounts/create", json!({ "name": without_slash(payload) })).await;
-        let form = format!("opened_at={number}&name={}&scopes=read", in_query(payload));
+        let form = format!("name={}&scopes=read", in_query(payload));
         site.submit("/operator/keys", &cookie, &form).await;
         let gate = format!("scope=domain%3Ad{number}.example&reason={}", in_query(payload));
         let gate = site.submit("/operator/suspend", &cookie, &gate).await;

@@ -196,19 +196,19 @@ fn start_daemon(folder: &TempDir, envs: &[(&str, &str)]) -> Daemon {
     Daemon::start(program(), DEV.iter().copied().chain(["--data-dir", data_dir]), envs)
 }
 
-/// A development server with its own domain.
+/// A second server, with the domain `dev.test`; a development server unless `create_live` made it.
 pub(crate) struct DevelopmentServer {
     pub(crate) id: i64,
     pub(crate) key: String,
 }
 
 impl DevelopmentServer {
-    /// Creates the server, with the domain `dev.test`.
+    /// Creates a development server.
     pub(crate) async fn create(site: &Site) -> Self {
         Self::create_in_mode(site, "development").await
     }
 
-    /// Creates a live server with that domain instead, which sends its mail.
+    /// Creates a live server, which sends its mail.
     pub(crate) async fn create_live(site: &Site) -> Self {
         Self::create_in_mode(site, "live").await
     }

@@ -36,7 +36,7 @@ pub(crate) enum AccountCommand {
         /// Name or id of the account
         name: String,
     },
-    /// Stop all servers of an account
+    /// Suspend an account: refuse its keys, lock out its people, and send none of its mail
     Suspend {
         /// Name or id of the account
         name: String,

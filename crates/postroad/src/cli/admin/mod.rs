@@ -45,7 +45,7 @@ pub(crate) enum AdminCommand {
     /// Sending environments of an account
     #[command(subcommand)]
     Server(ServerCommand),
-    /// Domains a server may send from
+    /// Domains of servers and accounts, from which their servers may send
     #[command(subcommand)]
     Domain(DomainCommand),
     /// API keys of a server
@@ -72,9 +72,9 @@ pub(crate) enum AdminCommand {
         #[arg(long)]
         domain: Option<String>,
     },
-    /// Close the API temporarily (it answers 503), or open it again
+    /// Refuse API calls and SMTP submission temporarily (503 and 451), or accept them again
     Maintenance {
-        /// on closes the API, off opens it
+        /// on refuses them, off accepts them again
         #[arg(value_enum)]
         state: OnOff,
     },

@@ -66,7 +66,7 @@ pub(crate) enum PoolCommand {
         /// Address as `pool list` shows it
         address: IpAddr,
     },
-    /// Start an address's warm-up again, pause it, resume a paused one, or end it
+    /// Start an address's warm-up from its first day, pause it, resume a paused one, or end it
     WarmUp {
         /// Address as `pool list` shows it
         address: IpAddr,

@@ -21,7 +21,7 @@ pub(crate) enum ServerCommand {
         /// live, or development: accepts mail and holds all of it, and its own keys cannot make it live
         #[arg(long, default_value = "live", value_parser = parse_mode)]
         mode: ServerMode,
-        /// Name of the pool that it sends from; the default pool without it
+        /// Name of the pool that it sends from; the shared pool if left out
         #[arg(long)]
         pool: Option<String>,
     },
@@ -74,7 +74,7 @@ pub(crate) enum ServerCommand {
     SetPool {
         /// NAME, ACCOUNT/NAME or id
         name: String,
-        /// Name of the pool; leave out for the installation's default
+        /// Name of the pool; the shared pool if left out
         pool: Option<String>,
     },
     /// Limit the rate of a server's mail: faster messages wait, none is refused. Its own keys can set a lower rate, not

@@ -64,7 +64,7 @@ pub(crate) enum UserCommand {
         #[arg(long)]
         account: Option<String>,
     },
-    /// Change a person's role or rights
+    /// Change a person's name, role or operator's rights
     Update {
         /// E-mail address
         email: String,
