@@ -1,4 +1,4 @@
-// Makes pages live. Everything can be read, and every form sent, without it.
+// Updates open pages and helps with their forms. Without it, every page can be read and every form sent.
 "use strict";
 (() => {
   const format = new Intl.DateTimeFormat(undefined, {
@@ -48,7 +48,7 @@
     }
   };
 
-  // The reader's time zone, to choose from.
+  // Offers the reader's time zone in the list of a field.
   const addZone = (input) => {
     const option = document.createElement("option");
     option.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -86,7 +86,7 @@
   // The HTML of each live region as the server made it.
   const served = new WeakMap();
 
-  // Whether an update would take away what somebody types or has ticked.
+  // Whether an update would discard what somebody types or has ticked.
   const isBusy = (region) => {
     const fields = [...region.querySelectorAll("input:not([type=hidden]), textarea, select")];
     const isChanged = (field) => (field.type === "checkbox" || field.type === "radio"
@@ -110,7 +110,7 @@
     if (focused) alike(region, focused)[at]?.focus({ preventScroll: true });
   };
 
-  // Loads the region again from its page. Returns whether that has to be tried again when nobody works in it.
+  // Loads the region again from its page. Returns true if somebody types or ticks in it: the update then has to wait.
   const refresh = async (region) => {
     if (isBusy(region)) return true;
     const source = region.dataset.source || location.href;
@@ -179,7 +179,7 @@
         retrySeconds = Math.min(retrySeconds * 2, 60);
       });
     };
-    // For changes that no stream reports, until the page says that it waits for none.
+    // Loads the region again at intervals, for changes that no stream reports. Ends when the page has no `data-poll` any more.
     const poll = () => {
       const seconds = Number(region.dataset.poll);
       if (!seconds) return;
@@ -267,7 +267,7 @@
     const form = event.target;
     const question = event.submitter?.dataset.confirm || form.dataset.confirm;
     if (question && !confirm(question)) { event.preventDefault(); return; }
-    // The answer of a form with a target comes into a frame; the form stays.
+    // A form with a target can be sent again: its answer is shown in a frame, and the form stays.
     if (form.method === "post" && !event.submitter?.formTarget) {
       if (form.dataset.sent) { event.preventDefault(); return; }
       form.dataset.sent = "1";
@@ -357,7 +357,7 @@
         const hint = document.createElement("span");
         hint.textContent = words;
         item.append(code, hint);
-        // Before the field loses the focus.
+        // On `mousedown`, because a click comes after the field has lost the focus.
         item.addEventListener("mousedown", (event) => { event.preventDefault(); take(value); });
         return item;
       }));
@@ -453,7 +453,7 @@
     }
   });
 
-  // Days of filters and charts are those of the reader's time zone.
+  // Tells the server the reader's time zone, for the days of filters and charts.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
   if (/^[\w+/-]+$/.test(zone)) {
     document.cookie = `zone=${zone}; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;

@@ -346,7 +346,7 @@ impl Service {
         if finished.is_err() {
             tracing::warn!("shutdown: some connections or webhooks did not end in time and are aborted");
         }
-        // The listeners are closed, so no more events arrive.
+        // The listeners are closed, so no more clicks, opens and uses of keys arrive.
         let last_writes = async {
             if let Some(tracking) = self.tracking {
                 tracking.stop().await;

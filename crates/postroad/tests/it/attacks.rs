@@ -20,8 +20,8 @@ const PEAK_MB_MAX: u64 = 600;
 /// Longest time from request to answer of a victim's message during the attacks.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// Longest time from request to answer of an attacker. Nobody is promised an answer to that; a debug build, which shares
-/// two cores with other tests, needs minutes.
+/// Time limit for the answer to an attacker, so that the test ends. A debug build, which shares two cores with other tests,
+/// needs minutes.
 fn attackers_answer_max() -> Duration {
     if is_optimised_build() { Duration::from_secs(30) } else { Duration::from_mins(5) }
 }

@@ -15,7 +15,7 @@ async fn figures_are_filtered_by_what_a_person_clicks() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let page = format!("/servers/{server}/analytics");
-    browser.open(&site.path(&format!("{page}?by=tag"))).await;
+    browser.open(&site.url_of(&format!("{page}?by=tag"))).await;
     browser.until_text("receipt").await;
     assert_eq!(browser.text(".figure .value").await, "3");
     browser.click("table.rows tbody tr:first-child a").await;
@@ -70,7 +70,7 @@ async fn figures_are_listed_by_time_and_compared_with_the_period_before() {
     }
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/analytics?range=week"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/analytics?range=week"))).await;
     browser.click("#times summary").await;
     let row = browser.text("#times tbody tr").await;
     assert!(row.contains(&day_from_now(&browser, 0).await) && row.contains('3'), "{row}");
@@ -86,7 +86,7 @@ async fn figures_are_listed_by_time_and_compared_with_the_period_before() {
     assert!(titles[0][0].as_str().unwrap().contains(": 0 delivered"), "{titles:?}");
     // Tomorrow has no messages, and is compared with today.
     let day = day_from_now(&browser, 1).await;
-    browser.open(&site.path(&format!("/servers/{server}/analytics?since={day}&until={day}"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/analytics?since={day}&until={day}"))).await;
     browser.until_text("before: 3 (−100 %)").await;
     assert_eq!(browser.console().await, [""; 0]);
 }
@@ -107,7 +107,7 @@ async fn a_tag_with_a_comma_can_be_clicked_and_recipient_domains_are_exported() 
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let page = format!("/servers/{server}/analytics");
-    browser.open(&site.path(&format!("{page}?by=tag"))).await;
+    browser.open(&site.url_of(&format!("{page}?by=tag"))).await;
     browser.until_text("news, weekly").await;
     browser.click("table.rows a[href*='weekly']").await;
     browser.until(".chip").await;

@@ -39,7 +39,7 @@ async fn the_audit_log_names_people_keys_and_things(site: Site) {
     call(&site, "x-server-api-key", deploy, "templates/create", &template).await;
 
     let browser = site.browser().await;
-    browser.open(&site.path("/account/audit")).await;
+    browser.open(&site.url_of("/account/audit")).await;
     browser.until("table.rows").await;
     let text = browser.page_text().await;
     for part in [
@@ -63,7 +63,7 @@ async fn the_audit_log_names_people_keys_and_things(site: Site) {
     browser.click(&format!("a[href='{staging}/domains/store.example']")).await;
     browser.until_text("_domainkey.store.example").await;
 
-    // Anna accepted her invitation before she had an id.
+    // The entry of her acceptance names Anna, although she had no id before it.
     assert!(!page.contains("removed since"), "{page}");
     assert_eq!(page.matches("<small>person/accept_invitation</small>").count(), 1, "{page}");
 
@@ -120,13 +120,13 @@ async fn the_audit_log_is_filtered_and_exported_as_lines_of_json() {
         assert_eq!(site.get(wrong, &operator).await.status, 422, "{wrong}");
     }
     let browser = site.browser().await;
-    browser.open(&site.path("/account/audit?actor=user&since=2026-01-01")).await;
+    browser.open(&site.url_of("/account/audit?actor=user&since=2026-01-01")).await;
     browser.until_text("server staging").await;
     browser.screenshot(&pictures().join("audit-filtered.png")).await;
     // The installation's own log: what belongs to no account.
     let pool = json!({ "name": "bulk", "shared": true });
     call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "ip_pools/create", &pool).await;
-    browser.open(&site.path("/operator/audit?subject=ip_pool")).await;
+    browser.open(&site.url_of("/operator/audit?subject=ip_pool")).await;
     browser.until_text("ip_pools/create").await;
 }
 
@@ -140,12 +140,12 @@ async fn the_audit_log_shows_what_one_person_or_key_did() {
     let key = site.ready("account_api_key");
     call(&site, "x-account-api-key", &key, "servers/create", &json!({ "name": "robots" })).await;
     let browser = site.browser().await;
-    browser.open(&site.path("/account/audit?operation=servers/create")).await;
+    browser.open(&site.url_of("/account/audit?operation=servers/create")).await;
     browser.until_text("annas").await;
     for (who, wanted, others) in
         [("anna@example.com", "annas", ["berts", "robots"]), ("account key", "robots", ["annas", "berts"])]
     {
-        browser.open(&site.path("/account/audit?operation=servers/create")).await;
+        browser.open(&site.url_of("/account/audit?operation=servers/create")).await;
         let link = format!(
             "[...document.querySelectorAll('td[data-label=Who] a')].find(a => a.textContent.includes('{who}')).click()"
         );

@@ -31,7 +31,7 @@ async fn delayed_messages_are_cancelled(database: Option<Database>) {
     }
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let list = site.path(&format!("/servers/{server}/messages"));
+    let list = site.url_of(&format!("/servers/{server}/messages"));
     browser.open(&format!("{list}/{}", delayed[0])).await;
     browser.screenshot(&pictures().join("message-delayed.png")).await;
     browser.click("button[value=cancel_queued]").await;

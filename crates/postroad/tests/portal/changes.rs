@@ -16,7 +16,7 @@ async fn a_scheduled_message_gets_another_time() {
     let id = site.send(json!({ "subject": "Later", "send_at": in_hours(24) })).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let page = site.path(&format!("/servers/{server}/messages/{id}"));
+    let page = site.url_of(&format!("/servers/{server}/messages/{id}"));
     browser.open(&page).await;
     browser.until("#waits time").await;
     assert!(browser.text("#waits").await.contains("it is to be sent at"), "{}", browser.page_text().await);
@@ -69,7 +69,7 @@ async fn all_scheduled_messages_of_a_tag_get_another_time() {
     let other = site.send(other).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let list = site.path(&format!("/servers/{server}/messages?tab=scheduled"));
+    let list = site.url_of(&format!("/servers/{server}/messages?tab=scheduled"));
     let submit = async |tag: &str| {
         browser.open(&list).await;
         browser.click("details[data-key=reschedule] summary").await;
@@ -93,7 +93,7 @@ async fn all_scheduled_messages_of_a_tag_get_another_time() {
     assert!(listed > Duration::from_hours(1) && listed < Duration::from_hours(3), "{listed:?}");
     browser.screenshot(&pictures().join("messages-rescheduled.png")).await;
     let time_to_send = async |id: i64| {
-        browser.open(&site.path(&format!("/servers/{server}/messages/{id}"))).await;
+        browser.open(&site.url_of(&format!("/servers/{server}/messages/{id}"))).await;
         let moment = browser.attribute("#waits time", "datetime").await.unwrap();
         Timestamp::parse_rfc3339(&moment).unwrap().since(SystemClock.now())
     };
@@ -107,12 +107,12 @@ async fn all_scheduled_messages_of_a_tag_get_another_time() {
 async fn a_key_is_changed_and_a_server_deleted_and_restored() {
     let site = Site::start();
     let browser = site.browser().await;
-    browser.open(&site.path("/servers")).await;
+    browser.open(&site.url_of("/servers")).await;
     browser.fill("form.stack input[name=name]", "staging").await;
     browser.click("form.stack button").await;
     browser.until_text("New key").await;
     let server = server_of(&browser).await;
-    let keys = site.path(&format!("/servers/{server}/keys"));
+    let keys = site.url_of(&format!("/servers/{server}/keys"));
     browser.click("form.stack button").await;
     browser.until(".secret").await;
     browser.open(&keys).await;
@@ -133,7 +133,7 @@ async fn a_key_is_changed_and_a_server_deleted_and_restored() {
     let text = browser.text("table.rows").await;
     assert!(text.contains("deploy") && text.contains("from 192.0.2.0/24") && text.contains("ends"), "{text}");
 
-    browser.open(&site.path(&format!("/servers/{server}/settings"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/settings"))).await;
     browser.fill("form[action$='/delete'] input[name=name]", "staging").await;
     browser.click("form[action$='/delete'] button").await;
     browser.until("#deleted").await;
@@ -150,7 +150,7 @@ async fn a_domain_signs_with_a_key_of_its_owner() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/domains"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/domains"))).await;
     browser.fill("input[name=name]", "old.example").await;
     browser.click("form.stack details summary").await;
     browser.run("document.querySelector('[name=private_key]').value = 'no key'; return 1").await;
@@ -180,7 +180,7 @@ async fn events_of_a_time_are_posted_again_and_a_person_is_erased() {
     receiver.wait_for("/hook", 1);
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/webhooks"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/webhooks"))).await;
     browser.click("table.rows a").await;
     browser.until_text("Post events again").await;
     browser.click("main > details summary").await;
@@ -198,7 +198,7 @@ async fn events_of_a_time_are_posted_again_and_a_person_is_erased() {
     browser.until_text("The events of that time are posted again").await;
     receiver.wait_for("/hook", 3);
 
-    browser.open(&site.path(&format!("/servers/{server}/settings"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/settings"))).await;
     browser.fill("form[action$='/erase'] input[name=address]", "eve@example.net").await;
     browser.click("form[action$='/erase'] button").await;
     browser.accept_question().await;

@@ -9,7 +9,7 @@ use crate::site::{Site, hidden, pictures};
 async fn the_operator_sets_a_customer_up_in_the_browser() {
     let site = Site::start();
     let browser = site.browser().await;
-    browser.open(&site.path("/operator/accounts")).await;
+    browser.open(&site.url_of("/operator/accounts")).await;
     browser.fill("form.stack input[name=name]", "Shop Ltd").await;
     browser.click("form.stack button").await;
     browser.until_text("Nobody has joined yet").await;
@@ -28,13 +28,13 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let joined = site.post("/invitation", &[("sec-fetch-site", "same-origin")], &form).await;
     assert_eq!(joined.status, 303, "{}", joined.text());
     let ada = joined.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    browser.open(&site.path(&format!("{base}/people"))).await;
+    browser.open(&site.url_of(&format!("{base}/people"))).await;
     browser.until_text("ada@shop.example").await;
     // A server that sends from its own pool.
     let cookie = site.cookie().await;
     let pools = site.submit("/account/pools", &cookie, &format!("name=shop&account={id}")).await;
     assert_eq!(pools.status, 303, "{}", pools.text());
-    browser.open(&site.path(&base)).await;
+    browser.open(&site.url_of(&base)).await;
     browser.click("main > details summary").await;
     browser.fill("form[action$='/servers'] input[name=name]", "production").await;
     browser
@@ -68,17 +68,17 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     browser.until_text("by the operator").await;
     let domains = call(&site, "x-account-api-key", &key, "domains/list", &json!({})).await;
     assert_eq!(domains["items"][0]["name"], "shop.example", "{domains}");
-    browser.open(&site.path(&format!("{base}/domains"))).await;
+    browser.open(&site.url_of(&format!("{base}/domains"))).await;
     browser.until_text("shop.example").await;
     assert!(browser.text(".tabs [aria-current]").await.contains("Domains"));
     // Suspended with a reason: the owner is locked out.
-    browser.open(&site.path(&base)).await;
+    browser.open(&site.url_of(&base)).await;
     browser.fill("form[action$='/suspend'] input[name=reason]", "unpaid").await;
     browser.click("form[action$='/suspend'] button").await;
     browser.until_text("unpaid").await;
     assert_eq!(site.get("/servers", &ada).await.status, 303);
     // The operator reads the audit log of her account.
-    browser.open(&site.path(&format!("{base}/audit"))).await;
+    browser.open(&site.url_of(&format!("{base}/audit"))).await;
     browser.until_text("accounts/suspend").await;
     let log = browser.page_text().await;
     for operation in ["users/invite", "servers/create", "account_keys/create"] {
@@ -180,7 +180,7 @@ async fn ceilings_of_a_server_are_set_by_its_account_and_the_operator() {
     let refused = site.client.post_json("/api/v1/server/update", Some(&key), &change).await.unwrap().json();
     assert_eq!(refused["status"], "error", "{refused}");
     let browser = site.browser().await;
-    browser.open(&site.path(&settings)).await;
+    browser.open(&site.url_of(&settings)).await;
     browser.click("#ceilings summary").await;
     browser.screenshot(&pictures().join("settings-ceilings.png")).await;
 }

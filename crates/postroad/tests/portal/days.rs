@@ -68,11 +68,11 @@ async fn days_are_those_of_the_readers_time_zone() {
         }
     };
     let week = "Days of the time zone America/New_York.";
-    browser.open(&site.path(&format!("/servers/{server}"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}"))).await;
     browser.until_text(week).await;
-    browser.open(&site.path(&format!("/servers/{server}/analytics"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/analytics"))).await;
     browser.until_text("time zone America/New_York").await;
-    browser.open(&site.path(&format!("/servers/{server}/events?since=2026-01-01"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/events?since=2026-01-01"))).await;
     browser.until_text("whole days, America/New_York").await;
     // At any time, at least one of the two last zones is on another day than UTC.
     let cookie = site.cookie().await;

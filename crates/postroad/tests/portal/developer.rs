@@ -11,7 +11,7 @@ const OWN: (&str, &str) = ("sec-fetch-site", "same-origin");
 async fn a_button_signs_in_the_developer() {
     let site = Site::start();
     let browser = Browser::start().await;
-    browser.open(&site.path("/account/you")).await;
+    browser.open(&site.url_of("/account/you")).await;
     browser.until_text("Continue as the developer").await;
     assert!(!browser.page_text().await.contains("terminal"));
     browser.screenshot(&pictures().join("sign-in-dev.png")).await;

@@ -60,7 +60,7 @@ async fn a_domain_gets_a_second_key_with_ed25519() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/domains/example.test"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/domains/example.test"))).await;
     browser.click("main > details summary").await;
     browser.run("document.querySelector('[name=algorithm]').value = 'ed25519'; return 1").await;
     browser.click("form.stack[action$='/rotate_dkim'] button").await;
@@ -82,7 +82,7 @@ async fn records_of_an_account_domain_are_shared_by_a_link() {
     let key = site.ready("account_api_key");
     call(&site, "x-account-api-key", &key, "domains/create", &json!({ "name": "common.example" })).await;
     let browser = site.browser().await;
-    browser.open(&site.path("/account/domains/common.example")).await;
+    browser.open(&site.url_of("/account/domains/common.example")).await;
     browser.click("form[action$='/share'] button").await;
     browser.until_text("Send this link to whoever edits the DNS").await;
     let link = browser.text(".card .secret").await;
@@ -105,7 +105,7 @@ async fn the_operator_sets_verification_and_tracking_of_a_domain() {
     call(&site, "x-server-api-key", &key, "domains/create", &json!({ "name": "shop.example" })).await;
     let path = format!("{server}/domains/shop.example");
     let browser = site.browser().await;
-    browser.open(&site.path(&path)).await;
+    browser.open(&site.url_of(&path)).await;
     browser.until(".state .badge.warn").await;
     browser.click("#operator summary").await;
     browser.screenshot(&pictures().join("domain-operator.png")).await;

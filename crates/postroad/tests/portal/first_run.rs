@@ -59,7 +59,7 @@ async fn from_an_empty_folder_to_a_received_webhook_within_a_minute() {
 
     // The key's page stays open while the domain is set up in another tab.
     let key_page = browser.new_tab().await;
-    let overview = serving.path(&format!("/servers/{server}"));
+    let overview = serving.url_of(&format!("/servers/{server}"));
     assert_eq!(steps_done(&browser, &overview).await, 1, "the key is ticked");
     verify_domain(&serving, &browser, server, &outside.dns).await;
     assert_eq!(steps_done(&browser, &overview).await, 2, "and the domain");
@@ -142,7 +142,7 @@ async fn snippets_of_a_new_key_send_a_first_message() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/keys"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/keys"))).await;
     browser.fill("form.card.stack input[name=name]", "snippets").await;
     browser.click("form.card.stack > button").await;
     browser.until_text("they are not shown again").await;
@@ -189,7 +189,7 @@ async fn steps_done(browser: &Browser, overview: &str) -> usize {
 
 /// Adds the domain, publishes the records of its zone file, and has them checked.
 async fn verify_domain(serving: &Serving, browser: &Browser, server: i64, dns: &DnsServer) {
-    let domains = serving.path(&format!("/servers/{server}/domains"));
+    let domains = serving.url_of(&format!("/servers/{server}/domains"));
     browser.open(&domains).await;
     browser.fill("input[name=name]", DOMAIN).await;
     browser.click("form.stack > button").await;
@@ -219,7 +219,7 @@ async fn share_records(serving: &Serving, browser: &Browser) {
 }
 
 async fn add_webhook(serving: &Serving, browser: &Browser, server: i64, receiver: &WebhookCatcher) {
-    browser.open(&serving.path(&format!("/servers/{server}/webhooks"))).await;
+    browser.open(&serving.url_of(&format!("/servers/{server}/webhooks"))).await;
     browser.fill("input[name=url]", &receiver.url("/events")).await;
     browser.click("form.stack > button").await;
     browser.until_text("Copy the secret now").await;
@@ -233,7 +233,7 @@ async fn a_webhook_to_an_inspector_works_in_serve_and_to_nothing_else_of_the_ser
     let browser = Browser::start().await;
     set_up(&serving, &browser).await;
     let server = create_server(&browser).await;
-    let inspector = serving.path(&format!("/servers/{server}/webhooks/inspector"));
+    let inspector = serving.url_of(&format!("/servers/{server}/webhooks/inspector"));
     browser.open(&inspector).await;
     browser.click(".empty button").await;
     browser.until_text("Waiting for a request").await;
@@ -251,13 +251,13 @@ async fn a_webhook_to_an_inspector_works_in_serve_and_to_nothing_else_of_the_ser
     let other = WebhookCatcher::start();
     let token = address.rsplit('/').next().unwrap();
     for url in [
-        serving.path("/sign_in"),
-        serving.path("/inspect/"),
-        serving.path(&format!("/inspect/{token}/more")),
-        serving.path("/api/v1/openapi.json"),
+        serving.url_of("/sign_in"),
+        serving.url_of("/inspect/"),
+        serving.url_of(&format!("/inspect/{token}/more")),
+        serving.url_of("/api/v1/openapi.json"),
         other.url(&format!("/inspect/{token}")),
     ] {
-        browser.open(&serving.path(&format!("/servers/{server}/webhooks"))).await;
+        browser.open(&serving.url_of(&format!("/servers/{server}/webhooks"))).await;
         browser.fill("form.stack input[name=url]", &url).await;
         browser.click("form.stack > button").await;
         browser.until_text("Copy the secret now").await;
@@ -281,7 +281,7 @@ async fn first_run_of_dev_on_postgres() {
 async fn first_run(site: Site) {
     let begun = Instant::now();
     let browser = site.browser().await;
-    browser.open(&site.path("/servers")).await;
+    browser.open(&site.url_of("/servers")).await;
     let server = create_server(&browser).await;
     let key = create_key(&browser).await;
     let smtp =
@@ -290,7 +290,7 @@ async fn first_run(site: Site) {
     let port = site.ready_smtp_port();
     assert!(smtp.contains("SMTP (swaks)") && smtp.contains(&port.to_string()), "{port}: {smtp}");
 
-    browser.open(&site.path(&format!("/servers/{server}/domains"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/domains"))).await;
     browser.fill("input[name=name]", DOMAIN).await;
     browser.click("form.stack > button").await;
     browser.until_text("_domainkey.shop.test").await;
@@ -298,7 +298,7 @@ async fn first_run(site: Site) {
     browser.click("form[action$='/verify'] button").await;
     browser.until(".state .badge.good").await;
 
-    browser.open(&site.path(&format!("/servers/{server}/first_message"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/first_message"))).await;
     browser.until_text("Waiting for your first message").await;
     let message = json!({
         "to": ["ann@example.net"], "from": format!("hello@{DOMAIN}"), "subject": "First one", "plain_body": "It works.",
@@ -312,7 +312,7 @@ async fn first_run(site: Site) {
     browser.until_text(&id.to_string()).await;
 
     let catcher = WebhookCatcher::start();
-    browser.open(&site.path(&format!("/servers/{server}/webhooks"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/webhooks"))).await;
     browser.fill("input[name=url]", &catcher.url("/events")).await;
     browser.click("form.stack > button").await;
     browser.until_text("Copy the secret now").await;
@@ -327,16 +327,16 @@ async fn first_run(site: Site) {
     browser.until_text("message.accepted").await;
 
     // Without a receiver, the inspector shows what is posted.
-    browser.open(&site.path(&format!("/servers/{server}/webhooks/inspector"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/webhooks/inspector"))).await;
     browser.click(".empty button").await;
     browser.until_text("Waiting for a request").await;
     browser.click("form[action$='/webhooks'] button").await;
     browser.until_text("Copy the secret now").await;
     site.send_with(&key, &message).await;
-    browser.open(&site.path(&format!("/servers/{server}/webhooks/inspector"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/webhooks/inspector"))).await;
     browser.until_text("message.").await;
 
-    browser.open(&site.path(&format!("/servers/{server}"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}"))).await;
     browser.until_text("Last 24 hours").await;
     assert!(!browser.has(".checklist").await, "every step is done");
     assert_eq!(browser.console().await, [""; 0]);

@@ -55,8 +55,8 @@ async fn things_of_another_account_answer_as_absent_ones(site: Site) {
     let token = form_token(&site.get("/servers", &cookie).await);
     let mut calls = 0;
     for (kind, route, fields, whose) in ROUTES {
-        let is_theirs = matches!(whose, For::AtLeast(least) if *least < Person::Operator);
-        if !is_theirs || !(route.contains('{') || fields.contains('{')) {
+        let is_for_customers = matches!(whose, For::AtLeast(least) if *least < Person::Operator);
+        if !is_for_customers || !(route.contains('{') || fields.contains('{')) {
             continue;
         }
         let mut answers = Vec::new();

@@ -89,7 +89,7 @@ async fn pages_cannot_be_framed_and_foreign_forms_change_nothing() {
     browser.open(&form).await;
     browser.click("button").await;
     browser.until_text("Pages of other sites may not call postroad dev").await;
-    browser.open(&site.path("/servers")).await;
+    browser.open(&site.url_of("/servers")).await;
     browser.until("nav.side").await;
     assert!(!browser.page_text().await.contains("stolen"));
 }
@@ -99,7 +99,7 @@ async fn two_clicks_send_a_form_once_and_back_repeats_nothing() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let list = site.path(&format!("/servers/{server}/webhooks"));
+    let list = site.url_of(&format!("/servers/{server}/webhooks"));
     browser.open(&list).await;
     browser.fill("input[name=url]", "http://127.0.0.1:9/once").await;
     browser
@@ -194,7 +194,7 @@ async fn two_clicks_create_one_and_going_back_creates_none() {
     ];
     let cookie = site.cookie().await;
     for (page, fields, button, list, shown) in forms {
-        browser.open(&site.path(&page)).await;
+        browser.open(&site.url_of(&page)).await;
         for (field, text) in fields {
             browser.fill(field, text).await;
         }

@@ -9,7 +9,7 @@ use postroad_testkit::{Browser, CatcherAnswer, SmtpClient, SmtpPeer, WebhookCatc
 use serde_json::json;
 
 use crate::roles::call;
-use crate::site::{DevelopmentServer, Site, pictures, server_of};
+use crate::site::{SecondServer, Site, pictures, server_of};
 
 /// Each sets `window.hit` if it runs.
 pub(crate) const PAYLOADS: [&str; 40] = [
@@ -103,7 +103,7 @@ async fn texts_of_messages_replies_and_answers_run_nothing() {
     receiver.wait_for("/hook", PAYLOADS.len());
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let list = site.path(&format!("/servers/{server}/messages"));
+    let list = site.url_of(&format!("/servers/{server}/messages"));
     browser.open(&list).await;
     browser.until(".rows tbody tr:nth-child(40)").await;
     check(&browser, "the list").await;
@@ -136,14 +136,14 @@ async fn texts_of_messages_replies_and_answers_run_nothing() {
     }
     browser.screenshot(&pictures().join("hostile.png")).await;
     for (hook, payloads) in hooks.iter().zip(PAYLOADS.chunks(PAYLOADS.len() / 2)) {
-        browser.open(&site.path(&format!("/servers/{server}/webhooks/{hook}"))).await;
+        browser.open(&site.url_of(&format!("/servers/{server}/webhooks/{hook}"))).await;
         browser.until("#attempts .rows tbody tr:nth-child(20)").await;
         open_details(&browser).await;
         check(&browser, "answers of a receiver").await;
         shows(&browser, "answers of a receiver", payloads).await;
     }
     for page in ["", "/queue", "/analytics?by=tag", "/first_message?since=0", "/suppressions"] {
-        browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
+        browser.open(&site.url_of(&format!("/servers/{server}{page}"))).await;
         browser.until("h1").await;
         check(&browser, page).await;
     }
@@ -180,7 +180,7 @@ async fn quoted_addresses_and_errors_of_webhooks_run_nothing() {
     for page in
         ["/messages", "/messages?tab=held", "/events", "/suppressions", "/analytics?by=recipient_domain", ""]
     {
-        browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
+        browser.open(&site.url_of(&format!("/servers/{server}{page}"))).await;
         browser.until("h1").await;
         open_details(&browser).await;
         check(&browser, page).await;
@@ -194,14 +194,14 @@ async fn quoted_addresses_and_errors_of_webhooks_run_nothing() {
     }
     for (local, id) in locals.iter().zip(&ids) {
         for view in ["timeline", "events", "headers"] {
-            browser.open(&site.path(&format!("/servers/{server}/messages/{id}?view={view}"))).await;
+            browser.open(&site.url_of(&format!("/servers/{server}/messages/{id}?view={view}"))).await;
             browser.until("#message").await;
             open_details(&browser).await;
             check(&browser, &format!("{local} in {view}")).await;
             shows(&browser, view, [shown(local)]).await;
         }
         let search = format!("/servers/{server}/suppressions?address={}", in_query(&shown(local)));
-        browser.open(&site.path(&search)).await;
+        browser.open(&site.url_of(&search)).await;
         browser.until("h1").await;
         check(&browser, &search).await;
     }
@@ -218,14 +218,14 @@ async fn quoted_addresses_and_errors_of_webhooks_run_nothing() {
             of_server("webhooks/test", json!({ "id": hook })).await;
         }
         let page = format!("/servers/{server}/webhooks/{hook}");
-        browser.open(&site.path(&page)).await;
+        browser.open(&site.url_of(&page)).await;
         browser.until("#attempts .rows tbody tr:nth-child(20)").await;
         open_details(&browser).await;
         check(&browser, "errors of a receiver").await;
         // The page shows no body of a redirect.
         let with_body = payloads.iter().enumerate().filter(|(at, _)| at % 4 != 3).map(|(_, payload)| payload);
         shows(&browser, "errors of a receiver", with_body).await;
-        browser.open(&site.path(&format!("/servers/{server}/webhooks"))).await;
+        browser.open(&site.url_of(&format!("/servers/{server}/webhooks"))).await;
         browser.until("h1").await;
         check(&browser, "the webhooks").await;
     }
@@ -262,7 +262,7 @@ async fn raw_mail_in_the_inbox_runs_nothing() {
     }
     let browser = site.browser().await;
     for list in ["/inbox", "/dev/"] {
-        browser.open(&site.path(list)).await;
+        browser.open(&site.url_of(list)).await;
         browser.until("tr:nth-child(40)").await;
         check(&browser, list).await;
         shows(&browser, list, PAYLOADS.map(ascii)).await;
@@ -270,7 +270,7 @@ async fn raw_mail_in_the_inbox_runs_nothing() {
     for (payload, id) in PAYLOADS.iter().zip(&caught) {
         for view in ["preview", "headers"] {
             let page = format!("/inbox/{id}?view={view}");
-            browser.open(&site.path(&page)).await;
+            browser.open(&site.url_of(&page)).await;
             browser.until("h1").await;
             check_view(&browser, view, &page).await;
             if view == "headers" {
@@ -305,13 +305,13 @@ async fn requests_sessions_and_caught_mail_run_nothing() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let inspector = site.path(&format!("/servers/{server}/webhooks/inspector"));
+    let inspector = site.url_of(&format!("/servers/{server}/webhooks/inspector"));
     browser.open(&inspector).await;
     browser.click(".empty button").await;
     browser.until_text("Waiting for a request").await;
     let address = browser.text("section.card .secret").await;
     let address = address.strip_prefix(&site.url).unwrap();
-    let development = DevelopmentServer::create(&site).await;
+    let development = SecondServer::create_development(&site).await;
     let sign_in = site.ready("sign_in_url");
     let sign_in = sign_in.strip_prefix(&site.url).unwrap();
     let mut held = Vec::new();
@@ -351,12 +351,12 @@ async fn requests_sessions_and_caught_mail_run_nothing() {
         &format!("/operator/accounts?q={script}"),
         "/operator/audit",
     ] {
-        browser.open(&site.path(page)).await;
+        browser.open(&site.url_of(page)).await;
         browser.until("h1").await;
         check(&browser, page).await;
     }
     for page in ["/account/you", "/account/people/1"] {
-        browser.open(&site.path(page)).await;
+        browser.open(&site.url_of(page)).await;
         browser.until("h1").await;
         check(&browser, page).await;
         shows(&browser, page, PAYLOADS.map(ascii)).await;
@@ -366,16 +366,16 @@ async fn requests_sessions_and_caught_mail_run_nothing() {
         (format!("/servers/{}/inbox", development.id), held.iter().map(ToString::to_string).collect()),
     ];
     for (inbox, ids) in inboxes {
-        browser.open(&site.path(&inbox)).await;
+        browser.open(&site.url_of(&inbox)).await;
         browser.until(".rows tbody tr:nth-child(40)").await;
         check(&browser, &inbox).await;
         shows(&browser, &inbox, PAYLOADS).await;
-        // Each payload in one view only: the views of messages are the same, and the test above shows all payloads in all of
-        // them.
+        // Each payload in one view only: the views of messages are the same, and
+        // `texts_of_messages_replies_and_answers_run_nothing` shows all payloads in all of them.
         let views = ["preview", "text", "headers", "source"];
         for ((payload, id), view) in PAYLOADS.iter().zip(&ids).zip(views.iter().cycle()) {
             let page = format!("{inbox}/{id}?view={view}");
-            browser.open(&site.path(&page)).await;
+            browser.open(&site.url_of(&page)).await;
             browser.until("h1").await;
             check_view(&browser, view, &page).await;
             shows(&browser, &page, [*payload]).await;
@@ -466,7 +466,7 @@ async fn mail_that_is_looked_at_loads_and_runs_nothing() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let message = format!("/servers/{server}/messages/{id}");
-    browser.open(&site.path(&format!("{message}?view=preview"))).await;
+    browser.open(&site.url_of(&format!("{message}?view=preview"))).await;
     browser.until("iframe.preview").await;
     // The frame has a separate origin: the page cannot reach into it, nor it into the page.
     assert!(browser.run("return document.querySelector('iframe').contentDocument").await.is_null());
@@ -476,7 +476,7 @@ async fn mail_that_is_looked_at_loads_and_runs_nothing() {
     // The same mail in the inbox of `dev`, and at Mailpit's address.
     site.until(id, "Sent").await;
     for page in ["/inbox/1?view=preview", "/inbox/1/preview", "/view/latest.html"] {
-        browser.open(&site.path(page)).await;
+        browser.open(&site.url_of(page)).await;
         browser.until("iframe.preview, h1").await;
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         assert_eq!(remote.connections(), 0, "{page}: nothing was fetched");

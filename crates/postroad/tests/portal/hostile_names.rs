@@ -70,7 +70,7 @@ async fn names_of_things_in_lists_run_nothing() {
     }
     for (payload, id) in PAYLOADS.iter().zip(&templates) {
         let page = format!("/servers/{server}/templates/{id}");
-        browser.open(&site.path(&page)).await;
+        browser.open(&site.url_of(&page)).await;
         browser.until("h1").await;
         check(&browser, &page).await;
         shows(&browser, &page, [*payload]).await;
@@ -85,7 +85,7 @@ fn without_slash(payload: &str) -> String {
 /// Texts of a list and of the pages that follow it; each is checked.
 async fn all_pages(site: &Site, browser: &postroad_testkit::Browser, path: &str) -> String {
     let mut texts = String::new();
-    browser.open(&site.path(path)).await;
+    browser.open(&site.url_of(path)).await;
     loop {
         browser.until("h1").await;
         open_details(browser).await;
@@ -124,7 +124,7 @@ async fn names_of_people_servers_and_accounts_run_nothing() {
             (format!("/account/people/{colleague}"), payload),
             ("/operator/accounts".to_owned(), name.as_str()),
         ] {
-            browser.open(&site.path(&page)).await;
+            browser.open(&site.url_of(&page)).await;
             browser.until("h1").await;
             check(&browser, &format!("{payload} on {page}")).await;
             shows(&browser, &page, [text]).await;
@@ -139,7 +139,7 @@ async fn names_of_people_servers_and_accounts_run_nothing() {
     let invited =
         call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "users/invite", &newcomer).await;
     let token = invited["link"].as_str().unwrap().split_once("token=").unwrap().1;
-    browser.open(&site.path(&format!("/invitation?token={token}"))).await;
+    browser.open(&site.url_of(&format!("/invitation?token={token}"))).await;
     browser.until("h1").await;
     check(&browser, "the invitation").await;
     shows(&browser, "the invitation", [&last]).await;

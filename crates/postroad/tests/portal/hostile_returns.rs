@@ -46,20 +46,20 @@ async fn bounces_complaints_opens_and_clicks_run_nothing() {
         }
         let bounced = until_event(&site, id, "message.bounced").await;
         returned.push(bounce_id(&bounced).expect("the event names the mail that came back"));
-        browser.open(&site.path(&page)).await;
+        browser.open(&site.url_of(&page)).await;
         browser.until("#message").await;
         open_details(&browser).await;
         check(&browser, &format!("{payload} in the timeline")).await;
         shows(&browser, &page, [format!("550 5.1.1 {text}")]).await;
         let page = format!("{page}?view=events");
-        browser.open(&site.path(&page)).await;
+        browser.open(&site.url_of(&page)).await;
         browser.until(".event").await;
         check(&browser, &format!("{payload} in the events")).await;
         let in_json = serde_json::to_string(&text).unwrap();
         shows(&browser, &page, [format!("\"user_agent\": {in_json}")]).await;
     }
     // The returned mail has its own pages.
-    let list = site.path(&format!("/servers/{server}/messages"));
+    let list = site.url_of(&format!("/servers/{server}/messages"));
     browser.open(&list).await;
     browser.until(".rows tbody tr").await;
     check(&browser, "the list").await;
@@ -73,7 +73,7 @@ async fn bounces_complaints_opens_and_clicks_run_nothing() {
         }
     }
     for page in ["", "/suppressions", "/analytics", "/analytics?by=bounce_class"] {
-        browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
+        browser.open(&site.url_of(&format!("/servers/{server}{page}"))).await;
         browser.until("h1").await;
         check(&browser, page).await;
     }
@@ -145,12 +145,12 @@ async fn reports_of_receivers_run_nothing() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let page = format!("/servers/{server}/reports?domain=example.test&days=7");
-    browser.open(&site.path(&page)).await;
+    browser.open(&site.url_of(&page)).await;
     browser.reload_until_text("40 reports").await;
     check(&browser, "the reports").await;
     let text = browser.page_text().await;
     assert!(text.contains("window.hit"), "kinds of failures are shown as they were reported: {text}");
-    browser.open(&site.path(&format!("/servers/{server}/domains/example.test"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/domains/example.test"))).await;
     browser.until("h1").await;
     check(&browser, "the domain").await;
 }
@@ -216,18 +216,18 @@ async fn records_in_the_dns_run_nothing() {
         }
         call(&site, "x-server-api-key", &key, "domains/verify", &create).await;
         let page = format!("/servers/{server}/domains/{domain}");
-        browser.open(&site.path(&page)).await;
+        browser.open(&site.url_of(&page)).await;
         browser.until("h1").await;
         check(&browser, &format!("records with {payload}")).await;
         shows(&browser, &page, [*payload]).await;
         let shared = site.submit(&format!("{page}/share"), &site.cookie().await, "").await.text();
         let link = shared.split_once("/dns/").unwrap().1.split(['<', '"']).next().unwrap().to_owned();
-        browser.open(&site.path(&format!("/dns/{link}"))).await;
+        browser.open(&site.url_of(&format!("/dns/{link}"))).await;
         browser.until("h1").await;
         check(&browser, &format!("shared records with {payload}")).await;
         shows(&browser, "the shared page", [*payload]).await;
     }
-    browser.open(&site.path("/operator/doctor")).await;
+    browser.open(&site.url_of("/operator/doctor")).await;
     browser.until("h1").await;
     check(&browser, "the check-up").await;
 }

@@ -4,13 +4,13 @@ use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::roles::join;
-use crate::site::{DevelopmentServer, Site, pictures, server_of};
+use crate::site::{SecondServer, Site, pictures, server_of};
 
 #[tokio::test]
 async fn caught_mail_appears_with_its_links_and_codes() {
     let site = Site::start();
     let browser = site.browser().await;
-    browser.open(&site.path("/inbox")).await;
+    browser.open(&site.url_of("/inbox")).await;
     browser.until_text("Nothing was caught yet").await;
     let html =
         "<p>Your code is <b>482 913</b>.</p><a href=\"https://shop.example/reset?token=abc\">Reset</a>";
@@ -37,9 +37,9 @@ async fn caught_mail_appears_with_its_links_and_codes() {
     );
     assert!(site.get("/inbox/1/raw", &cookie).await.text().contains("Subject: Your sign-in code"));
     assert_eq!(site.get("/inbox/99", &cookie).await.status, 404);
-    browser.open(&site.path("/inbox?q=nobody")).await;
+    browser.open(&site.url_of("/inbox?q=nobody")).await;
     browser.until_text("No message matches").await;
-    browser.open(&site.path("/inbox")).await;
+    browser.open(&site.url_of("/inbox")).await;
     browser.click("form[action='/inbox/clear'] button").await;
     browser.accept_question().await;
     browser.until_text("Nothing was caught yet").await;
@@ -57,7 +57,7 @@ async fn caught_mail_shows_its_sender_and_leads_to_its_timeline() {
     site.send(json!({ "from": "Jürgen’s Shop <shop@example.test>", "subject": "Friendly name" })).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path("/inbox")).await;
+    browser.open(&site.url_of("/inbox")).await;
     browser.until_text("Friendly name").await;
     browser.until_text("Hostile name").await;
     let text = browser.page_text().await;
@@ -68,9 +68,9 @@ async fn caught_mail_shows_its_sender_and_leads_to_its_timeline() {
     browser.fill("input[name=q]", "jürgen").await;
     browser.click("form.search button").await;
     browser.until(".rows tbody tr:only-child").await;
-    browser.open(&site.path("/inbox?q=onerror+ann")).await;
+    browser.open(&site.url_of("/inbox?q=onerror+ann")).await;
     browser.until_text("No message matches").await;
-    browser.open(&site.path("/inbox?q=onerror")).await;
+    browser.open(&site.url_of("/inbox?q=onerror")).await;
     browser.until(".rows a").await;
     // One copy for each recipient.
     let to = browser.text(".rows tbody tr:last-child td[data-label=To]").await;
@@ -97,10 +97,10 @@ async fn empty_lists_show_a_command_that_works() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     for page in [format!("/servers/{server}/messages"), "/inbox".to_owned()] {
-        browser.open(&site.path(&page)).await;
+        browser.open(&site.url_of(&page)).await;
         let command = browser.text(".empty pre").await;
         browser.screenshot(&pictures().join(format!("empty{}.png", page.replace('/', "-")))).await;
-        assert!(command.starts_with(&format!("curl {}", site.path("/api/v1/send/message"))), "{command}");
+        assert!(command.starts_with(&format!("curl {}", site.url_of("/api/v1/send/message"))), "{command}");
         assert!(command.contains("X-Server-API-Key: YOUR_API_KEY"), "{command}");
         let (_, body) = command.split_once("-d '").unwrap();
         let body: Value = serde_json::from_str(body.trim_end_matches('\'')).unwrap();
@@ -108,7 +108,7 @@ async fn empty_lists_show_a_command_that_works() {
         browser.until_text("First message").await;
         site.until(id, "Sent").await;
         if page.ends_with("messages") {
-            browser.open(&site.path("/inbox")).await;
+            browser.open(&site.url_of("/inbox")).await;
             browser.click("form[action='/inbox/clear'] button").await;
             browser.accept_question().await;
             browser.until_text("Nothing was caught yet").await;
@@ -127,11 +127,11 @@ async fn empty_lists_show_calls_of_the_api_that_work() {
         ("templates", "templates/create"),
         ("webhooks", "webhooks/create"),
     ] {
-        browser.open(&site.path(&format!("/servers/{server}/{page}"))).await;
+        browser.open(&site.url_of(&format!("/servers/{server}/{page}"))).await;
         let command = browser.text(".empty pre").await;
         browser.screenshot(&pictures().join(format!("empty-{page}.png"))).await;
         assert!(
-            command.starts_with(&format!("curl {}", site.path(&format!("/api/v1/{endpoint}")))),
+            command.starts_with(&format!("curl {}", site.url_of(&format!("/api/v1/{endpoint}")))),
             "{command}"
         );
         let key = site.ready("api_key");
@@ -201,9 +201,9 @@ async fn development_server_has_an_inbox_of_what_it_holds_on_postgres() {
 }
 
 async fn development_server_has_an_inbox_of_what_it_holds(site: Site) {
-    let server = DevelopmentServer::create(&site).await;
+    let server = SecondServer::create_development(&site).await;
     let browser = site.browser().await;
-    let overview = site.path(&format!("/servers/{}", server.id));
+    let overview = site.url_of(&format!("/servers/{}", server.id));
     browser.open(&overview).await;
     browser.press("gn").await;
     browser.until_text("Nothing was caught yet").await;
@@ -253,7 +253,7 @@ async fn development_server_has_an_inbox_of_what_it_holds(site: Site) {
     let live = site.server_path(&cookie).await;
     assert_eq!(site.submit(&format!("{live}/inbox/clear"), &cookie, "").await.status, 422);
 
-    browser.open(&site.path(&path)).await;
+    browser.open(&site.url_of(&path)).await;
     browser.until(".rows tbody tr:nth-child(3)").await;
     browser.click("form[action$='/inbox/clear'] button").await;
     browser.accept_question().await;
@@ -280,7 +280,7 @@ async fn one_caught_message_is_deleted_and_the_others_stay() {
         site.until(id, "Sent").await;
     }
     let browser = site.browser().await;
-    browser.open(&site.path("/inbox")).await;
+    browser.open(&site.url_of("/inbox")).await;
     browser.until_text("Dropped").await;
     browser.click(".rows tbody tr:first-child a").await;
     browser.until("iframe, pre").await;

@@ -28,7 +28,7 @@ async fn a_request_to_one_node_is_shown_by_the_pages_of_all() {
     let cookie = site.cookie().await;
     let (page, address) = open_inspector(&site, &cookie).await;
     let browser = site.browser().await;
-    browser.open(&site.path(&page)).await;
+    browser.open(&site.url_of(&page)).await;
     browser.until_text("Waiting for a request").await;
     assert_eq!(second.post(&address, &[], "from=the-other-node\0").await.status, 200);
     browser.until_text("the-other-node").await;

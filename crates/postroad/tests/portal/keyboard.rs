@@ -30,13 +30,13 @@ async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
         browser.press(keys).await;
         browser.until(&format!("nav.side a[href='{path}'][aria-current]")).await;
     }
-    // The menu names the dialog.
+    // The person's menu opens the dialog too.
     browser.click("details.person summary").await;
     browser.click("[data-shortcuts]").await;
     browser.until("dialog[open]").await;
     assert!(!browser.has("details.person[open]").await);
     // Keys that are typed into a field are no shortcuts.
-    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     browser.press("/?").await;
     assert!(!browser.has("dialog").await);
     assert_eq!(browser.console().await, [""; 0]);
@@ -49,7 +49,7 @@ async fn the_menu_of_a_phone_begins_with_the_current_page_in_view() {
     let server = server_of(&browser).await;
     browser.set_size(390, 844).await;
     for page in ["", "/analytics", "/keys", "/settings"] {
-        browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
+        browser.open(&site.url_of(&format!("/servers/{server}{page}"))).await;
         browser.until("nav.side [aria-current]").await;
         let script = "const at = document.querySelector('nav.side [aria-current]').getBoundingClientRect(); \
                       return [at.left >= 0, at.right <= innerWidth, scrollY]";

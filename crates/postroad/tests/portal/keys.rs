@@ -61,7 +61,7 @@ async fn account_and_operator_keys_have_networks_and_a_last_day() {
     let site = Site::start();
     let browser = site.browser().await;
     for path in ["/account/keys", "/operator/keys"] {
-        browser.open(&site.path(path)).await;
+        browser.open(&site.url_of(path)).await;
         browser.fill("form.stack input[name=name]", "office").await;
         browser.click("form.stack details summary").await;
         browser.fill("form.stack input[name=allow]", "192.0.2.0/24").await;
@@ -105,7 +105,7 @@ async fn the_page_of_a_later_key_waits_for_a_message_of_that_key(site: Site) {
     site.send(json!({ "subject": "An old one" })).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/keys"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/keys"))).await;
     browser.fill("form.card.stack input[name=name]", "second").await;
     browser.click("form.card.stack > button").await;
     browser.until_text("Waiting for a message that is sent with this key").await;

@@ -32,7 +32,7 @@ async fn an_open_detail_stays_open_when_the_page_updates_itself() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let message = format!("/servers/{server}/messages/{id}");
-    browser.open(&site.path(&message)).await;
+    browser.open(&site.url_of(&message)).await;
     for kind in ["why", "smtp"] {
         browser.click(&format!("details[data-key^={kind}] summary")).await;
     }
@@ -57,7 +57,7 @@ async fn an_update_waits_for_somebody_who_types() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let message = format!("/servers/{server}/messages/{id}");
-    browser.open(&site.path(&message)).await;
+    browser.open(&site.url_of(&message)).await;
     browser.click("details[data-key=reschedule] summary").await;
     browser.run("document.querySelector('[data-moment]').focus(); return 1").await;
     let cookie = site.cookie().await;
@@ -77,7 +77,7 @@ async fn verification_of_a_domain_appears_by_itself_after_a_record_was_copied() 
     let domain = json!({ "name": "common.example" });
     call(&site, "x-account-api-key", &key, "domains/create", &domain).await;
     let browser = site.browser().await;
-    browser.open(&site.path("/account/domains/common.example")).await;
+    browser.open(&site.url_of("/account/domains/common.example")).await;
     browser.until("button.copy").await;
     browser.click("button.copy").await;
     assert!(!browser.has("section .badge.good").await);
@@ -111,7 +111,7 @@ async fn pictures_of_a_preview_are_loaded_once() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let message = format!("/servers/{server}/messages/{id}");
-    browser.open(&site.path(&format!("{message}?view=preview&images=1"))).await;
+    browser.open(&site.url_of(&format!("{message}?view=preview&images=1"))).await;
     remote.wait_for("/p.png", 1);
     takes_mail.store(true, Ordering::SeqCst);
     let cookie = site.cookie().await;

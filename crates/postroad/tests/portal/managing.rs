@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::roles::{call, join};
-use crate::site::{DevelopmentServer, Site, hidden};
+use crate::site::{SecondServer, Site, hidden};
 
 #[tokio::test]
 async fn operator_begins_and_ends_maintenance() {
@@ -26,7 +26,7 @@ async fn operator_begins_and_ends_maintenance() {
 async fn operator_keys_work_until_they_are_revoked() {
     let site = Site::start();
     let browser = site.browser().await;
-    browser.open(&site.path("/operator/keys")).await;
+    browser.open(&site.url_of("/operator/keys")).await;
     browser.fill("form.stack input[name=name]", "provisioning").await;
     browser.fill("form.stack input[name=scopes]", "everything").await;
     browser.click("form.stack button").await;
@@ -38,7 +38,7 @@ async fn operator_keys_work_until_they_are_revoked() {
     let key = browser.text(".secret").await;
     let accounts = call(&site, "x-operator-api-key", &key, "accounts/list", &json!({})).await;
     assert!(!accounts["items"].as_array().unwrap().is_empty(), "{accounts}");
-    browser.open(&site.path("/operator/keys")).await;
+    browser.open(&site.url_of("/operator/keys")).await;
     browser.click("tbody tr:last-child .danger").await;
     browser.accept_question().await;
     browser.until_text("Revoked: the key stops working at once").await;
@@ -58,7 +58,7 @@ async fn a_person_is_renamed_signed_out_and_gets_a_reset_link() {
     let cookie = site.cookie().await;
     let (id, session) = join(&site, "bob", "member").await;
     let browser = site.browser().await;
-    browser.open(&site.path("/account/people")).await;
+    browser.open(&site.url_of("/account/people")).await;
     browser.click(&format!("a[href='/account/people/{id}']")).await;
     browser.until_text("bob@example.com").await;
     browser.fill("main form.stack input[name=name]", "Robert").await;
@@ -95,7 +95,7 @@ async fn a_first_message_is_sent_from_its_page() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = crate::site::server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/first_message"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/first_message"))).await;
     browser.until_text("Waiting for your first message").await;
     let own = browser.attribute("input[name=from]", "value").await.unwrap();
     assert!(own.starts_with("hello@"), "{own}");
@@ -141,7 +141,7 @@ async fn a_domain_of_the_account_serves_its_servers() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = crate::site::server_of(&browser).await;
-    browser.open(&site.path("/account/domains")).await;
+    browser.open(&site.url_of("/account/domains")).await;
     browser.until_text("of a server").await;
     browser.fill("input[name=name]", "not a name").await;
     browser.click("form.stack > button").await;
@@ -156,7 +156,7 @@ async fn a_domain_of_the_account_serves_its_servers() {
     let message =
         json!({ "to": ["ann@example.net"], "from": "a@common.example", "subject": "hi", "plain_body": "hi" });
     site.send_with(&key, &message).await;
-    browser.open(&site.path(&format!("/servers/{server}/domains/common.example"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/domains/common.example"))).await;
     browser.click("a[href='/account/domains/common.example']").await;
     browser.click("form[action$='/delete'] button").await;
     browser.accept_question().await;
@@ -198,7 +198,7 @@ async fn the_start_page_opens_the_server_that_was_looked_at_last() {
     let site = Site::start();
     let cookie = site.cookie().await;
     let first = site.server_path(&cookie).await;
-    let second = DevelopmentServer::create(&site).await.id;
+    let second = SecondServer::create_development(&site).await.id;
     let reply = site.get(&format!("/servers/{second}/messages"), &cookie).await;
     let set = reply.headers["set-cookie"].to_str().unwrap();
     assert!(set.starts_with(&format!("server={second}; ")), "{set}");
@@ -218,7 +218,7 @@ async fn the_start_page_opens_the_server_that_was_looked_at_last() {
     assert!(missing.headers.get("set-cookie").is_none());
     // The same in the browser.
     let browser = site.browser().await;
-    browser.open(&site.path(&format!("/servers/{second}/queue"))).await;
+    browser.open(&site.url_of(&format!("/servers/{second}/queue"))).await;
     browser.until_text("What waits").await;
     browser.click("a.brand").await;
     browser.until(&format!("nav.side a[href='/servers/{second}'][aria-current]")).await;

@@ -89,7 +89,7 @@ async fn searches_are_suggested_and_kept(site: Site) {
     site.send(json!({ "tag": "receipt" })).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     browser.until("input[role=combobox]").await;
     browser.fill("input[name=q]", "st").await;
     browser.until("#suggestions li").await;
@@ -109,10 +109,10 @@ async fn searches_are_suggested_and_kept(site: Site) {
     assert!(!browser.page_text().await.contains("Keep this search"), "it is kept already");
     // The search is kept for the person: another browser shows it too.
     let other = site.browser().await;
-    other.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    other.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     other.until(".filters .chip").await;
     assert_eq!(other.text(".filters .chip a").await, "tag:receipt");
-    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     browser.click(".filters .chip a").await;
     browser.until("input[name=q][value='tag:receipt']").await;
     browser.click(".filters .chip button").await;
@@ -136,7 +136,7 @@ async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(site: 
     site.send(json!({ "subject": "Tagged otherwise", "tag": "c" })).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     browser.until_text("Tagged otherwise").await;
     browser.fill("input[name=tag]", tag).await;
     browser.click("form.search button").await;
@@ -148,7 +148,7 @@ async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(site: 
     browser.until(".filters .chip a[aria-current]").await;
     assert_eq!(browser.text(".filters .chip a").await, "Mail of <b>shop</b>");
     browser.screenshot(&pictures().join("messages-tag.png")).await;
-    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     browser.click(".filters .chip a").await;
     browser.until("a[aria-current]").await;
     browser.until_text("Tagged so").await;
@@ -184,7 +184,7 @@ async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
     let (token, message_id) = (found[0]["token"].as_str().unwrap(), found[0]["message_id"].as_str().unwrap());
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let list = site.path(&format!("/servers/{server}/messages"));
+    let list = site.url_of(&format!("/servers/{server}/messages"));
     for name in [id.to_string(), format!(" {token} "), format!("<{message_id}>")] {
         browser.open(&list).await;
         browser.fill("input[name=q]", &name).await;
@@ -242,7 +242,7 @@ async fn pictures_are_loaded_only_when_asked_for_and_by_the_service() {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let message = format!("/servers/{server}/messages/{id}");
-    browser.open(&site.path(&format!("{message}?view=preview"))).await;
+    browser.open(&site.url_of(&format!("{message}?view=preview"))).await;
     browser.until("iframe.preview").await;
     assert_eq!(remote.connections(), 0, "nothing is loaded unasked");
     let cookie = site.cookie().await;
@@ -278,7 +278,7 @@ async fn events_of_a_message_are_shown_with_their_webhook_attempts() {
     receiver.wait_for("/hook", 2);
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let message = site.path(&format!("/servers/{server}/messages/{id}"));
+    let message = site.url_of(&format!("/servers/{server}/messages/{id}"));
     browser.open(&message).await;
     browser.click(".tabs a[href='?view=events']").await;
     // The attempts appear by themselves once they are stored.
@@ -351,12 +351,12 @@ async fn messages_are_filtered_by_the_domain_of_the_sender() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let list = site.path(&format!("/servers/{server}/messages"));
+    let list = site.url_of(&format!("/servers/{server}/messages"));
     site.send(json!({ "subject": "From the first" })).await;
     browser.open(&list).await;
     browser.until_text("From the first").await;
     assert!(!browser.has("select[name=domain]").await, "one domain is nothing to choose from");
-    browser.open(&site.path(&format!("/servers/{server}/domains"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/domains"))).await;
     browser.fill("input[name=name]", "second.test").await;
     browser.click("form.stack > button").await;
     browser.until_text("_domainkey.second.test").await;
@@ -400,7 +400,7 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     site.until(delayed, "SoftFail").await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let list = site.path(&format!("/servers/{server}/messages"));
+    let list = site.url_of(&format!("/servers/{server}/messages"));
     browser.open(&format!("{list}?status=SoftFail")).await;
     browser.click("input[name=id]").await;
     browser.click("button[value=retry]").await;
@@ -435,9 +435,9 @@ async fn messages_of_a_search_are_erased_after_a_question() {
     }
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     assert!(!browser.has("button[value=erase]").await, "not without a search");
-    browser.open(&site.path(&format!("/servers/{server}/messages?q=tag%3Aold"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages?q=tag%3Aold"))).await;
     browser.click("main > details summary").await;
     browser.click("button[value=erase]").await;
     browser.until_text("Erase 1 message").await;
@@ -453,13 +453,13 @@ async fn messages_of_a_search_are_erased_after_a_question() {
 #[tokio::test]
 async fn a_job_on_all_that_match_is_started_after_a_question() {
     let site = Site::start();
-    let development = crate::site::DevelopmentServer::create(&site).await;
+    let development = crate::site::SecondServer::create_development(&site).await;
     for number in 0..3 {
         development.send(&site, json!({ "subject": format!("Held {number}"), "tag": "news" })).await;
     }
     let browser = site.browser().await;
     browser.set_scripts(false).await;
-    let list = site.path(&format!("/servers/{}/messages?tab=held&q=tag%3Anews", development.id));
+    let list = site.url_of(&format!("/servers/{}/messages?tab=held&q=tag%3Anews", development.id));
     browser.open(&list).await;
     browser.click("input[name=all]").await;
     browser.click("button[value=release]").await;
@@ -499,9 +499,9 @@ async fn scheduled_messages_that_match_are_cancelled(site: Site) {
     let other = site.send(json!({ "subject": "Reminder", "tag": "reminder", "send_at": tomorrow })).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/messages?tab=scheduled&q=tag%3Anews"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages?tab=scheduled&q=tag%3Anews"))).await;
     browser.until_text("News 59").await;
-    // Actions that always fail cannot be chosen: only cancelling takes a whole search.
+    // There is no box for the whole search: of the actions on scheduled messages, only cancelling can be applied to it.
     assert!(!browser.has("input[name=all]").await);
     browser.click("button[value=cancel_all]").await;
     browser.until_text("Cancel 60 messages").await;
@@ -521,12 +521,12 @@ async fn scheduled_messages_that_match_are_cancelled(site: Site) {
     }
     site.until(other, "Scheduled").await;
     // Ticked messages can be sent now.
-    browser.open(&site.path(&format!("/servers/{server}/messages?tab=scheduled"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages?tab=scheduled"))).await;
     browser.until_text("Reminder").await;
     browser.click("input[name=id]").await;
     browser.click("button[value=send_now]").await;
     site.until(other, "Sent").await;
-    // The log names the jobs.
+    // Both actions are in the audit log.
     let log = site.get("/account/audit", &site.cookie().await).await.text();
     assert!(log.contains("send/cancel") && log.contains("send/reschedule"), "{log}");
     assert_eq!(browser.console().await, [""; 0]);
@@ -552,7 +552,7 @@ async fn links_in_a_preview_show_their_target_and_lead_nowhere() {
             preview.contains("title=\"https://shop.example/order\"") && !preview.contains("href=\"http"),
             "{preview}"
         );
-        browser.open(&site.path(&format!("{path}?view=preview"))).await;
+        browser.open(&site.url_of(&format!("{path}?view=preview"))).await;
         browser.until("iframe.preview").await;
         browser.click("iframe.preview").await;
         // A blocked navigation would be on the console, and replace the mail.
@@ -566,12 +566,12 @@ async fn links_in_a_preview_show_their_target_and_lead_nowhere() {
 #[tokio::test]
 async fn a_box_ticks_all_messages_of_the_page() {
     let site = Site::start();
-    let development = crate::site::DevelopmentServer::create(&site).await;
+    let development = crate::site::SecondServer::create_development(&site).await;
     for number in 0..3 {
         development.send(&site, json!({ "subject": format!("Held {number}") })).await;
     }
     let browser = site.browser().await;
-    browser.open(&site.path(&format!("/servers/{}/messages?tab=held", development.id))).await;
+    browser.open(&site.url_of(&format!("/servers/{}/messages?tab=held", development.id))).await;
     browser.until_text("Held 2").await;
     let all = "input[aria-label='Tick all on this page']";
     browser.click(all).await;
@@ -600,7 +600,7 @@ async fn domains_and_templates_are_suggested() {
     }
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     let suggestions = async |word: &str| {
         browser.fill("input[name=q]", word).await;
         browser.until("#suggestions li").await;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::roles::{call, join};
-use crate::site::{DevelopmentServer, Site, pictures, server_of};
+use crate::site::{SecondServer, Site, pictures, server_of};
 
 #[tokio::test]
 async fn sending_is_stopped_and_resumed_on_sqlite() {
@@ -28,7 +28,7 @@ async fn sending_is_stopped_and_resumed_on_postgres() {
 async fn stop_and_resume(site: Site) {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let queue = site.path(&format!("/servers/{server}/queue"));
+    let queue = site.url_of(&format!("/servers/{server}/queue"));
     browser.open(&queue).await;
     browser.until_text("Nothing waits").await;
     browser.fill("input[name=reason]", "the shop is being moved").await;
@@ -47,7 +47,7 @@ async fn stop_and_resume(site: Site) {
     assert!(message.contains("id=\"waits\">It waits because"), "its page says so too: {message}");
     browser.screenshot(&pictures().join("queue-stopped.png")).await;
     // The overview says so too, and leads there.
-    browser.open(&site.path(&format!("/servers/{server}"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}"))).await;
     browser.until_text("Sending is stopped or slowed by a gate: the shop is being moved").await;
     browser.screenshot(&pictures().join("overview-problems.png")).await;
     browser.click(".troubles a").await;
@@ -56,7 +56,7 @@ async fn stop_and_resume(site: Site) {
     site.until(id, "Sent").await;
     browser.until_text("Nothing waits").await;
     // Both changes are in the audit log, with the reason.
-    browser.open(&site.path("/account/audit")).await;
+    browser.open(&site.url_of("/account/audit")).await;
     browser.until_text("queue/suspend").await;
     assert!(browser.page_text().await.contains("queue/resume"));
 }
@@ -66,7 +66,7 @@ async fn the_operators_page_updates_itself_and_leads_to_the_queue_of_a_server() 
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path("/operator")).await;
+    browser.open(&site.url_of("/operator")).await;
     browser.until_text("Nothing is stopped or slowed").await;
     let cookie = site.cookie().await;
     let gate = site.submit("/operator/suspend", &cookie, "scope=everything&reason=moving").await;
@@ -95,8 +95,8 @@ async fn waiting_mail_of_all_servers_is_found_retried_and_cancelled_on_postgres(
 async fn waiting_mail_of_all_servers(site: Site) {
     let browser = site.browser().await;
     let own = server_of(&browser).await;
-    let other = DevelopmentServer::create_live(&site).await;
-    browser.open(&site.path("/operator/queue")).await;
+    let other = SecondServer::create_live(&site).await;
+    browser.open(&site.url_of("/operator/queue")).await;
     browser.until_text("Nothing waits on any server").await;
     let cookie = site.cookie().await;
     let gate = site.submit("/operator/suspend", &cookie, "scope=everything&reason=moving").await;
@@ -111,18 +111,18 @@ async fn waiting_mail_of_all_servers(site: Site) {
         assert!(row.contains(part), "{part}: {row}");
     }
     browser.screenshot(&pictures().join("operator-queue.png")).await;
-    // Only one domain; by the link of the first page.
-    browser.open(&site.path("/operator")).await;
+    // Only one domain, by the link on the operator's first page.
+    browser.open(&site.url_of("/operator")).await;
     browser.click("a[href='/operator/queue?domain=two.example']").await;
     browser.until_text("bob@two.example").await;
     assert!(!browser.page_text().await.contains("ann@one.example"));
-    browser.open(&site.path("/operator/queue?domain=three.example")).await;
+    browser.open(&site.url_of("/operator/queue?domain=three.example")).await;
     browser.until_text("Nothing waits for three.example").await;
-    browser.open(&site.path("/operator/queue?domain=no+domain")).await;
+    browser.open(&site.url_of("/operator/queue?domain=no+domain")).await;
     browser.until_text("This is not a domain").await;
-    browser.open(&site.path(&format!("/servers/{own}/queue?domain=two.example"))).await;
+    browser.open(&site.url_of(&format!("/servers/{own}/queue?domain=two.example"))).await;
     browser.until_text("Nothing waits for two.example").await;
-    browser.open(&site.path(&format!("/servers/{}/queue?domain=two.example", other.id))).await;
+    browser.open(&site.url_of(&format!("/servers/{}/queue?domain=two.example", other.id))).await;
     browser.until_text("bob@two.example").await;
     // A message is found by its names, whichever server has it.
     let key = (&other.key, json!({ "id": second, "_expansions": ["status", "details"] }));
@@ -130,16 +130,16 @@ async fn waiting_mail_of_all_servers(site: Site) {
     let message_id = message["details"]["message_id"].as_str().unwrap().to_owned();
     for name in [second.to_string(), message["token"].as_str().unwrap().to_owned(), format!("<{message_id}>")]
     {
-        browser.open(&site.path("/operator/queue")).await;
+        browser.open(&site.url_of("/operator/queue")).await;
         browser.fill("input[name=message]", &name).await;
         browser.click("form[role=search] button").await;
         browser.until("#waits").await;
         assert!(browser.url().await.ends_with(&format!("/servers/{}/messages/{second}", other.id)), "{name}");
     }
-    browser.open(&site.path("/operator/queue?message=nothing-has-this-name")).await;
+    browser.open(&site.url_of("/operator/queue?message=nothing-has-this-name")).await;
     browser.until_text("No message of any server has this id").await;
     // One is cancelled, the other tried again; both changes are in the audit log.
-    browser.open(&site.path("/operator/queue")).await;
+    browser.open(&site.url_of("/operator/queue")).await;
     browser.click(&format!("input[value='{}/{second}']", other.id)).await;
     browser.click("button[value=cancel_queued]").await;
     browser.until_text("Done. The results are in the list").await;
@@ -173,7 +173,7 @@ async fn the_limits_of_providers_are_shown_with_those_of_the_operators_file() {
     let file = file.to_str().unwrap();
     let site = Site::start_with(None, &[("POSTROAD_DELIVERY_PROVIDERS_FILE", file)]);
     let browser = site.browser().await;
-    browser.open(&site.path("/operator")).await;
+    browser.open(&site.url_of("/operator")).await;
     browser.click("details[data-key=limits] summary").await;
     let text = browser.text("#limits").await;
     let row = |start: &str| text.lines().find(|line| line.starts_with(start)).map(ToOwned::to_owned);
@@ -188,14 +188,14 @@ async fn servers_are_listed_with_their_figures_and_problems() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let held = DevelopmentServer::create(&site).await;
+    let held = SecondServer::create_development(&site).await;
     let id = site.send(json!({})).await;
     site.until(id, "Sent").await;
     held.send(&site, json!({})).await;
     let gate = format!("/servers/{server}/queue/suspend");
     assert_eq!(site.submit(&gate, &site.cookie().await, "reason=moving").await.status, 303);
     site.send(json!({ "to": ["ann@waiting.example"] })).await;
-    browser.open(&site.path("/servers")).await;
+    browser.open(&site.url_of("/servers")).await;
     let figures = async |server: i64| {
         let row = format!("tbody tr:has(a[href='/servers/{server}'])");
         let text = async |label: &str| browser.text(&format!("{row} td[data-label='{label}']")).await;
@@ -254,7 +254,7 @@ async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     let browser = site.browser().await;
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     site.send(json!({ "subject": "Later", "send_at": tomorrow })).await;
-    browser.open(&site.path("/operator")).await;
+    browser.open(&site.url_of("/operator")).await;
     browser.until_text("Nothing is stopped or slowed").await;
     let page = browser.page_text().await;
     assert!(page.contains("Waiting mail by server") && page.contains("First one due"), "{page}");
@@ -263,7 +263,7 @@ async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     browser.fill("form[action='/operator/suspend'] input[name=reason]", "they asked for a pause").await;
     browser.click("form[action='/operator/suspend'] button").await;
     browser.until_text("should be everything, pool:NAME").await;
-    browser.open(&site.path("/operator")).await;
+    browser.open(&site.url_of("/operator")).await;
     browser.click("details summary:has(+ form)").await;
     browser.fill("input[name=scope]", "domain:slow.example").await;
     browser.fill("form[action='/operator/suspend'] input[name=reason]", "they asked for a pause").await;
@@ -274,17 +274,17 @@ async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     browser.screenshot(&pictures().join("operator-gate.png")).await;
     browser.click("form[action='/operator/resume'] button").await;
     browser.until_text("Nothing is stopped or slowed").await;
-    browser.open(&site.path("/operator/doctor")).await;
+    browser.open(&site.url_of("/operator/doctor")).await;
     browser.until_text("It takes writes").await;
     let zone = site.get("/operator/doctor/zone", &site.cookie().await).await;
     assert!(zone.headers["content-disposition"].to_str().unwrap().contains(".zone"));
     assert!(zone.text().contains("._domainkey."), "{}", zone.text());
-    browser.open(&site.path("/operator/accounts")).await;
+    browser.open(&site.url_of("/operator/accounts")).await;
     browser.fill("form.stack input[name=name]", "Second customer").await;
     browser.click("form.stack button").await;
     browser.until_text("Nobody has joined yet").await;
     // The account's ceilings, its deletion and its restoration.
-    browser.open(&site.path("/operator/accounts")).await;
+    browser.open(&site.url_of("/operator/accounts")).await;
     browser.click("tbody tr:last-child td a").await;
     browser.until_text("Name and ceilings").await;
     browser.fill("input[name=daily_limit]", "many").await;
@@ -330,7 +330,7 @@ async fn the_pool_of_a_server_is_preselected_however_many_pools_there_are() {
 async fn operator_makes_a_pool_and_warms_an_address_up() {
     let site = Site::start();
     let browser = site.browser().await;
-    browser.open(&site.path("/account/pools")).await;
+    browser.open(&site.url_of("/account/pools")).await;
     browser.until_text("There is no pool").await;
     browser.fill("form[action='/account/pools'] input[name=name]", "dedicated").await;
     browser.click("form[action='/account/pools'] button").await;
@@ -375,7 +375,7 @@ async fn reports_of_receivers_are_shown_by_source() {
     mail_reports(&site).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let page = site.path(&format!("/servers/{server}/reports?domain=example.test&days=7"));
+    let page = site.url_of(&format!("/servers/{server}/reports?domain=example.test&days=7"));
     browser.open(&page).await;
     // Reports are taken a moment after they were accepted.
     browser.reload_until_text("192.0.2.1").await;
@@ -385,7 +385,7 @@ async fn reports_of_receivers_are_shown_by_source() {
     assert!(text.contains("The certificate of the MX host has expired"), "{text}");
     browser.screenshot(&pictures().join("reports-filled.png")).await;
     // The operator sees what came to the bounce listener.
-    browser.open(&site.path("/operator/doctor")).await;
+    browser.open(&site.url_of("/operator/doctor")).await;
     browser.until_text("Since it started, this node took 2 mails, refused 0").await;
 }
 
@@ -476,7 +476,7 @@ async fn usage_of_the_account_is_shown_with_its_ceilings() {
     let answer = call.await.unwrap().json();
     assert_eq!(answer["status"], "success", "{answer}");
     let browser = site.browser().await;
-    browser.open(&site.path("/account")).await;
+    browser.open(&site.url_of("/account")).await;
     browser.until_text("Messages today").await;
     let text = browser.text("table.rows").await;
     assert!(text.contains("Servers Reached") && text.contains("no limit"), "{text}");
@@ -494,7 +494,7 @@ async fn a_list_of_addresses_is_suppressed_and_wrong_lines_are_named() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let page = site.path(&format!("/servers/{server}/suppressions"));
+    let page = site.url_of(&format!("/servers/{server}/suppressions"));
     browser.open(&page).await;
     browser.click("main > details summary").await;
     browser.fill("textarea[name=csv]", "ann@example.net\nno address\nbob@example.net").await;
@@ -540,8 +540,8 @@ async fn nodes_and_certificates(database: Option<Database>) {
     site.until(id, "Sent").await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    // The home page says what to do, and leads to the nodes.
-    browser.open(&site.path(&format!("/servers/{server}"))).await;
+    // The overview says what to do, and leads to the nodes.
+    browser.open(&site.url_of(&format!("/servers/{server}"))).await;
     browser.until_text("The TLS certificate of").await;
     browser.until("#troubles ~ ul time").await;
     assert!(browser.text(".troubles").await.contains("renew the files"), "{}", browser.page_text().await);
@@ -555,15 +555,15 @@ async fn nodes_and_certificates(database: Option<Database>) {
         assert!(text.contains(part), "{part}: {text}");
     }
     browser.screenshot(&pictures().join("operator-nodes-problem.png")).await;
-    browser.open(&site.path("/operator/doctor")).await;
+    browser.open(&site.url_of("/operator/doctor")).await;
     browser.until_text("The TLS certificate of").await;
-    browser.open(&site.path("/operator")).await;
+    browser.open(&site.url_of("/operator")).await;
     browser.until(".problem time").await;
     // A renewal without the new key fails; then the key is written too.
     let good = TestCertificate::good_until(&["localhost"], in_days(80));
     write(&good, false);
     site.hang_up();
-    browser.open(&site.path("/operator/nodes")).await;
+    browser.open(&site.url_of("/operator/nodes")).await;
     browser.reload_until_text("cannot be loaded again").await;
     assert!(browser.page_text().await.contains("does not belong to the certificate"));
     write(&good, true);
@@ -656,7 +656,7 @@ async fn the_account_page_shows_the_messages_of_the_month_by_server() {
     let rows = page.matches("/analytics\">").count();
     assert_eq!(rows, 20, "{page}");
     let browser = site.browser().await;
-    browser.open(&site.path("/account")).await;
+    browser.open(&site.url_of("/account")).await;
     browser.until_text("Messages this month").await;
     browser.screenshot(&pictures().join("account.png")).await;
 }

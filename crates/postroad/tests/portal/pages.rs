@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::roles::{self, call};
 use crate::routes::{Kind, ROUTES, without_names};
-use crate::site::{DevelopmentServer, Site};
+use crate::site::{SecondServer, Site};
 
 /// An example of a page: name of its pictures, route, query, and a text of its content. Names in braces are replaced by the
 /// values of `fill`.
@@ -135,7 +135,7 @@ pub(crate) const OPEN_PAGES: &[Example] = &[
 
 /// Routes for GET without a page of their own, and why.
 const NO_PAGES: &[(&str, &str)] = &[
-    ("/", "leads to the first server"),
+    ("/", "a redirect to a server"),
     ("/set_up", "only before the first person: a test with `postroad serve` visits it"),
     ("/inspect/{token}", "takes requests of webhooks; the inspector's page shows them"),
     ("/dns/{token}/zone", "a download"),
@@ -212,7 +212,7 @@ pub(crate) async fn fill(site: &Site) -> HashMap<&'static str, String> {
     let change = json!({ "id": template, "html_body": "<p>Good day</p>", "plain_body": "Good day" });
     of_server("templates/update", change).await;
 
-    let development = DevelopmentServer::create(site).await;
+    let development = SecondServer::create_development(site).await;
     let html =
         "<p>Your code is <b>482 913</b>.</p><a href=\"https://shop.example/reset?token=abc\">Reset</a>";
     let held = development

@@ -12,7 +12,7 @@ use crate::site::{Site, form_token, hidden};
 /// Sends a form as a browser does from a page of the portal.
 async fn submit_from(site: &Site, page: &str, path: &str, cookie: &str, fields: &str) -> Reply {
     let token = form_token(&site.get("/servers", cookie).await);
-    let referer = site.path(page);
+    let referer = site.url_of(page);
     let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin"), ("referer", referer.as_str())];
     site.post(path, &headers, &format!("csrf={token}&{fields}")).await
 }
@@ -186,7 +186,7 @@ async fn a_problem_has_the_menu_and_links_back_only_to_our_own_pages() {
         assert_eq!(reply.status, 404, "{referer}");
         reply.text()
     };
-    let own = site.path("/servers?done=saved&q=%22%3E");
+    let own = site.url_of("/servers?done=saved&q=%22%3E");
     let text = ask(&own, None).await;
     assert!(text.contains("class=\"side\"") && text.contains("There is nothing here"), "{text}");
     assert!(text.contains("href=\"/servers?q=%22%3E\">Go back</a>"), "{text}");

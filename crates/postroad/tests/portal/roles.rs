@@ -7,7 +7,7 @@ use postroad_testkit::http::Method;
 use serde_json::{Value, json};
 
 use crate::routes::{For, Kind, Person, ROUTES};
-use crate::site::{DevelopmentServer, Site, form_token};
+use crate::site::{SecondServer, Site, form_token};
 
 #[tokio::test]
 async fn each_person_reads_and_does_what_the_role_allows_on_sqlite() {
@@ -222,7 +222,7 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
 /// Like `fill`, with a development server that holds a message.
 pub(crate) async fn fill_with_development(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     let mut names = fill(site, operator).await;
-    let development = DevelopmentServer::create(site).await;
+    let development = SecondServer::create_development(site).await;
     names.insert("held", development.send(site, json!({})).await.to_string());
     names.insert("development", development.id.to_string());
     names

@@ -19,14 +19,14 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in_on_postgres(
 async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/domains"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/domains"))).await;
     browser.fill("input[name=name]", "shared.test").await;
     browser.click("form.stack > button").await;
     browser.until_text("_domainkey.shared.test").await;
     browser.click("form[action$='/share'] button").await;
     browser.until_text("Send this link").await;
     let link = browser.text("section.card .secret").await;
-    assert!(link.starts_with(&site.path("/dns/")), "{link}");
+    assert!(link.starts_with(&site.url_of("/dns/")), "{link}");
     let stranger = Browser::start().await;
     stranger.open(&link).await;
     stranger.until_text("DNS records of shared.test").await;
@@ -40,7 +40,7 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
     let zone = site.client.get(&format!("{path}/zone")).await.unwrap();
     assert!(zone.text().contains("._domainkey.shared.test."), "{}", zone.text());
     // The link opens no other page, and a changed link opens nothing.
-    stranger.open(&site.path(&format!("/servers/{server}/domains/shared.test"))).await;
+    stranger.open(&site.url_of(&format!("/servers/{server}/domains/shared.test"))).await;
     stranger.until("input[name=password]").await;
     let (head, last) = path.split_at(path.len() - 2);
     let changed = format!("{head}{}", if last == "AA" { "BB" } else { "AA" });
@@ -49,7 +49,7 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
         assert_eq!(reply.status, 404, "{wrong}");
     }
     // A revoked link opens nothing; other links still work.
-    let page = site.path(&format!("/servers/{server}/domains/shared.test"));
+    let page = site.url_of(&format!("/servers/{server}/domains/shared.test"));
     browser.open(&page).await;
     browser.click("form[action$='/share'] button").await;
     browser.until_text("Send this link").await;
@@ -64,13 +64,13 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
     assert_eq!(site.client.get(second).await.unwrap().status, 404, "the newest is on top");
     assert_eq!(site.client.get(&format!("{second}/zone")).await.unwrap().status, 404);
     assert_eq!(site.client.get(path).await.unwrap().status, 200);
-    browser.open(&site.path("/account/audit")).await;
+    browser.open(&site.url_of("/account/audit")).await;
     browser.until_text("domains/unshare").await;
     let log = browser.page_text().await;
     assert!(log.matches("domains/share").count() == 2 && log.contains("domain link shared.test"), "{log}");
     assert!(!log.contains(path.strip_prefix("/dns/").unwrap()), "its secret is not in the log");
     // The links stop working when the domain is deleted.
-    browser.open(&site.path(&format!("/servers/{server}/domains/shared.test"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/domains/shared.test"))).await;
     browser.click("form[action$='/delete'] button").await;
     browser.accept_question().await;
     browser.until_text("Removed").await;
@@ -90,7 +90,7 @@ async fn pages_that_update_themselves_keep_their_place() {
     assert!(!reply.headers.contains_key("refresh"));
     assert!(reply.text().contains("<noscript><meta http-equiv=\"refresh\""), "{}", reply.text());
     let browser = Browser::start().await;
-    browser.open(&site.path(&link)).await;
+    browser.open(&site.url_of(&link)).await;
     browser.until_text("Records are missing").await;
     browser.run("window.isSamePage = true").await;
     assert_eq!(site.post("/dev/dns/quiet.test", &[], "").await.status, 200);
@@ -105,7 +105,7 @@ async fn inspector_shows_what_webhooks_post() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let page = site.path(&format!("/servers/{server}/webhooks/inspector"));
+    let page = site.url_of(&format!("/servers/{server}/webhooks/inspector"));
     browser.open(&page).await;
     browser.click(".empty button").await;
     browser.until_text("Waiting for a request").await;
@@ -139,7 +139,7 @@ async fn inspector_shows_what_webhooks_post() {
 async fn key_of_an_authenticator_app_is_shown_as_a_qr_code_too() {
     let site = Site::start();
     let browser = site.browser().await;
-    browser.open(&site.path("/account/you")).await;
+    browser.open(&site.url_of("/account/you")).await;
     browser.click("form[action='/account/you/app'] button").await;
     browser.until("svg.qr").await;
     let secret = browser.text("form[action$='/enable'] .secret").await;

@@ -114,7 +114,8 @@ impl Site {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
     }
 
-    pub(crate) fn path(&self, path: &str) -> String {
+    /// URL of a path.
+    pub(crate) fn url_of(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
@@ -197,14 +198,14 @@ fn start_daemon(folder: &TempDir, envs: &[(&str, &str)]) -> Daemon {
 }
 
 /// A second server, with the domain `dev.test`; a development server unless `create_live` made it.
-pub(crate) struct DevelopmentServer {
+pub(crate) struct SecondServer {
     pub(crate) id: i64,
     pub(crate) key: String,
 }
 
-impl DevelopmentServer {
+impl SecondServer {
     /// Creates a development server.
-    pub(crate) async fn create(site: &Site) -> Self {
+    pub(crate) async fn create_development(site: &Site) -> Self {
         Self::create_in_mode(site, "development").await
     }
 
@@ -275,7 +276,8 @@ impl Serving {
         path
     }
 
-    pub(crate) fn path(&self, path: &str) -> String {
+    /// URL of a path.
+    pub(crate) fn url_of(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 

@@ -37,7 +37,7 @@ async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_remo
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let page = site.path(&format!("/servers/{server}/suppressions"));
+    let page = site.url_of(&format!("/servers/{server}/suppressions"));
     browser.open(&page).await;
     let form = "form[action$='/suppressions']";
     browser.fill(&format!("{form} input[name=address]"), "ann@example.net").await;

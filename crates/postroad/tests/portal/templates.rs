@@ -10,7 +10,7 @@ async fn texts_are_checked_without_being_saved() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/templates/new"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/templates/new"))).await;
     browser.fill("input[name=name]", "Bill").await;
     browser.fill("input[name=subject]", "Bill {{ number }}").await;
     browser.fill("textarea[name=html_body]", "<p>{{ name }}</p>").await;
@@ -35,7 +35,7 @@ async fn texts_are_previewed_without_being_saved() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/templates/new"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/templates/new"))).await;
     assert!(browser.has("input[name=inline_css][checked]").await, "on by default, as in the API");
     browser.fill("input[name=name]", "Bill").await;
     browser.fill("textarea[name=html_body]", "<p style=\"color: red\">Dear {{ name }}</p>").await;
@@ -67,7 +67,7 @@ async fn texts_are_previewed_without_being_saved() {
     let wrong = preview("new", "name=x&html_body=%7B%7B+name&subject=y").await;
     assert!(wrong.contains("cannot be rendered"), "{wrong}");
     // After a check, the preview of the saved version is not shown.
-    browser.open(&site.path(&format!("/servers/{server}/templates/{id}"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/templates/{id}"))).await;
     browser.click("button[formaction$='/check']").await;
     browser.until_text("No mistakes").await;
     assert!(!browser.has("iframe[src]").await);
@@ -123,7 +123,7 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
     }
     let path = format!("{server}/templates/{id}");
     let browser = site.browser().await;
-    browser.open(&site.path(&path)).await;
+    browser.open(&site.url_of(&path)).await;
     browser.until_text("Bill for Ann").await;
     browser.click("#try summary").await;
     browser.fill("#try textarea", "{ \"name\": \"Zoe\" }").await;
@@ -143,7 +143,7 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
     assert!(missing.text().contains("name"), "{}", missing.text());
     // The first and the third version, in the other language.
     let compare = format!("{path}/compare?from=1&to=3&locale=de&model=%7B%22name%22%3A%22Zoe%22%7D");
-    browser.open(&site.path(&compare)).await;
+    browser.open(&site.url_of(&compare)).await;
     browser.until(".diff .added").await;
     let text = browser.page_text().await;
     assert!(
@@ -166,7 +166,7 @@ async fn a_test_has_a_sender_and_unsaved_texts_are_not_left_unnoticed() {
     let id = call(&site, "x-server-api-key", &key, "templates/create", &new).await["id"].clone();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let page = site.path(&format!("/servers/{server}/templates/{id}"));
+    let page = site.url_of(&format!("/servers/{server}/templates/{id}"));
     browser.open(&page).await;
     assert_eq!(
         browser.attribute("form[action$='/send_test'] input[name=from]", "value").await.as_deref(),
@@ -203,7 +203,7 @@ async fn a_test_of_a_draft_is_sent_before_it_is_published() {
         "sample_model": { "n": 7 }, "locales": { "de": { "subject": "Rechnung {{ n }}" } },
     });
     let id = call("templates/create", new).await["id"].clone();
-    let editor = site.path(&format!("/servers/{server}/templates/{id}"));
+    let editor = site.url_of(&format!("/servers/{server}/templates/{id}"));
     let send = async |page: &str, subject: &str| {
         browser.open(page).await;
         browser.click("form[action$='/send_test'] button").await;

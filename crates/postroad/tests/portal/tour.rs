@@ -23,7 +23,7 @@ async fn look_at_pages(part: usize) {
     let names = pages::fill(&site).await;
     let mut tour = Tour::start(site.browser().await);
     for (name, route, query, says) in PAGES.iter().skip(part).step_by(PARTS) {
-        tour.open(name, &site.path(&pages::path_of(&names, route, query)), says).await;
+        tour.open(name, &site.url_of(&pages::path_of(&names, route, query)), says).await;
     }
     tour.end();
 }
@@ -49,7 +49,7 @@ async fn answers_are_legible_in_light_dark_and_on_a_phone() {
     let site = Site::start();
     let names = pages::fill(&site).await;
     let mut tour = Tour::start(site.browser().await);
-    tour.open("not-found", &site.path("/servers/1234567"), "There is nothing here").await;
+    tour.open("not-found", &site.url_of("/servers/1234567"), "There is nothing here").await;
     let server = &names["server"];
     let forms = [
         (
@@ -78,7 +78,7 @@ async fn answers_are_legible_in_light_dark_and_on_a_phone() {
         ),
     ];
     for (name, path, button, says) in forms {
-        tour.browser.open(&site.path(&path)).await;
+        tour.browser.open(&site.url_of(&path)).await;
         let name_it = "document.querySelectorAll('form.card input[name=name]').forEach((one) => { one.value ||= 'new'; }); return 1";
         tour.browser.run(name_it).await;
         tour.browser.click(button).await;
@@ -99,7 +99,7 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
     let mut tour = Tour::start(site.browser().await);
     // The question before a job.
     let browser = &tour.browser;
-    browser.open(&site.path(&format!("{server}/messages?tab=held"))).await;
+    browser.open(&site.url_of(&format!("{server}/messages?tab=held"))).await;
     browser.click("input[name=all]").await;
     browser.click("button[value=release]").await;
     browser.until_text("all that match?").await;
@@ -110,7 +110,8 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
     let token = page.split("/inspect/").nth(1).unwrap().split('<').next().unwrap().to_owned();
     let body = json!({ "type": "message.delivered", "text": "hello" }).to_string();
     assert_eq!(site.post(&format!("/inspect/{token}"), &[], &body).await.status, 200);
-    tour.open("inspected", &site.path(&format!("{server}/webhooks/inspector?request=1")), "Request 1").await;
+    tour.open("inspected", &site.url_of(&format!("{server}/webhooks/inspector?request=1")), "Request 1")
+        .await;
     // Reports come in a moment after they were accepted.
     let reports = format!("{server}/reports?domain=example.test&days=7");
     eventually(async || {
@@ -118,15 +119,15 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
         if page.contains("certificate-expired") && page.contains("192.0.2.1") { Ok(()) } else { Err(page) }
     })
     .await;
-    tour.open("reports-with-data", &site.path(&reports), "Failed both").await;
+    tour.open("reports-with-data", &site.url_of(&reports), "Failed both").await;
     // A gate, and the problem that it causes on the overview.
     let gate =
         site.submit(&format!("{server}/queue/suspend"), &cookie, "reason=the+shop+is+being+moved").await;
     assert_eq!(gate.status, 303, "{}", gate.text());
-    tour.open("queue-with-gate", &site.path(&format!("{server}/queue")), "the shop is being moved").await;
-    tour.open("home-with-problems", &site.path(&server), "Sending is stopped or slowed").await;
+    tour.open("queue-with-gate", &site.url_of(&format!("{server}/queue")), "the shop is being moved").await;
+    tour.open("home-with-problems", &site.url_of(&server), "Sending is stopped or slowed").await;
     // A webhook with a new secret, and with the answer to a sample.
-    let webhook = site.path(&format!("{server}/webhooks/{}", names["webhook"]));
+    let webhook = site.url_of(&format!("{server}/webhooks/{}", names["webhook"]));
     for (name, button, says) in [
         ("webhook-secret", "form[action$='/rotate_secret'] button", "Copy the secret now"),
         ("webhook-sample", "form[action$='/test'] button", "The sample"),
@@ -140,25 +141,26 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
     }
     // A template with mistakes.
     let browser = &tour.browser;
-    browser.open(&site.path(&format!("{server}/templates/{}", names["template"]))).await;
+    browser.open(&site.url_of(&format!("{server}/templates/{}", names["template"]))).await;
     browser.fill("textarea[name=html_body]", "<p>Hello {{ name }}</p>\n{% if name %}").await;
     browser.click("button[name=publish]").await;
     browser.until_text("Nothing was saved").await;
     tour.look("template-mistakes").await;
     // The dialog with the keyboard shortcuts, a refused form, and a problem without a form.
     let browser = &tour.browser;
-    browser.open(&site.path(&format!("{server}/queue"))).await;
+    browser.open(&site.url_of(&format!("{server}/queue"))).await;
     browser.press("?").await;
     browser.until("dialog[open]").await;
     tour.look("keyboard-shortcuts").await;
     let browser = &tour.browser;
-    browser.open(&site.path(&format!("{server}/queue"))).await;
+    browser.open(&site.url_of(&format!("{server}/queue"))).await;
     browser.fill("form[action$='/queue/suspend'] input[name=reason]", "typed").await;
     browser.fill("form[action$='/queue/suspend'] input[name=hours]", "soon").await;
     browser.click("form[action$='/queue/suspend'] button").await;
     browser.until_text("should be a number").await;
     tour.look("refused-form").await;
-    tour.open("wrong-day", &site.path(&format!("{server}/events?since=yesterday")), "should be a day").await;
+    tour.open("wrong-day", &site.url_of(&format!("{server}/events?since=yesterday")), "should be a day")
+        .await;
     tour.end();
 }
 
@@ -178,8 +180,8 @@ async fn jobs_suspensions_and_maintenance_are_legible_in_light_dark_and_on_a_pho
     let mut tour = Tour::start(site.browser().await);
     for (state, says) in [("running", "Working …"), ("failed", "The job failed")] {
         site.database().set_job_state(&names["job"], state);
-        tour.open(&format!("job-{state}"), &site.path(&job), says).await;
-        tour.open(&format!("jobs-{state}"), &site.path(&format!("{server}/jobs")), "not done").await;
+        tour.open(&format!("job-{state}"), &site.url_of(&job), says).await;
+        tour.open(&format!("jobs-{state}"), &site.url_of(&format!("{server}/jobs")), "not done").await;
     }
     let reason = "reason=too+many+complaints";
     let suspended = site.submit(&format!("{server}/suspend"), &cookie, reason).await;
@@ -190,11 +192,11 @@ async fn jobs_suspensions_and_maintenance_are_legible_in_light_dark_and_on_a_pho
         ("settings-suspended", format!("{server}/settings")),
         ("servers-suspended", "/servers".to_owned()),
     ] {
-        tour.open(name, &site.path(&path), "too many complaints").await;
+        tour.open(name, &site.url_of(&path), "too many complaints").await;
     }
     assert_eq!(site.submit("/operator/maintenance", &cookie, "on=1").await.status, 303);
-    tour.open("operator-maintenance", &site.path("/operator"), "Maintenance mode is on").await;
-    tour.open("overview-maintenance", &site.path(&server), "too many complaints").await;
+    tour.open("operator-maintenance", &site.url_of("/operator"), "Maintenance mode is on").await;
+    tour.open("overview-maintenance", &site.url_of(&server), "too many complaints").await;
     tour.end();
 }
 
@@ -206,9 +208,9 @@ async fn pages_without_a_session_are_legible_in_light_dark_and_on_a_phone() {
     let site = Site::start();
     let names = pages::fill(&site).await;
     for (name, route, query, says) in OPEN_PAGES {
-        tour.open(name, &site.path(&pages::path_of(&names, route, query)), says).await;
+        tour.open(name, &site.url_of(&pages::path_of(&names, route, query)), says).await;
     }
-    tour.open("used-link", &site.path("/invitation?token=x"), "link").await;
+    tour.open("used-link", &site.url_of("/invitation?token=x"), "link").await;
     // The second step of signing in.
     let browser = &tour.browser;
     use_authenticator_app(&site, browser).await;
@@ -226,7 +228,7 @@ async fn pages_without_a_session_are_legible_in_light_dark_and_on_a_phone() {
 }
 
 async fn sign_in(site: &Site, browser: &Browser) {
-    browser.open(&site.path("/sign_in")).await;
+    browser.open(&site.url_of("/sign_in")).await;
     browser.fill("input[name=email]", "colleague@example.com").await;
     browser.fill("input[name=password]", "a road of seven posts").await;
     browser.click("form[action='/sign_in'] button").await;
@@ -236,7 +238,7 @@ async fn sign_in(site: &Site, browser: &Browser) {
 async fn use_authenticator_app(site: &Site, browser: &Browser) {
     sign_in(site, browser).await;
     browser.until("nav.side").await;
-    browser.open(&site.path("/account/you")).await;
+    browser.open(&site.url_of("/account/you")).await;
     browser.click("form[action='/account/you/app'] button").await;
     browser.until("svg.qr").await;
     let code = "const done = arguments[arguments.length - 1];
@@ -347,7 +349,7 @@ async fn a_hidden_page_closes_its_event_stream() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
     browser.until_text("No messages yet").await;
     let hide = "window.ended = 0; const close = EventSource.prototype.close; \
                 EventSource.prototype.close = function () { window.ended += 1; close.call(this); }; \
@@ -413,7 +415,7 @@ async fn a_template_is_written_mended_published_and_sent() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.path(&format!("/servers/{server}/templates/new"))).await;
+    browser.open(&site.url_of(&format!("/servers/{server}/templates/new"))).await;
     browser.fill("input[name=name]", "Welcome").await;
     browser.fill("input[name=alias]", "welcome").await;
     browser.fill("textarea[name=html_body]", "<p>Hello {{ name }}</p>\n{% if name %}").await;
@@ -458,7 +460,7 @@ async fn a_template_has_a_layout_and_languages() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
-    let new = site.path(&format!("/servers/{server}/templates/new"));
+    let new = site.url_of(&format!("/servers/{server}/templates/new"));
     browser.open(&new).await;
     browser.click("input[value=layout]").await;
     browser.fill("input[name=name]", "Frame").await;

@@ -20,7 +20,7 @@ async fn every_page_works_without_javascript() {
         browser.set_scripts(false).await;
         for (name, route, query, says) in examples {
             let path = pages::path_of(&names, route, query);
-            browser.open(&site.path(&path)).await;
+            browser.open(&site.url_of(&path)).await;
             browser.until("h1").await;
             assert!(!browser.has("button.copy").await, "{name}: no script runs");
             let text = browser.text("main").await;
@@ -132,7 +132,7 @@ async fn somebody_sets_up_and_changes_things_without_javascript() {
     browser.click("form.stack button").await;
     browser.until("input[name=once]").await;
     let server = server_of(&browser).await;
-    let of_server = |path: &str| serving.path(&format!("/servers/{server}{path}"));
+    let of_server = |path: &str| serving.url_of(&format!("/servers/{server}{path}"));
     browser.click("form.stack > button").await;
     browser.until_text("they are not shown again").await;
     assert!(browser.text("pre.code").await.contains("curl"), "the command is there");
@@ -167,11 +167,11 @@ async fn somebody_sets_up_and_changes_things_without_javascript() {
     browser.fill("form.stack input[name=name]", "shop two").await;
     browser.click("form[action$='/settings'] button").await;
     browser.until_text("Saved").await;
-    browser.open(&serving.path("/account/people")).await;
+    browser.open(&serving.url_of("/account/people")).await;
     browser.fill("input[name=email]", "guest@shop.example").await;
     browser.click("form.stack button").await;
     browser.until_text("guest@shop.example").await;
-    browser.open(&serving.path("/account/audit")).await;
+    browser.open(&serving.url_of("/account/audit")).await;
     browser.until_text("templates/create").await;
     // Without a script nobody asks before something is deleted; the form works all the same.
     browser.open(&of_server("/webhooks")).await;
@@ -189,14 +189,14 @@ async fn held_mail_is_cancelled_and_the_inboxes_are_emptied_without_javascript()
     let names = pages::fill(&site).await;
     let browser = site.browser().await;
     browser.set_scripts(false).await;
-    browser.open(&site.path(&format!("/servers/{}/messages?tab=held", names["server"]))).await;
+    browser.open(&site.url_of(&format!("/servers/{}/messages?tab=held", names["server"]))).await;
     browser.click("input[name=id]").await;
     browser.click("button[value=cancel_hold]").await;
     browser.until(".notice").await;
-    browser.open(&site.path("/inbox")).await;
+    browser.open(&site.url_of("/inbox")).await;
     browser.click("form[action='/inbox/clear'] button").await;
     browser.until_text("Nothing was caught yet").await;
-    let inbox = site.path(&format!("/servers/{}/inbox", names["development"]));
+    let inbox = site.url_of(&format!("/servers/{}/inbox", names["development"]));
     browser.open(&inbox).await;
     browser.click("form[action$='/inbox/clear'] button").await;
     browser.until_text("The inbox is being emptied").await;

@@ -131,7 +131,7 @@ async fn attempts_are_filtered_and_settings_changed(site: Site) {
     assert_eq!(again.status, 422, "{}", again.text());
     assert!(again.text().contains("Another change was made since"), "{}", again.text());
     let browser = site.browser().await;
-    browser.open(&site.path(&format!("{path}?result=failed"))).await;
+    browser.open(&site.url_of(&format!("{path}?result=failed"))).await;
     browser.until("#attempts .badge.bad").await;
     browser.screenshot(&pictures().join("webhook-attempts.png")).await;
 }

@@ -114,8 +114,8 @@ impl Served {
         .await
     }
 
-    /// Home page of the server as the operator sees it.
-    async fn home_page(&self) -> String {
+    /// Overview page of the server, as the operator sees it.
+    async fn overview_page(&self) -> String {
         let token = self.daemon.ready()["set_up_url"].as_str().unwrap().split_once("token=").unwrap().1;
         let form =
             format!("token={token}&account=Operator&email=op@example.net&password=a+road+of+seven+posts");
@@ -158,7 +158,7 @@ async fn pass_on(listener: TcpListener, to: SocketAddr) {
 both_engines!(
     links_lead_to_the_customers_host_once_it_is_verified,
     links_stay_on_our_host_while_the_customers_has_no_certificate,
-    the_home_page_warns_of_a_host_for_links_whose_certificate_expires_soon
+    the_overview_warns_of_a_host_for_links_whose_certificate_expires_soon
 );
 
 async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
@@ -225,11 +225,11 @@ async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: E
         ) && hint.ends_with("has to serve track.shop.example over HTTPS, with a certificate that names it."),
         "{hint}"
     );
-    let page = served.home_page().await;
+    let page = served.overview_page().await;
     assert!(page.contains("Links in mail from shop.example do not lead to its own host"), "{page}");
 }
 
-async fn the_home_page_warns_of_a_host_for_links_whose_certificate_expires_soon(engine: Engine) {
+async fn the_overview_warns_of_a_host_for_links_whose_certificate_expires_soon(engine: Engine) {
     let soon = SystemClock.now().plus(Duration::from_hours(5 * 24));
     let certificate = TestCertificate::good_until(&["localhost", "track.shop.example"], soon);
     let served = Served::start_with(engine, certificate).await;
@@ -238,7 +238,7 @@ async fn the_home_page_warns_of_a_host_for_links_whose_certificate_expires_soon(
     let domain = served.until_domain(|domain| domain["tracking_host"] == "track.shop.example").await;
     assert_eq!(hint_of(&domain, "tracking"), "");
     served.link_of_message("ann@example.org").await;
-    let page = served.home_page().await;
+    let page = served.overview_page().await;
     assert!(page.contains("The certificate of track.shop.example expires at <time"), "{page}");
     // The node's own listeners use the same certificate, which the operator renews.
     assert!(page.contains("The TLS certificate of mail.example.net expires at <time"), "{page}");
