@@ -25,7 +25,7 @@ use crate::world::{DEV, SEND, program};
 /// Ids of messages in the documents; the test replaces them by those of messages that are scheduled for tomorrow.
 const WRITTEN_IDS: [&str; 2] = ["123796799356928", "123796799356929"];
 const DAY_MICROS: i64 = 86_400_000_000;
-/// Any free port, and mail leaves for a port where nobody listens.
+/// The service listens on any free port, and sends mail to a port where nobody listens.
 const TEST_SETTINGS: [(&str, &str); 2] =
     [("POSTROAD_HTTP_LISTEN", "127.0.0.1:0"), ("POSTROAD_DELIVERY_SMARTHOST", "127.0.0.1:1")];
 

@@ -57,10 +57,10 @@ async fn the_largest_message_is_not_three_times_in_memory() {
     let mut client = log_in(&world).await;
     assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
     let before = memory_kib(&world, "VmHWM");
-    // In memory once as received and once compressed; a third copy would be too much. The text hardly compresses, so
-    // that the stored copy is as large as possible.
+    // The message may be in memory twice: as received, and compressed. A third copy would be too much. The text hardly
+    // compresses, so that the stored copy is as large as possible.
     let mut rng = rand::rng();
-    // In test mode, because delivery would read it again at the same time.
+    // In test mode, because delivery would read the message again at the same time.
     let mut message = text("X-Test-Mode: true\r\n") + "\r\n";
     while message.len() < (25 << 20) - 2_000 {
         message.push_str(&postroad_model::token::random_text(&mut rng, 990));

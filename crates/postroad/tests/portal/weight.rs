@@ -56,7 +56,7 @@ async fn large_contents_stay_below_a_hundred_kilobytes() {
         let reply = site.get(&page, &cookie).await;
         assert_eq!(reply.status, 200, "{page}");
         assert!(reply.body.len() + shared < BYTES_MAX, "{page}: {} + {shared}", reply.body.len());
-        assert!(reply.headers.get("content-encoding").is_none(), "{page}: tokens are not compressed");
+        assert!(reply.headers.get("content-encoding").is_none(), "{page}: pages are never compressed");
     }
     let source = site.get(&format!("{server}/messages/{id}?view=source"), &cookie).await.text();
     assert!(source.contains("The rest is in the download"), "{source}");
@@ -78,7 +78,7 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
     let by_key = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
     let by_account =
         async |path: &str, body| call(&site, "x-account-api-key", &account_key, path, &body).await;
-    // Attempts of a webhook, with answers of 4 KiB.
+    // Attempts of a webhook; the first 4 KiB of each answer are stored.
     let receiver = WebhookCatcher::start();
     let answer = HOSTILE.repeat(2_000);
     receiver.answer("/hook", CatcherAnswer::Full(500, Vec::new(), answer.clone().into_bytes()));

@@ -9,8 +9,8 @@ use super::limits::{providers, send_many};
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// Maximum number of backlog messages that may arrive between the API's answer and our message: those that connections
-/// had taken, and a few turns.
+/// Maximum number of backlog messages that may arrive between the API's answer to the second server and its message:
+/// those that connections had taken, and a few turns.
 const TURNS_MAX: usize = 10;
 
 /// Creates another server with a verified domain; returns its key.

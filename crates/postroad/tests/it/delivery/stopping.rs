@@ -212,7 +212,7 @@ async fn sigterm_ends_within_ten_seconds_while_a_connect_and_a_policy_hang() {
     ];
     let mut world = outside.start(Engine::Sqlite, &envs);
     let mut ids = Vec::new();
-    // The connection attempt that found the backlog full may still be in the table.
+    // The kernel may still list the connection attempt with which `FullHost` found its backlog full.
     let before = unanswered_connects(full_address);
     for domain in ["full.example", "policy.example"] {
         ids.push(world.accepted_id(&good_but(json!({ "to": [format!("ann@{domain}")] }))).await);
