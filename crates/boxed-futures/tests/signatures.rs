@@ -84,7 +84,7 @@ async fn unused_arguments_live_as_long_as_the_future() {
 struct Shelf(Books);
 
 impl Shelf {
-    /// A method of an ordinary block, and one that is not public.
+    /// A private method in an `impl` block without `#[boxed_futures]`.
     #[boxed_future]
     async fn titles_after(&self, title: &str) -> Vec<&str> {
         self.0.titles.iter().map(String::as_str).filter(|one| *one > title).collect()

@@ -13,12 +13,12 @@ const NEXT_PORTS_MAX: u16 = 100;
 /// any free port.
 pub(crate) async fn bind(
     address: SocketAddr,
-    is_preferred: bool,
+    may_use_next_port: bool,
     protocol: &str,
 ) -> anyhow::Result<TcpListener> {
     let mut bound = TcpListener::bind(address).await;
     let is_taken = |bound: &io::Result<TcpListener>| matches!(bound, Err(error) if error.kind() == io::ErrorKind::AddrInUse);
-    if is_preferred {
+    if may_use_next_port {
         let next = (1..=NEXT_PORTS_MAX).map_while(|step| address.port().checked_add(step)).chain([0]);
         for port in next {
             if !is_taken(&bound) {

@@ -235,7 +235,7 @@ impl Service {
             api = api.with_dev_dns(local_dns);
         }
         let plain_listener = match config.http.listen {
-            Some(address) => Some(bind(address, config.http.is_preferred, "HTTP").await?),
+            Some(address) => Some(bind(address, config.http.may_use_next_port, "HTTP").await?),
             None => None,
         };
         self.http_address = plain_listener.as_ref().map(TcpListener::local_addr).transpose()?;

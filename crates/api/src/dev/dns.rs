@@ -47,7 +47,6 @@ async fn publish(State(state): State<DnsState>, Path(domain): Path<String>) -> R
         let record_type = match record.record_type {
             RecordType::Txt => LocalType::Txt,
             RecordType::Cname => LocalType::Cname,
-            RecordType::A => LocalType::A,
             // Not reached: the records of a domain are TXT and CNAME.
             _ => return None,
         };

@@ -1,4 +1,4 @@
-//! ip_pools/history: messages sent by an address.
+//! ip_pools/history: daily counts of the messages sent by an address.
 
 use std::net::IpAddr;
 
@@ -49,9 +49,9 @@ pub(crate) struct DayOut {
     complained: u64,
 }
 
-/// List the messages that an address sent
+/// Get the daily message counts of an address
 ///
-/// By day and receiver group, newest day first. Empty for a pool that is not the account's own, because others
+/// Messages sent, bounced and complained about, by day and receiver group, newest day first. Empty for a pool that is not the account's own, because others
 /// send from it as well.
 #[crate::documented::path(
     post,

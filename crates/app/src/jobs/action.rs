@@ -63,7 +63,7 @@ pub enum ActionFailure {
     #[error("No message found matching provided ID")]
     NotFound,
     #[error(
-        "The message is not waiting for an attempt; a scheduled one is sent earlier with send/reschedule"
+        "The message is not waiting for an attempt; to send a scheduled message earlier, use send/reschedule"
     )]
     NotQueued,
     #[error("The message is not held")]
@@ -83,7 +83,7 @@ pub enum ActionFailure {
     #[error("The message is being sent at this moment")]
     InDelivery,
     #[error(
-        "Other recipients of the same message are still waiting for delivery: erase it again when they are done"
+        "Nothing was erased, because other recipients of the same message are still queued or held: erase it when they are sent or cancelled"
     )]
     TextNeeded,
     #[error(transparent)]

@@ -51,7 +51,7 @@ pub(crate) struct Feeder {
     pub(crate) shared: Arc<EngineShared>,
     pub(crate) changes: watch::Receiver<u64>,
     pub(crate) queue_changes: watch::Receiver<u64>,
-    /// Attempts begun by dead nodes; recorded as soon as they can be read.
+    /// Messages begun by dead nodes that could not be read from the store so far. The next `reap` tries them again.
     pub(crate) abandoned: Vec<Claimed>,
     /// Start of the next read of pacing notes; `None` before the first read.
     pub(crate) notes_since: Option<Timestamp>,
@@ -90,7 +90,7 @@ impl Feeder {
                 }
             }
             if let Err(error) = self.run_round(round).await {
-                tracing::warn!(%error, "reading the setup or the queue failed; retrying in 1 s");
+                tracing::warn!(%error, "a round of the delivery feeder failed; due messages may be claimed late; retrying in 1 s");
             }
             round = round.wrapping_add(1);
             next_round = Instant::now() + CLAIM_EVERY;

@@ -198,7 +198,8 @@ impl EngineShared {
         }
     }
 
-    /// Spawns a task that the settler waits for before it ends. Starts nothing once the engine is stopping.
+    /// Spawns a task. The settler ends only after all these tasks have ended. Starts nothing once the engine is
+    /// stopping.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let alive = self.alive.lock().clone();
         if let Some(alive) = alive {

@@ -243,7 +243,7 @@ fn queues_that_share_a_sites_connections_go_on_when_it_answers() {
     let mut world = World::new(100);
     world.add(1, "silent.example");
     world.add(1, "tls.silent.example");
-    assert_eq!(world.dialling.len(), 1, "a new site has one connection, whatever its TLS demands");
+    assert_eq!(world.dialling.len(), 1, "a new site has one connection, whatever TLS its messages require");
     world.pass(Duration::from_secs(2));
     let attempt = *world.dialling.keys().next().unwrap();
     world.answer(attempt);
@@ -381,7 +381,7 @@ fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
     let waiting = world.busy.split_off(0);
     let parked = waiting.iter().filter(|(path, _)| world.schedule.park(*path, world.now)).count();
     world.work();
-    assert_eq!(parked, 5, "half as many as there are connections");
+    assert_eq!(parked, 5, "at most half of the node's connections are parked");
     assert_eq!(world.busy.len(), 5, "other sites use the freed connections");
     for _ in 0..parked {
         world.schedule.unpark();
@@ -403,8 +403,8 @@ fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
     for n in 0..30 {
         world.add(1, &format!("hangs-{n}.example"));
     }
-    // Each connection is aborted in the middle of its message, because the host says nothing. Messages to sites known
-    // as silent keep waiting.
+    // The hosts say nothing after the greeting, so each message is aborted and put back. Only connections to sites
+    // already known as silent stay in `busy`.
     while let Some(at) = world.busy.iter().position(|(_, job)| !job.is_site_silent) {
         let begun = world.now;
         world.pass(Duration::from_millis(100));

@@ -34,7 +34,7 @@ const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
 const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
 /// Pause of a worker that failed, or that found nothing because another node holds the due posts.
 const WORKER_REST: Duration = Duration::from_secs(1);
-/// An endpoint that has failed for this long counts as failing.
+/// An endpoint that has failed for this long counts as failing, even after fewer than three failures in a row.
 const FAILING_AFTER: Duration = Duration::from_mins(1);
 /// Maximum number of endpoints whose pacing is remembered while they have no posts.
 const PACINGS_MAX: usize = 100_000;
@@ -51,8 +51,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// Class of an endpoint. An endpoint whose first failure was a moment ago does not count as failing yet, because
-    /// posts to failing endpoints may wait long for a permit.
+    /// Class of an endpoint. It counts as failing after three failures in a row (`is_failing`), or a minute after its
+    /// first failure. A single failure is not enough, because posts to failing endpoints may wait long for a permit.
     fn class_of(&self, webhook: &Webhook, is_failing: bool) -> Class {
         let failing_for = webhook.failing_since.map(|since| self.clock.now().since(since));
         if is_failing || failing_for.is_some_and(|failing_for| failing_for >= FAILING_AFTER) {

@@ -1,4 +1,5 @@
-//! Composed messages are parsed by Python's email package, with its strict modern policy, as a second opinion.
+//! Composed messages are parsed by Python's email package (`email.policy.default`), as a second opinion. It must find
+//! no defects except those that `check_mime.py` allows.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -141,7 +141,7 @@ fn config(args: &DevArgs) -> anyhow::Result<Config> {
         (None, Some(address)) if address != default_address => {}
         (None, _) => {
             config.http.listen = Some(SocketAddr::from((ip, HTTP_PORT)));
-            config.http.is_preferred = true;
+            config.http.may_use_next_port = true;
         }
     }
     let is_local = config.http.listen.is_some_and(|address| address.ip().is_loopback());

@@ -20,8 +20,7 @@ pub(super) fn check_together(config: &Config, layers: &mut Layers) {
     ];
     // One problem is enough, even if both are larger.
     if let Some((key, _)) = largest.into_iter().find(|(_, bytes)| config.in_flight_bytes_max < *bytes) {
-        let problem =
-            format!("is less than `{key}`, so that the largest request could never be read; raise it");
+        let problem = format!("is less than `{key}`, so that a single request could exceed it; raise it");
         layers.blame("limits.in_flight_bytes", &problem);
     }
 }

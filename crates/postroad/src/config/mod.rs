@@ -101,8 +101,8 @@ pub(crate) struct Http {
     pub(crate) https_listen: Option<SocketAddr>,
     pub(crate) allow_plain: bool,
     pub(crate) trusted_proxies: Vec<IpNet>,
-    /// In `postroad dev`: if the port of `listen` is taken, the next free one is used. Not a key.
-    pub(crate) is_preferred: bool,
+    /// Set by `postroad dev`, not by a key: if the port of `listen` is taken, the next free one is used.
+    pub(crate) may_use_next_port: bool,
 }
 
 /// Files of certificate and key; both or neither.

@@ -195,8 +195,8 @@ pub(crate) async fn claim(
     };
     let works: Result<Vec<WebhookWork>, StoreError> = rows.iter().map(read).collect();
     let mut works = works?;
-    // On PostgreSQL a claim belongs to this node, and a claimed event that is in `known` is a replay: if it were
-    // dropped here, it would stay claimed.
+    // PostgreSQL returns an event of `known` only if a replay has ended its old claim. It was claimed again here, so
+    // dropping it would block it until this claim expires.
     if sql.is_sqlite() {
         works.retain(|work| !known.contains(&work.event.id));
         works.truncate(limit);

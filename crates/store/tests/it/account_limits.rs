@@ -1,5 +1,5 @@
 //! Limits of an account's messages, for all its servers together: messages beyond them are held, and events warn once
-//! at 90 % and once at 100 %. Also the ceiling of an account's servers.
+//! at 90 % and once at 100 %. Also the ceiling on the number of an account's servers.
 
 use std::time::Duration;
 

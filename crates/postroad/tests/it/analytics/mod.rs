@@ -3,7 +3,7 @@
 mod attempts;
 mod facts;
 mod numbers;
-mod questions;
+mod parameters;
 mod retention;
 
 use postroad_testkit::eventually;

@@ -14,7 +14,7 @@ use crate::domains::check::record::{RecordCheck, RecordStatus};
 use crate::domains::check::service::Service;
 use crate::domains::check::text::shown_all;
 
-/// Judges a name without a valid SPF record.
+/// Judges a name that has no TXT record beginning with `v=spf1`.
 pub(super) fn judge(
     view: &View<'_>,
     service: &Service,

@@ -119,7 +119,7 @@ async fn invalid_parameters_are_refused(world: World) {
 
 /// Runs on one engine only, because a thousand sends take long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tags_beyond_a_thousand_are_counted_together_with_a_warning() {
+async fn tags_beyond_a_thousand_are_counted_as_other_and_the_answer_warns() {
     let world = World::start(Engine::Sqlite);
     let numbers: Vec<usize> = (0..1_003).collect();
     for some in numbers.chunks(50) {
@@ -140,7 +140,7 @@ async fn tags_beyond_a_thousand_are_counted_together_with_a_warning() {
     let top = world.call(TOP, &json!({"dimension": "tag", "limit": 1})).await;
     assert_eq!(top["data"]["items"][0]["value"], "(other)", "{top:#}");
     assert_eq!(top["flags"]["warnings"], json!([warning]));
-    // A question that is not about tags gets no warning.
+    // A call that neither filters nor groups by tag gets no warning.
     let answer = world.call(SUMMARY, &json!({"filters": {"recipient_provider": "other"}})).await;
     assert_eq!(
         (&answer["data"]["accepted"], &answer["flags"]["warnings"]),
