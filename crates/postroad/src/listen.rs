@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 /// Maximum number of ports that are tried after a preferred one.
 const NEXT_PORTS_MAX: u16 = 100;
 
-/// Binds the address. If it is a preferred one and its port is taken, binds the next free port; after a hundred taken ones,
+/// Binds the address. With `may_use_next_port`, if its port is taken, binds the next free port; after a hundred taken ones,
 /// any free port.
 pub(crate) async fn bind(
     address: SocketAddr,
