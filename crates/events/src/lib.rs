@@ -2,7 +2,7 @@
 //!
 //! The worker must never delay mail: it reads the outbox that other transactions filled, and writes outcomes in
 //! small batches. On failure an event stays in the outbox and is posted later with the same bytes, until its retries
-//! end or its webhook is disabled.
+//! end, or its webhook is disabled or deleted.
 
 pub mod body;
 mod pacing;

@@ -33,8 +33,8 @@ pub(crate) struct Post {
     pub(crate) retry_after: Option<String>,
 }
 
-/// Error class and text of an event that cannot be posted. The cause is a bug or a broken row, which a retry cannot
-/// repair, or a format that was changed while the event waited.
+/// Error class and text of an event that cannot be posted. The cause is a bug or a broken row, or a format that was
+/// changed while the event waited.
 struct Unusable(&'static str, String);
 
 const UNSUPPORTED_IN_FORMAT: &str = "format";

@@ -49,7 +49,7 @@ pub(crate) enum Consequence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disabling {
     pub(crate) reason: String,
-    /// Disable only if no post has succeeded since this time.
+    /// Disable only if no post has succeeded since this time; `None` to disable in any case.
     pub(crate) failing_before: Option<Timestamp>,
 }
 

@@ -24,7 +24,7 @@ pub enum AddressListProblem {
     Ambiguous,
     #[error("is not a list of addresses as RFC 5322 writes them")]
     Syntax,
-    #[error("has more than {ADDRESSES_MAX} addresses")]
+    #[error("has too many addresses or groups; at most {ADDRESSES_MAX} addresses are allowed")]
     TooMany,
 }
 

@@ -15,7 +15,7 @@ use mail_parser::{ContentType, HeaderValue};
 use crate::encoded_word::{decode_charset, decode_words};
 use crate::header_block::HeaderBlock;
 
-/// Deeper levels and further parts are shown as one attachment each.
+/// Multiparts on deeper levels are not split. Parts beyond the limit stay in the content of the last one.
 const DEPTH_MAX: usize = 16;
 const LEAVES_MAX: usize = 1_000;
 /// Longer header values with parameters are cut, because they are an attack on the parameter parser.

@@ -220,8 +220,9 @@ impl<'a> AttachmentPart<'a> {
         }
     }
 
-    /// Writes the Content-Type with the file name, because some clients, such as Outlook, look nowhere else. A non-ASCII name
-    /// is written as these clients do, in encoded words between quotes; the Content-Disposition follows RFC 2231.
+    /// Writes the Content-Type with the file name, because some clients, such as Outlook, look nowhere else. A
+    /// non-ASCII name is written as these clients do, in encoded words between quotes; the Content-Disposition follows
+    /// RFC 2231.
     fn write_content_type(&self, name: &str, out: &mut Vec<u8>) {
         let mut line = HeaderLine::new(out, "Content-Type");
         line.atom(self.content_type.essence);
@@ -243,7 +244,7 @@ impl<'a> AttachmentPart<'a> {
     }
 }
 
-/// A file name that fits on a line and cannot break it. The API refuses longer names before.
+/// A file name that fits on a line and cannot break it. The API has already refused longer names.
 fn file_name(name: &str) -> Cow<'_, str> {
     let end = name.floor_char_boundary(Limits::FILE_NAME_BYTES_MAX);
     clean(&name[..end])

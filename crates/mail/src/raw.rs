@@ -26,8 +26,8 @@ pub struct RawMessage {
     pub from: Vec<String>,
     /// Every address of every Sender header.
     pub sender: Vec<String>,
-    /// Further addresses that a reader may take for the sender: in Resent-From and Resent-Sender, and in the encoded words
-    /// of these headers, From and Sender.
+    /// Further addresses that a reader may take for the sender: in Resent-From and Resent-Sender, and in the encoded
+    /// words of these headers, From and Sender.
     pub claimed: Vec<String>,
     /// A header that occurs several times but must not (RFC 5322 3.6).
     pub repeated: Option<&'static str>,
@@ -116,7 +116,8 @@ pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMess
     prepare(bytes, fallback, EntryPoint::Http)
 }
 
-/// Prepares a message that came by SMTP, where options can only be headers (metadata, test mode, tracking, idempotency).
+/// Prepares a message that came by SMTP, where options can only be headers (metadata, test mode, tracking,
+/// idempotency).
 pub fn prepare_submission(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
     prepare(bytes, fallback, EntryPoint::Smtp)
 }
@@ -191,7 +192,7 @@ const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "D
 const METADATA_PREFIX: &str = "X-Metadata-";
 /// A message with this many `Received` headers is in a loop (RFC 5321 6.3).
 const HOPS_MAX: usize = 50;
-/// A message with this many `Received` headers of Postroad is in a loop too: each delivery adds one.
+/// A message with this many `Received` headers of Postroad is in a loop too: each delivery by Postroad adds one.
 const OWN_HOPS_MAX: usize = 5;
 /// Longest Message-ID; a longer one does not fit on a line.
 const MESSAGE_ID_BYTES_MAX: usize = 900;
@@ -355,8 +356,8 @@ fn extend_bounded(all: &mut Vec<String>, more: Vec<String>) -> Result<(), Addres
     if all.len() > 2 * Limits::ADDRESSES_PER_LIST_MAX { Err(AddressListProblem::TooMany) } else { Ok(()) }
 }
 
-/// Refuses long lines, which relays cut, break or refuse (RFC 5321 4.5.3.1.6). They are not encoded here, because that would
-/// change bytes that the sender may have signed.
+/// Refuses long lines, which relays cut, break or refuse (RFC 5321 4.5.3.1.6). They are not encoded here, because that
+/// would change bytes that the sender may have signed.
 fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len() + 1]);
@@ -370,8 +371,8 @@ fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
     Ok(())
 }
 
-/// Whether a continuation line has only white space, which RFC 5322 3.2.2 forbids: some parsers take it for the end of the
-/// headers.
+/// Whether a continuation line has only white space, which RFC 5322 3.2.2 forbids: some parsers take it for the end of
+/// the headers.
 fn has_blank_fold(value: &[u8]) -> bool {
     value
         .split(|b| *b == b'\n')

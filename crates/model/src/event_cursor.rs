@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Events are ordered by `xact`, then `id`. On an engine that commits transactions one after the other, ids
-/// alone are in order and `xact` is 0.
+/// Events are ordered by `xact`, the number of the transaction that wrote them, then by `id`. On an engine that commits
+/// transactions one after the other, ids alone are in order and `xact` is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventCursor {
     pub xact: i64,

@@ -6,7 +6,8 @@ use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde::{Deserialize, Serialize};
 
-/// Sixteen letters and digits that identify a message in API answers, SMTP replies, `Received` headers and return paths.
+/// Sixteen letters and digits that identify a message in API answers, SMTP replies, `Received` headers and return
+/// paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageToken(pub String);

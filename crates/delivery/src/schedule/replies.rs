@@ -54,7 +54,7 @@ pub(crate) struct RefusalReply<'a> {
 /// Consequences of a refusal.
 #[derive(Debug, Default)]
 pub(crate) struct Reaction {
-    /// Remaining wait, if the receiver was greylisting and its time is known.
+    /// Remaining wait, if the receiver was greylisting and the wait that it requires is known.
     pub(crate) retry_after: Option<Duration>,
     /// Conclusion about the receiver, without its words, so that anyone may read it.
     pub(crate) conclusion: Option<String>,
@@ -192,8 +192,8 @@ impl Schedule {
             }
     }
 
-    /// Slows the domain first. If other domains of the site are refused as well, and nothing is accepted, slows the
-    /// site.
+    /// Counts against the domain, which is stopped after `DOMAIN_REFUSALS` in a row. If other domains of the site are
+    /// refused as too fast as well, and nothing is accepted in between, slows the site instead.
     fn domain_is_too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         let domains = &mut source_site.too_fast_domains;

@@ -9,7 +9,8 @@ use postroad_store::DeliverySetup;
 
 use super::warm_up::WarmUpPlan;
 
-/// Used if no pool is set up: the operating system chooses the address.
+/// Used if neither message nor server has a pool with addresses, and no shared pool has any: the operating system
+/// chooses the address.
 pub(crate) const DEFAULT_POOL: PoolId = PoolId(0);
 const DEFAULT_SOURCE: SourceId = SourceId(0);
 /// Placeholder for the address that the operating system chooses.

@@ -20,8 +20,8 @@ impl WarmUpPlan {
         Self(days)
     }
 
-    /// Messages that the address may send today to each receiver group. `None` for no limit: it is not warming up, or
-    /// the plan is over.
+    /// Messages that the address may send today to each receiver group; 0 while its warm-up is paused. `None` for no
+    /// limit: it is not warming up, or the plan is over.
     pub fn quota(&self, source: &Source, now: Timestamp) -> Option<u32> {
         let day = source.warmup_day(now)?;
         if source.warmup_paused_reason.is_some() {

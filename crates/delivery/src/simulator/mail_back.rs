@@ -33,7 +33,7 @@ pub(super) struct MailBack {
 }
 
 impl MailBack {
-    /// Runs until the queue is dropped. Until `to` has the bounce listener, no mail is returned.
+    /// Runs until the queue is dropped. Mail that is due before `to` has the bounce listener is dropped.
     pub(super) fn start(name: DomainName, to: watch::Receiver<Option<SocketAddr>>) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         tokio::spawn(work(waiting, name, to));

@@ -41,7 +41,7 @@ pub(super) struct Visits {
 }
 
 impl Visits {
-    /// Runs until the queue is dropped. Until `http_address` is known, there are no visits.
+    /// Runs until the queue is dropped. Visits that are due before `http_address` is known are dropped.
     pub(super) fn start(http_address: watch::Receiver<Option<SocketAddr>>) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         tokio::spawn(work(waiting, http_address));

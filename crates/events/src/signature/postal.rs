@@ -21,7 +21,7 @@ const SHA1_PREFIX: [u8; 15] =
     [0x30, 0x21, 0x30, 0x09, 0x06, 0x05, 0x2b, 0x0e, 0x03, 0x02, 0x1a, 0x05, 0x00, 0x04, 0x14];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the installation's webhook key is not an RSA key in PKCS #8")]
+#[error("the installation's webhook key is not a usable RSA key in PKCS #8")]
 pub struct PostalSignerError;
 
 pub struct PostalSigner {

@@ -58,8 +58,8 @@ pub(super) struct RuleEntry {
     pub(super) throttle: Option<bool>,
     /// Overrides the signal of the class.
     pub(super) signal: Option<Signal>,
-    /// If not empty: refusals are hard only with one of these enhanced codes, or in reply to RCPT with any code but
-    /// x.7.x.
+    /// If not empty: refusals are hard only with one of these enhanced codes. In reply to RCPT they are hard with any
+    /// enhanced code but x.7.x, and without one.
     #[serde(default)]
     pub(super) proof: Vec<String>,
     /// Whether a code alone decides, or words that say little.

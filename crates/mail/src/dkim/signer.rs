@@ -53,7 +53,8 @@ impl Signer {
         Self::new(selector, domain, key)
     }
 
-    /// A signer with an Ed25519 key (RFC 8463). Not every receiver supports these, so it is used only in addition to RSA.
+    /// A signer with an Ed25519 key (RFC 8463). Not every receiver supports these, so it is used only in addition to
+    /// RSA.
     pub fn ed25519(selector: &str, domain: DomainName, pkcs8_der: &[u8]) -> Result<Self, SignerError> {
         let pair = Ed25519KeyPair::from_pkcs8(pkcs8_der).map_err(|_| SignerError::Ed25519Key)?;
         Self::new(selector, domain, Key::Ed25519(pair))

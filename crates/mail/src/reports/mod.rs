@@ -100,7 +100,7 @@ pub struct TlsPolicy {
 pub enum ReportProblem {
     #[error("the report unpacks to far more bytes than a real report of its packed size: an attack")]
     Bomb,
-    #[error("the report is larger than {} MiB unpacked", UNPACKED_BYTES_MAX >> 20)]
+    #[error("the report is too large: it unpacks to too many bytes, or has too many records")]
     TooLarge,
     #[error("the report is damaged: {0}")]
     Damaged(&'static str),

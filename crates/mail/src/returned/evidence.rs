@@ -246,8 +246,8 @@ fn is_unknown_for_long(reply: &Reply) -> bool {
         && Reply::new(550, reply.text()).is_ok_and(|permanent| is_unknown(&permanent))
 }
 
-/// The refusals of a session transcript in the text; the whole text if it has none. In a transcript the reporting host's
-/// own remarks are guesses, and extensions such as `250-STARTTLS` refuse nothing.
+/// The refusals of a session transcript in the text; the whole text if it has none. In a transcript the reporting
+/// host's own remarks are guesses, and extensions such as `250-STARTTLS` refuse nothing.
 fn refusals_only<'a>(section: &'a str) -> String {
     // Postfix's report to its postmaster begins replies with `Out: `; MDaemon puts a time and ` <-- ` before them.
     let reply = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));

@@ -12,8 +12,8 @@ pub(super) struct QuotedReply<'a> {
     is_sure: bool,
 }
 
-/// The reply that a text quotes: the first with an enhanced code other than x.0.x, else the first permanent one, else the
-/// first.
+/// The reply that a text quotes: the first with an enhanced code other than x.0.x, else the first permanent one, else
+/// the first.
 pub(super) fn find_reply(text: &str) -> Option<QuotedReply<'_>> {
     let all: Vec<QuotedReply<'_>> = replies(text).take(16).collect();
     let sure = all.iter().find(|reply| reply.is_sure);

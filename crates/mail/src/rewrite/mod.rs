@@ -134,7 +134,8 @@ impl RewritePlan {
         out
     }
 
-    /// Text to insert. Its URL contains only letters, digits and `-._~:/`, so that it needs no escaping inside any quotes.
+    /// Text to insert. Its URL contains only letters, digits and `-._~:/`, so that it needs no escaping inside any
+    /// quotes.
     fn text_to_insert(&self, spot: &Insertion, personal: &Personal<'_>) -> String {
         let token = |kind: &TrackKind| personal.key.token(personal.server_id, personal.message_id, kind);
         let base = &self.base_url;

@@ -48,10 +48,10 @@ impl Dns {
         if !found.is_empty() {
             return Ok(found);
         }
-        // A host that is reachable over IPv6 exists, so the failure is not permanent.
+        // A host with an IPv6 address exists, so the failure is not permanent.
         match self.ask(host, RecordType::AAAA).await {
             Ok(_) => Err(AddressFailure::Temporary(
-                "the host has only IPv6 addresses, and IPv6 is switched off here".to_owned(),
+                "no IPv4 address of the host was found, and IPv6 is switched off here".to_owned(),
             )),
             v6 => Err(failure_of(v6, v4)),
         }

@@ -34,8 +34,8 @@ pub(super) struct LastKnown {
 }
 
 impl LastKnown {
-    /// Remembers an answer. Forgets the previous one if the name no longer exists or the answer is too large; failures change
-    /// nothing.
+    /// Remembers an answer. Forgets the previous one if the name no longer exists or the answer is too large; failures
+    /// change nothing.
     pub(super) fn note(&self, question: &Question, outcome: &Outcome) {
         if !is_kept_type(question.1) {
             return;

@@ -150,8 +150,8 @@ impl Inner {
     }
 }
 
-/// Whether the AD bit covers the whole answer (RFC 6840 5.8). hickory follows the rest of a chain of aliases with separate
-/// queries, whose bit says nothing about the earlier aliases.
+/// Whether the AD bit covers the whole answer (RFC 6840 5.8). hickory follows the rest of a chain of aliases with
+/// separate queries, whose bit says nothing about the earlier aliases.
 fn is_authentic(found: &Lookup, name: &Name) -> bool {
     found.message().metadata.authentic_data && found.query().name() == name
 }

@@ -1,7 +1,7 @@
 //! Name of a set of mail hosts: identifies a site, also in logs and commands.
 //!
-//! Two sets must never share a name, because a site shares connections. Host names contain none of the separators used
-//! here (`mx.rs` checks that), so a name is unambiguous.
+//! Two sets must never share a name, because all mail for a site shares connections. Host names contain none of the
+//! separators used here (`mx.rs` checks that), so a name is unambiguous.
 
 use aws_lc_rs::digest::{SHA256, digest};
 

@@ -72,7 +72,7 @@ struct Task {
     was_connected: bool,
     is_idle: bool,
     rules: Option<Arc<Provider>>,
-    /// Counts its waits, so that an old time-out does not end a new one.
+    /// Counts its waits, so that the time-out of an earlier wait does not end a later one.
     waits: usize,
 }
 
@@ -85,7 +85,7 @@ enum Event {
     Resolved(usize, LaneKey),
 }
 
-/// All retries stay with this node.
+/// Longer than any pause before a retry: no retry goes back to the store, which does not exist here.
 const HORIZON: Duration = Duration::from_hours(100 * 24);
 /// Maximum number of iterations of the event loop without a step of the clock.
 const ITERATIONS_NOW_MAX: u32 = 10_000;
