@@ -16,7 +16,7 @@ use crate::page::Pagination;
 /// Maximum number of networks that are read; `app` has its own limit.
 const NETWORKS_MAX: usize = 200;
 
-/// Takes a required integer.
+/// Takes a required integer. 0 if it is missing or invalid, which is recorded as a problem.
 pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> i64 {
     if fields.is_absent(name) {
         findings.missing(name);

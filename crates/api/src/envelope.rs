@@ -100,7 +100,7 @@ pub(crate) struct Flags {
     #[serde(skip_serializing_if = "Not::not")]
     #[schema(required = false)]
     pub(crate) idempotent_replay: bool,
-    /// Parts of the request that were ignored, such as unknown fields.
+    /// Warnings, such as unknown fields that were ignored, or limits that are nearly used up.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, example = json!(["Unknown field `form` was ignored"]))]
     pub(crate) warnings: Vec<String>,

@@ -60,8 +60,8 @@ pub(crate) fn read_key(
     Some(IdempotencyRequest { key, fingerprint: fingerprint? })
 }
 
-/// Adds a value to the hash. Each begins with its type, and a length if it can have several, so that different requests
-/// never produce the same bytes.
+/// Adds a value to the hash. Each value begins with its type, and with its length if the length can vary, so that
+/// different requests never produce the same bytes.
 fn add_value(hash: &mut Context, json: &Json<'_>) {
     match json {
         Json::Null => hash.update(b"n"),

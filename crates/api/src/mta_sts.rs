@@ -1,5 +1,5 @@
-//! The MTA-STS policy of the bounce host (RFC 8461 3.2): senders of bounces must use TLS, and check that the
-//! certificate is for this host.
+//! The MTA-STS policy of the bounce domain `rp.<hostname>` (RFC 8461 3.2): senders of bounces must use TLS, and check
+//! that the certificate is for `<hostname>`, the MX host of that domain.
 
 use std::sync::Arc;
 

@@ -50,7 +50,7 @@ pub(crate) struct AuditListOut {
     items: Vec<AuditOut>,
 }
 
-/// One change.
+/// One sign-in or change.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditOut {
     /// 1, 2, 3 … without gaps.
@@ -68,7 +68,8 @@ pub(crate) struct AuditOut {
     #[schema(example = "server")]
     subject: String,
     subject_id: Option<i64>,
-    /// The object before the change, without secrets; null if it was created.
+    /// The object before the change, without secrets. Null if it was created, or if the change is not in one of its
+    /// fields: then `after` describes it.
     #[schema(value_type = Option<Object>, additional_properties)]
     before: Option<serde_json::Value>,
     /// The object after the change; null if it was deleted.

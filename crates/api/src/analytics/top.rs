@@ -27,7 +27,7 @@ pub(crate) struct TopIn {
     from: Option<String>,
     /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// `recipient_domain` (whole UTC days, no filters), or the name of a dimension, as in `filters`.
+    /// `recipient_domain` (whole UTC days, no filters, no latencies), or the name of a dimension, as in `filters`.
     dimension: String,
     /// Metric to sort by; `accepted` if left out.
     metric: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct TopIn {
     include_bots: Option<bool>,
 }
 
-/// Largest value first.
+/// Values in descending order of the metric.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TopOut {
     #[schema(format = DateTime)]

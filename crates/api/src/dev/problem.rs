@@ -37,14 +37,14 @@ impl Problem {
             Self::NotLocal => (
                 StatusCode::FORBIDDEN,
                 "NotLocal",
-                "postroad dev serves callers on the same machine only; --listen 0.0.0.0 serves others too"
+                "Only callers on the same machine are served here; postroad dev --listen 0.0.0.0 serves others too"
                     .into(),
             ),
             Self::ForeignHost(known) => {
                 let local = ["127.0.0.1", "[::1]", "localhost"];
                 let names: Vec<&str> = local.into_iter().chain(known.iter().map(String::as_str)).collect();
                 let text = format!(
-                    "Call postroad dev by {}, or start it with --host NAME for the name in this URL",
+                    "The host in this URL is not accepted here; use {}, or start postroad dev with --host NAME",
                     names.join(", ")
                 );
                 (StatusCode::FORBIDDEN, "ForeignHost", text.into())

@@ -18,8 +18,8 @@ pub(crate) struct DeletedDomainOut {
 
 /// Delete a domain
 ///
-/// Deletes the domain with its DKIM keys. Queued messages are signed by the installation. A server's key, or a call
-/// that names a server, cannot delete a domain of the account: `AccessDenied`.
+/// Deletes the domain with its DKIM keys. Queued messages are then signed with the installation's key. A server's key,
+/// or a call that names a server, cannot delete a domain of the account: `AccessDenied`.
 #[crate::documented::path(
     post,
     path = "/api/v1/domains/delete",

@@ -23,7 +23,8 @@ pub(crate) struct ListDomainsIn {
     limit: Option<usize>,
     /// `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// Id of a server, with an account's or the operator's key: only domains that it may send from.
+    /// Id of a server, with an account's or the operator's key: only its own domains, and those of its
+    /// account that have other names.
     server: Option<i64>,
     /// Id of an account. If left out, the operator's key lists all accounts, an account key its own.
     account: Option<i64>,
@@ -41,7 +42,8 @@ pub(crate) struct DomainListOut {
 /// List domains
 ///
 /// In the order they were added. With a server's key, or with `server`: the domains of the server and of its account.
-/// Otherwise all domains of the account and its servers.
+/// Otherwise all domains of the account and its servers. With the operator's key and no `account`: those of all
+/// accounts.
 #[crate::documented::path(
     post,
     path = "/api/v1/domains/list",

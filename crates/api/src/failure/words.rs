@@ -49,12 +49,13 @@ pub(super) fn account_code_and_text(refusal: &AccountRefusal) -> (&'static str, 
         }
         AccountRefusal::Exists(_) => ("ServerExists", "Another server of the account has this name".into()),
         AccountRefusal::OtherVersion(version) => {
-            let message = format!("It was changed since: its version is {version}. Get it, and try again");
+            let message =
+                format!("The object was changed since: its version is {version}. Get it, and try again");
             ("VersionConflict", message.into())
         }
         AccountRefusal::SetByOperator => (
             "SuspendedByOperator",
-            "The operator of the service suspended it: only the operator changes that".into(),
+            "The operator of the service set this suspension: only the operator can change it".into(),
         ),
         AccountRefusal::PoolInUse => (
             "IpPoolInUse",

@@ -20,7 +20,8 @@ use crate::json;
 pub(crate) struct WarmUpIn {
     /// IPv4 or IPv6 address of a pool.
     address: String,
-    /// `start` (from the first day), `pause`, `resume` (on the day it was paused), or `end` (the address is warm).
+    /// `start` (from the first day), `pause`, `resume` (with the day of the plan on which it was paused), or `end` (the
+    /// address is warm).
     action: String,
 }
 

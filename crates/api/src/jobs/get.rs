@@ -34,7 +34,7 @@ pub(crate) struct JobOut {
     total: u64,
     /// Messages that could not be changed.
     failed: u64,
-    /// Errors of the first 100 failed messages.
+    /// Errors of messages that failed, or that the job tries again; up to 100.
     errors: Vec<JobErrorOut>,
     /// For a finished erasure: data that the database still keeps.
     note: Option<&'static str>,

@@ -32,7 +32,7 @@ pub(crate) struct MessageOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(super) html_body: Option<OrNull<String>>,
-    /// Null, like the other content parts, once the body's retention period is over.
+    /// Null, like the other content parts, once the body's retention period is over or the message is erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<AttachmentOut>>)]
     pub(super) attachments: Option<OrNull<Vec<AttachmentOut>>>,

@@ -30,7 +30,7 @@ pub(crate) struct ImportSuppressionsIn {
     csv: String,
 }
 
-/// Result of the import; lines that are not in `errors` were accepted.
+/// Result of the import.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct ImportedOut {
     /// Number of lines, without the header and blank ones.
@@ -38,7 +38,9 @@ pub(crate) struct ImportedOut {
     added: usize,
     /// Lines whose address is already suppressed by an entry that lasts at least as long.
     exists: usize,
+    /// Lines that were refused.
     failed: usize,
+    /// The refused lines with their reasons, up to 1,000.
     errors: Vec<LineErrorOut>,
 }
 

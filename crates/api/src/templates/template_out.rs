@@ -66,7 +66,7 @@ pub(crate) struct TemplateOut {
     latest_version: i64,
     /// The version that mails are rendered from.
     published_version: Option<i64>,
-    /// `published`; `draft` if it is newer than the published one; `superseded` if it is older.
+    /// `published`; `draft` if it is newer than the published one, or none is published; `superseded` if it is older.
     state: &'static str,
     created_at: String,
     updated_at: String,

@@ -33,7 +33,7 @@ pub(crate) struct UpdateTemplateIn {
     subject: Option<String>,
     /// Jinja syntax, up to 512 KiB. Variables are HTML-escaped.
     html_body: Option<String>,
-    /// Jinja syntax, up to 512 KiB. Generated from the HTML if left out.
+    /// Jinja syntax, up to 512 KiB. Generated from the HTML if it is an empty text.
     plain_body: Option<String>,
     /// Format of `html_body`: `html` or `mjml`.
     format: Option<String>,

@@ -24,7 +24,7 @@ pub(crate) struct UpdateUserIn {
     name: Option<String>,
     /// `owner`, `admin`, `member` or `read-only`.
     role: Option<String>,
-    /// Grants the operator's rights as well; only the operator can set it.
+    /// Whether the person has the operator's rights as well; only the operator can set it.
     operator: Option<bool>,
 }
 

@@ -39,7 +39,7 @@ impl KeyLimits {
         Err(AccountRefusal::problem("allow", "should be within the networks of the calling key"))
     }
 
-    /// The requested expiry, or that of the requesting key if it is earlier.
+    /// The requested expiry, or that of the requesting key if it is earlier or none is requested.
     pub(super) fn until(&self, requested: Option<Timestamp>) -> Option<Timestamp> {
         requested.into_iter().chain(self.expires_at).min()
     }

@@ -36,7 +36,8 @@ impl App {
         self.recording_creation(by, operation, subject, None)
     }
 
-    /// Like `recording`, for a change that creates something; stores the idempotency key of the account with it.
+    /// Like `recording`, for a change that creates something; stores the idempotency key and its
+    /// account with it.
     pub(crate) fn recording_creation(
         &self,
         by: &Requester,
@@ -54,7 +55,7 @@ impl App {
     }
 
     /// The id of the object that an earlier call with the same key created. Refuses a key that was used for another
-    /// request.
+    /// request. Keys of different accounts are independent; `account_id` is `None` for objects of the installation.
     pub(crate) async fn find_created(
         &self,
         account_id: Option<AccountId>,

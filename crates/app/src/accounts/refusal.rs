@@ -71,7 +71,7 @@ pub enum AccountRefusal {
     #[error("this {} exists already", .0.name())]
     Exists(ObjectKind),
     /// The object was changed since the caller read it; carries its current version.
-    #[error("it was changed since it was read: its version is {0}")]
+    #[error("the object was changed since it was read: its version is {0}")]
     OtherVersion(i64),
     #[error("the pool is in use: remove its addresses and give its servers another pool first")]
     PoolInUse,
@@ -88,7 +88,7 @@ pub enum AccountRefusal {
     #[error("{}", .problem.message)]
     TooManyCalls { problem: Box<FieldProblem>, limit: CallLimit },
     /// The operator set the suspension or gate: an account cannot lift or replace it.
-    #[error("the operator of the service suspended it: only the operator changes that")]
+    #[error("the operator of the service set this suspension: only the operator can change it")]
     SetByOperator,
     #[error(transparent)]
     Store(StoreError),

@@ -31,7 +31,7 @@ enum Condition {
     Cc(String),
     Bcc(String),
     ReplyTo(String),
-    /// An address in any of the conditions above.
+    /// An address in any of the fields above.
     Addressed(String),
     Subject(String),
     MessageId(String),
