@@ -67,7 +67,7 @@ impl Problem {
             Self::NoSuchMessage => (
                 StatusCode::NOT_FOUND,
                 "MessageNotFound",
-                "No message in the inbox has this id; the oldest make room when it is full".into(),
+                "The inbox has no such message or part; when it is full, the oldest messages are removed".into(),
             ),
             Self::WrongDnsMethod => (
                 StatusCode::METHOD_NOT_ALLOWED,
