@@ -34,8 +34,9 @@ enum Command {
     Tidy,
     /// Run all tests with a private PostgreSQL server
     ///
-    /// Installs PostgreSQL, python3, curl, jq, swaks, node and Chromium with apt-get if they are missing, starts a server in a temporary folder,
-    /// runs `cargo test --workspace` with POSTROAD_TEST_POSTGRES set, and removes the server however the run ends.
+    /// Installs PostgreSQL, python3, curl, jq, swaks, node and Chromium with apt-get if they are missing, and libraries
+    /// with pip and npm. Starts a PostgreSQL server in a temporary folder, runs `cargo test --workspace` with
+    /// POSTROAD_TEST_POSTGRES set, and removes the server however the run ends.
     /// If POSTROAD_TEST_POSTGRES is set already, that server is used and none is started.
     Test {
         /// For `cargo test`: `cargo xtask test -- -p postroad-store accept -- --nocapture`
@@ -55,8 +56,8 @@ enum Command {
     },
     /// Run the fuzz targets under libFuzzer, guided by coverage
     ///
-    /// Every reader of strangers' bytes is a target (crates/fuzz). A crash, an input that takes over 10 s and more than
-    /// 600 MiB of memory are findings. The tests run each target for a moment as well.
+    /// Every reader of strangers' bytes is a target (crates/fuzz). A finding is a crash, an input that takes over 10 s,
+    /// or the use of more than 600 MiB of memory. The tests run each target for a moment as well.
     Fuzz(fuzz::Options),
     /// Measure how many real bounces are understood; lists the others, except those that are held out
     Bounces {

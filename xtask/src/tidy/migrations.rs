@@ -28,8 +28,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                     && rest.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
             });
             if !is_named_well {
-                let text =
-                    format!("the numbers have a gap or a double; this one is to be named {expected}name.sql");
+                let text = format!(
+                    "must be named {expected}….sql, with a-z, 0-9 and _ only; numbers have no gaps and no doubles"
+                );
                 findings.push(Finding::new(&path(name), 1, text));
             }
         }
@@ -57,8 +58,8 @@ mod tests {
             [
                 "crates/store/migrations/sqlite/0003_events.sql:1: has no partner; \
                  write crates/store/migrations/postgres/0003_events.sql, if only a comment",
-                "crates/store/migrations/sqlite/0003_events.sql:1: the numbers have a gap or a double; \
-                 this one is to be named 0002_name.sql",
+                "crates/store/migrations/sqlite/0003_events.sql:1: must be named 0002_….sql, with a-z, 0-9 and _ only; \
+                 numbers have no gaps and no doubles",
             ]
         );
         assert_eq!(findings_in(check, &[]), [""; 0]);

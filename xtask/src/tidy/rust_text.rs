@@ -55,7 +55,8 @@ fn char_length(rest: &str) -> usize {
     rest.chars().next().map_or(1, char::len_utf8)
 }
 
-/// `br"…"` is a raw string; in `str"` the `r` belongs to the identifier.
+/// Whether the code ends with an identifier to which a following `r` belongs, as in `str"`. The prefixes `b` and `c` do
+/// not count: `br"…"` is a raw string.
 fn ends_with_word(code: &str) -> bool {
     let word = code.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
     !matches!(word, "" | "b" | "c")

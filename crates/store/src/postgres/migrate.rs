@@ -13,10 +13,11 @@ const LOCK: i64 = 0x706f_7374_726f_6164;
 
 pub(super) async fn migrate(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {
     run(client, now).await.map_err(|error| match error {
-        // `lock_timeout` ended the wait for another node's migration.
+        // `lock_timeout` ended the wait for another node's migration, or for a table that somebody else uses.
         OpenError::Store(error) if error.is_lock_timeout() => {
-            StoreError::Unavailable("another node is migrating the schema; start again in a moment".into())
-                .into()
+            let text = "the schema is locked: another node is migrating it, or a program uses its tables; start again \
+                        in a moment";
+            StoreError::Unavailable(text.into()).into()
         }
         other => other,
     })

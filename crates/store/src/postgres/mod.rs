@@ -91,7 +91,8 @@ enum BatchKind {
 pub(crate) struct Engine {
     database: Arc<Database>,
     accepts: batcher::Batcher,
-    /// A separate batcher: a key that another node is using delays only its own batch.
+    /// For sends with an idempotency key. A separate batcher: if another node is using a key, sends without keys do not
+    /// wait.
     accepts_with_key: batcher::Batcher,
     /// Renews the lease; `None` for command-line tools.
     heartbeat: Option<tokio::task::JoinHandle<()>>,
@@ -308,7 +309,7 @@ impl Database {
     }
 }
 
-/// Fails if the node has lost its lease; otherwise stores the ids that the job created.
+/// Extends a job: it also stores the highest id created so far, and fails if the node has lost its lease.
 fn fenced<T: Send + 'static>(node: Node, job: JobWithIds<T>) -> Job<T> {
     Box::new(move |sql| {
         Box::pin(async move {

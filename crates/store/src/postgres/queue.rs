@@ -116,7 +116,7 @@ const REAP: &str = "WITH over AS MATERIALIZED (
 
 /// Claims messages that dead nodes had begun. A dead node gets a quarter of an hour to return and read its journal,
 /// even if it had returned before. A time in the future was stored before the database's clock went back. `begun_at`
-/// becomes 0: if this node dies before it records the outcome, the next node does.
+/// becomes 0: if this node dies before it records the outcome, another node claims the message in the same way.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
@@ -242,7 +242,7 @@ pub(super) async fn reap(client: &ClientWrapper, limit: usize) -> Result<u64, St
     Ok(client.execute(&statement, &[&(limit as i64)]).await?)
 }
 
-/// Messages that the previous process on this node's folder had begun.
+/// Releases messages that the previous process on this node's data folder had begun; returns how many.
 pub(super) async fn release_previous(client: &ClientWrapper, node: &Node) -> Result<u64, StoreError> {
     let statement = client.prepare_cached(RELEASE_PREVIOUS).await?;
     Ok(client.execute(&statement, &[&i64::from(node.number), &node.epoch, &node.owner_since]).await?)

@@ -9,7 +9,8 @@ use crate::{Engine, Result, Store};
 
 /// Maximum number of domains in `QueueStats::by_domain`.
 const LARGEST_DOMAINS: i64 = 20;
-/// Maximum number of entries of one server that are counted; if there are more, the portal puts `>` before it.
+/// Maximum number of entries of one server that are counted, or read for a page. If there are more, the portal puts `>`
+/// before the count.
 const COUNTED_MAX: i64 = 10_000;
 
 /// Selects the entries to list; `None` for all.
@@ -93,7 +94,8 @@ impl Store {
         Ok(entries)
     }
 
-    /// Queue entries by due time, beginning after the entry `after`, however many there are.
+    /// Queue entries by due time, beginning after the entry `after`. Unlike `list_queue_page`, finds every entry,
+    /// however long the queue is.
     pub async fn list_queue(
         &self,
         filter: QueueFilter,

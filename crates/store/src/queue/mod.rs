@@ -1,4 +1,4 @@
-//! The queue: claims, beginning to send, scheduled messages, listing, and operators' changes to waiting messages.
+//! The queue: claims, beginning to send, scheduled messages, listing, and changes to waiting messages.
 
 mod admin;
 mod backlogs;

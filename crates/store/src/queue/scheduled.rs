@@ -31,8 +31,8 @@ impl Store {
         self.fetch_opt(text, Vec::new(), |row| row.time(0)).await
     }
 
-    /// Makes about `limit` scheduled messages pending; returns whether there may be more. A failure is only logged,
-    /// because it must not stop the claims; the next call tries again.
+    /// Makes about `limit` due messages pending, or holds them; returns whether there may be more. A failure is only
+    /// logged, because it must not stop the claims; the next call tries again.
     pub(super) async fn promote_due(&self, limit: usize) -> bool {
         match Box::pin(self.promote_in_turns(limit)).await {
             Ok(has_more) => has_more,

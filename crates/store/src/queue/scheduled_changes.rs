@@ -29,7 +29,7 @@ pub enum ScheduleChanged {
     Done,
     /// It is being sent, was tried already, or no longer waits to be sent.
     TooLate,
-    /// It expires before its new time. Nothing was changed.
+    /// Nothing was changed: it expires at this time, which is not after its new send time.
     ExpiresBefore(Timestamp),
 }
 
@@ -62,8 +62,8 @@ pub struct ScheduledPage {
 
 #[boxed_futures]
 impl Store {
-    /// Messages after the id `after` that the change applies to. Examines `limit` entries of the server, whether they
-    /// match or not.
+    /// Messages after the id `after` that the change applies to. Examines at most `limit` entries of the server,
+    /// whether they match or not.
     pub async fn list_scheduled(
         &self,
         server_id: ServerId,

@@ -7,8 +7,8 @@ use crate::error::StoreError;
 use crate::messages::body::INLINE_BYTES_MAX;
 use crate::sql::{Sql, to_json};
 
-/// Maximum number of returned mails stored per message: everybody who received it knows its return path, and could fill
-/// the disk.
+/// Maximum number of returned mails stored per message: everybody who received the message knows its return path, and
+/// could fill the disk.
 const RETURNS_PER_MESSAGE_MAX: usize = 20;
 /// Size of a body's pieces on PostgreSQL, as for sends.
 const PIECE_BYTES: usize = 512 << 10;

@@ -1,6 +1,6 @@
-//! Adds the next block of a server to the index, some time after its messages were accepted, in small transactions that
-//! do not delay accepts. On failure the block stays unwritten, searches keep scanning its messages, and the next call
-//! writes it.
+//! Adds the next block of a server to the index, some time after its messages were accepted, in small transactions, so
+//! that accepts wait only briefly. On failure the block stays unwritten, searches keep scanning its messages, and the
+//! next call writes it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -60,7 +60,7 @@ struct EncodedBlock {
 }
 
 impl Store {
-    /// Servers with their newest message, so that callers see which ones have new messages.
+    /// Servers with the id of their newest message (0 for none), so that callers see which ones have new messages.
     pub async fn list_newest_messages(&self) -> Result<Vec<(ServerId, i64)>> {
         let text =
             "SELECT s.id, (SELECT m.id FROM messages m WHERE m.server_id = s.id ORDER BY m.id DESC LIMIT 1)

@@ -19,8 +19,9 @@ pub(crate) struct PersonalTokens {
 }
 
 impl Store {
-    /// Personal tokens of a message and of `copies`, which are all messages with the same texts. With `with_tag`, they
-    /// include the token of the tag. Call it before the texts are erased.
+    /// Personal tokens of `copies`: the message and all others with the same texts. Tokens of the recipient's address
+    /// are included only for the message itself, the token of the tag only with `with_tag`. Call it before the texts
+    /// are erased.
     pub(crate) async fn list_personal_tokens(
         &self,
         server_id: ServerId,

@@ -31,7 +31,7 @@ const PARTS_KEPT_FOR: Duration = Duration::from_mins(1);
 struct Part {
     first_id: i64,
     last_id: i64,
-    /// Position in the merged block of its first message.
+    /// Position of its first message in the merged block.
     offset: u32,
 }
 

@@ -64,7 +64,7 @@ pub struct AccountKeyFilter {
 
 #[boxed_futures]
 impl Store {
-    /// `NotFound` without the account.
+    /// `NotFound` if the account does not exist.
     pub async fn create_account_key(&self, new: NewAccountKey) -> Result<AccountKey> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, now))).await

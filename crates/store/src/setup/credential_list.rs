@@ -17,6 +17,7 @@ pub struct CredentialFilter {
     pub account_id: Option<AccountId>,
     pub server_id: Option<ServerId>,
     pub name: Option<String>,
+    /// Part of the name, in any case.
     pub name_part: Option<String>,
     pub revoked: Option<bool>,
 }

@@ -16,7 +16,8 @@ const SERVERS_AT_ONCE: i64 = 50;
 
 #[boxed_futures]
 impl Store {
-    /// Appends the event of the oldest notice for some servers; `false` if there is none.
+    /// Appends the event of the oldest notice for some servers. `false` if there is no notice, or other nodes work on
+    /// them all.
     pub async fn write_account_notices(&self) -> Result<bool> {
         // Called every second and usually without effect, so it should not cost a write.
         if !self.read(|sql| Box::pin(has_notice(sql))).await? {

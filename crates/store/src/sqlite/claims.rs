@@ -168,8 +168,8 @@ impl Claims {
         self.behind.split_off(&((due_at, message_id), ServerId(i64::MIN)));
     }
 
-    /// Makes the next claims read the whole queue again. Call it after a commit whose result is unknown: there may be
-    /// entries that were never noted.
+    /// Makes the next claims read the whole queue again. Call it after a failure: the commit may have happened anyway,
+    /// with entries that were never noted.
     pub(super) fn read_all_again(&mut self) {
         self.cursor = START;
         self.behind.clear();
@@ -195,7 +195,7 @@ impl Claims {
         }
     }
 
-    /// Reverts a `begin` whose result did not reach its caller.
+    /// Reverts `begin`: its result did not reach the caller, or the message is not being sent after all.
     pub(super) fn undo_begin_of(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
             claim.begun = false;

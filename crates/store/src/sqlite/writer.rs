@@ -54,7 +54,8 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Runs `work` in the next group. Returns after the group's commit was flushed.
+    /// Runs `work` in the next group. Returns after the group's commit was flushed. `bytes` counts towards the group's
+    /// maximum size.
     pub(super) async fn run<W: Work>(&self, bytes: usize, work: W) -> Result<W::Output, StoreError> {
         let (caller, answer) = oneshot::channel();
         let waiting = Waiting { bytes, operation: Box::new(PendingOp::new(work, caller)) };
@@ -99,7 +100,7 @@ impl WriterThread {
             let mut done = Vec::new();
             let outcome = self.run_group(first, &mut waiting, &mut done);
             if let Err(error) = &outcome {
-                tracing::error!(%error, operations = done.len(), "writing a group of operations failed; their callers are answered 503");
+                tracing::error!(%error, operations = done.len(), "writing a group of operations failed; their callers get an error (503 over HTTP)");
                 self.reopen();
             }
             for operation in done {

@@ -10,7 +10,7 @@ pub struct NewSuppression {
     /// The address as the caller wrote it; it is stored as the mailbox's key.
     pub address: String,
     pub reason: SuppressionReason,
-    /// Explanation from the mail server or the customer.
+    /// Explanation by the mail server, the customer or Postroad.
     pub details: String,
     pub origin_message_id: Option<MessageId>,
     pub expires_at: Option<Timestamp>,

@@ -14,7 +14,7 @@ use crate::{Result, Store, Updated};
 /// Changes of a template; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateChange {
-    /// Changes nothing unless this is the newest version.
+    /// Changes nothing unless this is the newest version. `None` changes any version.
     pub if_latest: Option<i64>,
     /// `Some(None)` removes the alias.
     pub alias: Option<Option<String>>,

@@ -25,7 +25,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, template))).await
     }
 
-    /// Templates after `after`, in the order of their ids.
+    /// Templates after `after`, in the order of their ids; with `name_part`, those whose name or alias has it.
     pub async fn list_templates(
         &self,
         server_id: ServerId,

@@ -108,7 +108,8 @@ impl Store {
         self.execute_one(text, vec![account_id.0.into(), id.0.into()]).await
     }
 
-    /// Creates the person. `Conflict` if the address is already in use; the invitation then stays.
+    /// Creates the person. `NotFound` without an open invitation; `Conflict` if the address is already in use, and then
+    /// the invitation stays.
     pub async fn accept_invitation(
         &self,
         token_hash: KeyHash,

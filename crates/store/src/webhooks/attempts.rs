@@ -83,7 +83,7 @@ pub struct WebhookAttemptFilter {
 pub struct FoundAttempts {
     /// Newest first.
     pub attempts: Vec<WebhookAttempt>,
-    /// The next page begins before this attempt; `None` at the end.
+    /// The next page begins before this id; `None` at the end.
     pub before: Option<WebhookAttemptId>,
 }
 

@@ -70,7 +70,7 @@ fn visit(graph: &Graph, file: usize, seen: &mut BTreeSet<usize>, order: &mut Vec
     }
 }
 
-/// The shortest cycle through the files of a component, beginning with its alphabetically first file.
+/// The shortest cycle among the files of a component, beginning with the cycle's alphabetically first file.
 fn shortest_cycle(graph: &Graph, cycle: &BTreeSet<usize>) -> Vec<usize> {
     let paths = cycle.iter().filter_map(|start| find_cycle_from(graph, cycle, *start));
     paths.min_by_key(Vec::len).unwrap_or_else(|| cycle.iter().copied().collect())

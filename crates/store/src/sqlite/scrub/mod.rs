@@ -30,8 +30,8 @@ const PAGES_AT_ONCE: usize = 16;
 const ROUNDS_MAX: usize = 8;
 
 impl Engine {
-    /// Overwrites `texts`, which are in lower case and matched in any case. Returns the number of pages with a row that
-    /// still contains one.
+    /// Overwrites `texts` in unused parts of the file. They are in lower case and matched in any case. Returns the
+    /// number of pages with a row that still contains one.
     pub(crate) async fn scrub(&self, texts: Vec<String>) -> Result<u64, StoreError> {
         let path = self.path.clone();
         // Pages that are only in the log would be missed.
