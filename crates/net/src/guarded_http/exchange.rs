@@ -21,7 +21,7 @@ pub(super) struct ReceivedAnswer {
     pub(super) body: Bytes,
     /// Whether the body is longer than the part that was read.
     pub(super) is_cut: bool,
-    /// Whether the connection can be reused: the whole answer was read.
+    /// Whether the connection can be reused: the whole answer was read, and the next request can be sent.
     pub(super) is_reusable: bool,
 }
 

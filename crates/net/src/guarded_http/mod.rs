@@ -91,7 +91,7 @@ pub struct HttpAnswer {
     pub address: IpAddr,
     /// Time for DNS, TCP and TLS; `None` on a kept connection.
     pub connected_in: Option<Duration>,
-    /// Expiry of the receiver's certificate; `None` without TLS.
+    /// Expiry of the receiver's certificate; `None` without TLS, or if the certificate cannot be parsed.
     pub certificate_expires_at: Option<Timestamp>,
 }
 

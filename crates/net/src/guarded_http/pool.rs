@@ -30,7 +30,7 @@ impl Origin {
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
     pub(super) address: IpAddr,
-    /// Expiry of the receiver's certificate.
+    /// Expiry of the receiver's certificate; `None` without TLS, or if the certificate cannot be parsed.
     pub(super) certificate_expires_at: Option<Timestamp>,
     driver: JoinHandle<()>,
 }

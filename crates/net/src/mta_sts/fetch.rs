@@ -1,6 +1,6 @@
 //! Fetches a policy file over HTTPS (RFC 8461 3.3): verified, without redirects, bounded in size and time. Servers and
-//! policy hosts have shares of the permits. Domains whose last fetch failed have separate permits, so that first
-//! fetches never wait for them.
+//! policy hosts have shares of the permits. Domains whose last fetch failed have separate permits, so that other
+//! domains never wait for them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -79,6 +79,7 @@ pub(super) struct Fetcher {
 /// Class of a fetch: each class has separate permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FetchRank {
+    /// No fetch of this domain's policy has failed since the last success.
     First,
     /// The last fetch of this domain's policy failed.
     AfterFailure,

@@ -36,7 +36,8 @@ pub(super) struct DomainPage {
     path: String,
     /// Path of the event stream, if the page has one.
     live: Option<String>,
-    /// Path of the account's page for this domain, where it can be changed; set only on a server's page.
+    /// Path of the account's page for this domain, where it can be changed. Set only on a server's page, if the domain
+    /// belongs to the account.
     edit_path: Option<String>,
     /// Beginning of the sentence "… send from it then.", shown before the domain is removed.
     removal_warning: &'static str,

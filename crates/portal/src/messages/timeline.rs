@@ -25,7 +25,7 @@ pub(crate) struct TimelineRow {
 
 pub(crate) struct Why {
     pub(crate) class: String,
-    /// Name of the rule that decided; `None` if it is unknown, as for refusals without a reply.
+    /// Name of the first rule that gives the reply this class; `None` without a reply, or if no rule does so any more.
     pub(crate) rule: Option<&'static str>,
     pub(crate) remedy: Option<Remedy>,
 }

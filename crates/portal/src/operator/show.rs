@@ -116,7 +116,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
     problems.extend(troubles_of(&installation.nodes, now));
     if installation.is_in_maintenance {
         problems.push(
-            "Maintenance mode is on: the API and the SMTP relay take no mail. End it at the end of this page."
+            "Maintenance mode is on: the API refuses all calls, and the SMTP relay takes no mail. End it at the end of this page."
                 .to_owned(),
         );
     }

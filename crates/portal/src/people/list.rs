@@ -25,7 +25,7 @@ struct Row {
     is_operator: bool,
     has_totp: bool,
     is_self: bool,
-    /// Whether the viewer has at least the person's rights.
+    /// Whether the viewer has at least the person's rights, or is the person.
     is_changeable: bool,
     last_sign_in_at: Option<When>,
 }

@@ -45,7 +45,7 @@ struct PersonPage {
     list: String,
     version: i64,
     is_self: bool,
-    /// Whether the viewer has at least the person's rights.
+    /// Whether the viewer has at least the person's rights, or is the person.
     is_changeable: bool,
     is_operator: bool,
     has_app: bool,

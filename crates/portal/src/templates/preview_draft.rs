@@ -16,7 +16,8 @@ pub(super) async fn show_draft(Path((server, id)): Path<(i64, i64)>, form: Form)
     show(server, Some(id), &form).await
 }
 
-/// Renders the texts in the editor with their sample model, without saving them.
+/// Renders the texts in the editor without saving them: with the sample model in the form, or else with a suggested
+/// one.
 async fn show(server: i64, id: Option<i64>, form: &Form) -> Answer {
     let found = match validate(&form.visit, server, id, &read(&form.fields)).await {
         Ok(found) => found,

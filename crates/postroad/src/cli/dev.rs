@@ -34,7 +34,7 @@ pub(crate) struct DevArgs {
     /// hosts are refused
     #[arg(long = "host", value_name = "NAME", value_parser = parse_host)]
     pub(crate) hosts: Vec<String>,
-    /// API key for everything, the same at every start [default: a new one at each start]
+    /// API key of the server, with all its rights, the same at every start [default: a new one at each start]
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
     /// Accept any From address in the API and over SMTP with a login too, not only those of verified domains

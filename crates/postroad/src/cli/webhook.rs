@@ -18,10 +18,10 @@ pub(crate) struct ListenArgs {
     /// API key of the server, with the scope read or full [default: the variable POSTROAD_API_KEY]
     #[arg(long, value_name = "KEY", requires = "url")]
     pub(crate) key: Option<String>,
-    /// Instead of URL and key: data folder of a server that runs on this machine [default: ./postroad-data]
+    /// Instead of URL and key: data folder of a service that runs on this machine [default: ./postroad-data]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "key"])]
     pub(crate) data_dir: Option<PathBuf>,
-    /// With a data folder of several servers: NAME, ACCOUNT/NAME or id
+    /// The server, if the data folder has several: NAME, ACCOUNT/NAME or id
     #[arg(long, conflicts_with_all = ["url", "key"])]
     pub(crate) server: Option<String>,
     /// Only these events, such as message.delivered; with commas or several times

@@ -110,7 +110,8 @@ fn moved_ports(config: &Config, service: &Service) -> Vec<(u16, u16)> {
     ports.filter(|(wanted, got)| *wanted != 0 && wanted != got).collect()
 }
 
-/// Creates new keys and revokes those of the previous start on this folder. `api_key` is used instead of a new API key.
+/// Creates new keys and revokes those of the previous start on this folder. With `api_key`, that key is used instead of
+/// a new API key; later starts do not revoke it.
 async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::Result<DevSetup> {
     if matches!(config.database, Database::Sqlite { .. }) {
         return Ok(app.dev_setup_with(DevSetupRequest { api_key, previous: None }).await?);
@@ -238,7 +239,7 @@ fn welcome(reach: &Reach<'_>, has_inbox: bool, setup: &DevSetup, data_dir: &str)
               {host} port {starttls_port} with STARTTLS, or port {tls_port} with TLS (self-signed certificate);
               user = API key, password = API secret
   Credential  {credential_name} (server {server_name}); the keys are shown this once; the next start makes
-              others and revokes these
+              others and revokes these, except a key of --api-key
   Domain      {domain} (verified: send from any address at it)
 
 Send a first message:

@@ -129,7 +129,7 @@ impl Source {
                 let answer = control::send(data_dir, &Request::Feed(command)).await?;
                 let mut answer = answer.with_context(|| {
                     format!(
-                        "no server runs on {}; name a running one with --data-dir, or with --url and --key",
+                        "no service runs on {}; name a running one with --data-dir, or with --url and --key",
                         data_dir.display()
                     )
                 })?;

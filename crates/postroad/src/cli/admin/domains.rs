@@ -32,7 +32,7 @@ pub(crate) struct OwnerArgs {
     pub(crate) account: Option<String>,
 }
 
-/// An imported DKIM key.
+/// A DKIM key, imported or generated.
 #[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct KeyArgs {
     /// File with a private key in PEM form (PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519);
