@@ -31,7 +31,9 @@ pub(crate) async fn execute(app: &App, command: FeedCommand) -> anyhow::Result<V
         None => app.only_server_id().await?,
     };
     let start = match &command.since_cursor {
-        Some(text) => FeedStart::After(EventCursor::parse(text).context("this is not a cursor")?),
+        Some(text) => {
+            FeedStart::After(EventCursor::parse(text).with_context(|| format!("`{text}` is not a cursor"))?)
+        }
         None => FeedStart::Latest,
     };
     let request = FeedRequest {

@@ -88,7 +88,10 @@ async fn not_queued(queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> 
             let last = queue_admin.last_delivery(server, MessageId(id)).await?;
             let why = match &last {
                 Some(last) if last.status == Status::Held => {
-                    format!("It is held: {}. `postroad queue retry {id}` releases it.", last.details)
+                    format!(
+                        "It is held: {}. `postroad queue retry {id}` releases it, unless a suppression or limit still applies.",
+                        last.details
+                    )
                 }
                 Some(last) => format!("It is not in the queue: it is {}. {}", last.status, last.details),
                 None => "It is not in the queue, and nothing was recorded about its delivery.".to_owned(),
@@ -156,18 +159,21 @@ async fn retry(app: &App, queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<V
     let done = matches!(retried, Some(Retried::Now | Retried::Released));
     let result = match retried {
         None => "unknown".to_owned(),
-        Some(Retried::Now) => "queued for now".to_owned(),
+        Some(Retried::Now) => "due now".to_owned(),
         Some(Retried::Released) => "released".to_owned(),
         Some(Retried::Suppressed { reason, since }) => format!(
             "not retried: its recipient is suppressed ({reason} since {since}) and it would be held again; \
              remove the suppression first"
         ),
         Some(Retried::OverHourlyLimit { limit }) => {
-            format!("held: the server's limit of {limit} messages an hour is reached")
+            format!("still held: the server's limit of {limit} messages an hour is reached")
         }
-        Some(Retried::DevelopmentOnly) => "held: its server is a development server".to_owned(),
+        Some(Retried::DevelopmentOnly) => "still held: its server is a development server".to_owned(),
         Some(Retried::OverAccountLimit { limit, period }) => {
-            format!("held: the account's limit of {limit} messages {} is reached", period.with_article())
+            format!(
+                "still held: the account's limit of {limit} messages {} is reached",
+                period.with_article()
+            )
         }
         Some(Retried::TooLate) => "being sent right now".to_owned(),
         Some(Retried::NotWaiting) => NOT_WAITING.to_owned(),

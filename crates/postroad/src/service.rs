@@ -70,6 +70,7 @@ pub(crate) struct DevOptions {
     pub(crate) access: DevAccess,
     /// Name or address by which clients reach the service; `None` for the address it listens on.
     pub(crate) host: Option<String>,
+    /// Whether mail from any From address is accepted.
     pub(crate) any_from: bool,
 }
 
@@ -451,8 +452,8 @@ pub(crate) fn check_installation(config: &Config) -> anyhow::Result<()> {
     let Some(file) = sqlite_file(config) else { return Ok(()) };
     let exists = file.try_exists().with_context(|| {
         format!(
-            "cannot look into {}: run the command as the user that postroad runs as, or as root",
-            config.data_dir.display()
+            "cannot look for {}: run the command as the user that postroad runs as, or as root",
+            file.display()
         )
     })?;
     anyhow::ensure!(

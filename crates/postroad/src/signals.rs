@@ -1,4 +1,4 @@
-//! Signals: TERM and INT stop, HUP reloads certificates, XFSZ is survived.
+//! Signals: TERM and INT stop, HUP reloads the certificate, XFSZ is survived.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -12,7 +12,7 @@ const SMALL_BYTES_MAX: usize = 64 << 10;
 /// A message's share exceeds its size by at most this, because shares grow in steps.
 const STEP_BYTES_MAX: usize = 512 << 10;
 /// A tenant may hold the pool's bytes divided by this number, or one message of the largest size if that is more.
-const TENANT_SHARE: usize = 2;
+const TENANT_DIVISOR: usize = 2;
 
 /// Unit that the limit per tenant applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,7 +43,7 @@ impl Memory {
         let small = bytes_max / 4;
         let pool = |bytes: usize, largest: usize| {
             let bytes = bytes.max(largest);
-            BytePool::new(bytes, (bytes / TENANT_SHARE).max(largest), wait_max)
+            BytePool::new(bytes, (bytes / TENANT_DIVISOR).max(largest), wait_max)
         };
         Self {
             small: pool(small, SMALL_BYTES_MAX),

@@ -52,7 +52,7 @@ pub(crate) async fn read_header(stream: &mut (impl AsyncRead + Unpin)) -> io::Re
 fn malformed() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "a listed proxy did not begin with a header of the PROXY protocol",
+        "a listed proxy did not begin with a valid header of the PROXY protocol",
     )
 }
 

@@ -68,7 +68,7 @@ impl Relay {
         if timeout(self.stop_time, self.session_limit.all_free()).await.is_err() {
             tracing::warn!(
                 open = self.session_limit.session_count(),
-                "SMTP sessions are cut off: their messages took too long"
+                "shutdown: SMTP sessions did not end in time and are cut off"
             );
             self.phase.send_replace(Phase::Gone);
             drop(timeout(CUT_TIME_MAX, self.session_limit.all_free()).await);

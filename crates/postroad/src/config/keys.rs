@@ -147,13 +147,15 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "smtp.in_flight_bytes",
         default: r#""256 MiB""#,
-        doc: "Memory for messages being received by SMTP, in total; further ones wait, then get 452.",
+        doc: "Memory for messages being received by SMTP; further ones wait, then get 452. The bounce listener has\n\
+              memory of its own: as much, but at most 64 MiB.",
         set: |config, given| put(&mut config.smtp.in_flight_bytes_max, given.size(1_024)),
     },
     Key {
         path: "smtp.sessions",
         default: "2000",
-        doc: "SMTP sessions at the same time, on all listeners together.",
+        doc: "SMTP sessions at the same time, on all submission listeners together. The bounce listener has as many of its\n\
+              own.",
         set: |config, given| put(&mut config.smtp.sessions_max, given.count(1)),
     },
     Key {
@@ -167,7 +169,7 @@ pub(crate) const KEYS: &[Key] = &[
         path: "feedback.addresses",
         default: "[]",
         doc: "Addresses for complaints of feedback loops, in addition to fbl@<hostname>, like [\"fbl@example.com\"]. The\n\
-              MX record of their domain points to the bounce listener. An abuse@ or postmaster@ address in this\n\
+              MX record of their domain must lead to the bounce listener. An abuse@ or postmaster@ address in this\n\
               list works like that of the host: complaints count, and other mail goes to forward_to.",
         set: |config, given| put(&mut config.feedback.addresses, given.mailboxes()),
     },
@@ -188,7 +190,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "portal.mail_from",
         default: r#""""#,
-        doc: "Sender of mail to people who use the portal; empty for postroad@<hostname>. It is sent by the\n\
+        doc: "Sender of mail to people who use the portal; empty for postroad@<hostname>. The mail is sent by the\n\
               server `operator` of the account `postroad`; the service creates both when it first sends such mail.\n\
               Verify the domain of this address for that server.",
         set: |config, given| put(&mut config.portal.mail_from, given.mailbox()),
@@ -308,7 +310,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.delay_notice_after",
         default: r#""5m""#,
-        doc: "Messages that wait this long without an attempt get a SoftFail delivery with the cause, and message.delayed.",
+        doc: "Messages that wait this long without an attempt get a SoftFail delivery with the cause, and the event\n\
+              message.delayed.",
         set: |config, given| put(&mut config.delivery.delay_notice_after, given.duration()),
     },
     Key {
@@ -461,8 +464,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "webhooks.allow",
         default: "[]",
-        doc: "Networks outside the public internet that webhooks may be posted to, like [\"10.1.0.0/16\"]. `dev` allows\n\
-              the loopback.",
+        doc: "Networks outside the public internet that webhooks may be posted to, and from which the portal may load\n\
+              pictures of mail, like [\"10.1.0.0/16\"]. `dev` allows the loopback.",
         set: |config, given| put(&mut config.webhooks.allow, given.networks()),
     },
     Key {
@@ -498,7 +501,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "tracking.base_url",
         default: r#""""#,
-        doc: "Base URL of tracking links, like \"https://track.example.com\"; this service answers there. Empty:\n\
+        doc: "Base URL of tracking links, like \"https://track.example.com\"; it must lead to this service. Empty:\n\
               https://track. and the hostname; `postroad dev` uses its own address.",
         set: |config, given| put(&mut config.tracking.base_url, given.text().and_then(parse_base)),
     },
@@ -579,8 +582,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "store.disk_reserve_bytes",
         default: r#""64 MiB""#,
-        doc: "Free space to keep on the disk of data_dir: below it no new message is accepted, so that accepted ones\n\
-              can still be delivered.",
+        doc: "SQLite: free space to keep on the disk of the database. With less, no new message is accepted, so that\n\
+              accepted ones can still be delivered.",
         set: |config, given| put(&mut config.store.disk_reserve_bytes, given.size(0)),
     },
     Key {
@@ -648,7 +651,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "retention.check_every",
         default: r#""10m""#,
-        doc: "How often expired data is removed. Nothing younger than this is removed.",
+        doc: "How often expired data is removed. Messages, events and attempts younger than this are never removed.",
         set: |config, given| put(&mut config.retention.check_every, given.duration()),
     },
     Key {

@@ -1,6 +1,6 @@
 //! The configuration: raw values from defaults, file and environment, resolved into one typed `Config`.
 //!
-//! All wrong values are reported at once, each with its place and the fix. Combinations of settings are checked only if
+//! All wrong values are reported at once, each with its place and usually the fix. Combinations of settings are checked only if
 //! no single value is wrong.
 
 mod check;

@@ -224,7 +224,7 @@ impl RawValue {
             .map_err(|error| format!("{text:?}: {error}; write a full name like \"mx.example.com\""))
     }
 
-    /// One address; `None` if it is empty.
+    /// One e-mail address; the empty text means "none".
     pub(super) fn mailbox(&self) -> Result<Option<EmailAddress>, String> {
         let text = self.text()?;
         if text.is_empty() { Ok(None) } else { parse_mailbox(text).map(Some) }

@@ -39,7 +39,7 @@ impl Config {
     }
 }
 
-/// Scheme, host and optionally a port; a path is refused.
+/// Scheme, host and optionally a port; a path is refused. The empty text means "the default" (`None`).
 pub(super) fn parse_base(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

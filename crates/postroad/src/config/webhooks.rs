@@ -44,7 +44,8 @@ impl Config {
         self.guarded_client(dev, GuardedHttpSettings::default())
     }
 
-    /// HTTP client for pictures in mail that somebody looks at in the portal.
+    /// HTTP client for pictures in mail that somebody looks at in the portal. `webhooks.allow` and `webhooks.ca_file` apply
+    /// to it too.
     pub(crate) fn picture_client(&self, dev: bool) -> anyhow::Result<GuardedHttp> {
         let settings = GuardedHttpSettings {
             connect_timeout: PICTURE_CONNECT_TIMEOUT,

@@ -67,8 +67,8 @@ impl HoldCause {
 /// Hold causes of a batch, by message.
 pub(crate) type HoldCauses = HashMap<MessageId, HoldCause>;
 
-/// Whether this recipient's address is looked up in the suppressions. Messages that are held or in test mode are not
-/// sent now.
+/// Whether this recipient's address is looked up in the suppressions. Those of exempt recipients, and of messages that
+/// start held or in test mode, are not.
 pub(crate) fn is_checked(send: &NewSend, recipient: &NewRecipient) -> bool {
     !recipient.exempt && matches!(send.state, InitialState::Pending | InitialState::Scheduled(_))
 }

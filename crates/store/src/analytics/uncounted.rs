@@ -113,8 +113,8 @@ async fn read_rows(
     .await
 }
 
-/// The event of a row; `None` for events that are not counted: of tests, incoming mail, deleted messages, and the
-/// server itself.
+/// The event of a row; `None` for events that are not counted: of messages in test mode, incoming mail, deleted
+/// messages and the server itself, and events of a kind that this version does not know.
 fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, StoreError> {
     let is_outgoing = row.text_opt(14)?.as_deref() == Some("outgoing");
     if row.flag(6)? || !is_outgoing {

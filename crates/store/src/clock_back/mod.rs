@@ -21,7 +21,8 @@ const LEAD_MAX: Duration = Duration::from_mins(1);
 
 #[boxed_futures]
 impl Store {
-    /// Whether the clock is behind an earlier reading: the newest id, which survives restarts, has a later time.
+    /// Whether the clock is behind an earlier reading: the time in the newest id, which survives restarts, is more than
+    /// a minute ahead of it. `false` if this process has no ids.
     pub fn is_clock_behind(&self) -> bool {
         self.ids().is_ok_and(|ids| second_of_id(ids.last()).since(self.clock.now()) > LEAD_MAX)
     }

@@ -123,7 +123,7 @@ impl Store {
         self.fetch_all(text, vec![self.clock.now().into(), LISTED_MAX.into()], read).await
     }
 
-    /// Claims a running job for this node. `None` if another node has it.
+    /// Claims a running job for this node. `None` if another node has it, or it has ended.
     pub async fn claim_job(&self, server_id: ServerId, id: i64) -> Result<Option<MessageJob>> {
         let now = self.clock.now();
         let text = "UPDATE jobs SET claimed_until = $3

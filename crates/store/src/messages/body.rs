@@ -106,7 +106,7 @@ impl Store {
         found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
     }
 
-    /// The body of any send; `None` if it was removed or erased, which happens before its messages are removed. The
+    /// The body of any send; `None` if it was removed or erased: a body may be gone while its messages are kept. The
     /// caller has checked that the send is the server's: on SQLite this is not checked here.
     pub async fn find_body(
         &self,

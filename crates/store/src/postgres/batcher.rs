@@ -158,7 +158,7 @@ async fn accept_all(
     let is_outage =
         |error: &StoreError| matches!(error, StoreError::Unavailable(_)) && !error.is_lock_timeout();
     if is_outage(&error) {
-        tracing::error!(%error, sends = sends.len(), "writing a batch of sends failed; their callers are answered 503");
+        tracing::error!(%error, sends = sends.len(), "writing a batch of sends failed; their senders get HTTP 503 or SMTP 451");
     }
     if is_outage(&error) || sends.len() == 1 {
         return sends.iter().map(|_| Err(error.clone())).collect();

@@ -25,7 +25,7 @@ async fn queue_retry_does_not_wait_for_the_next_attempt(engine: Engine) {
     let shown = world.queue(&["show", &id.to_string()]);
     let why = shown["why"].as_str().unwrap();
     assert!(why.starts_with("It waits because its next attempt is at "), "{why}");
-    assert_eq!(world.queue(&["retry", &id.to_string()])[0]["result"], "queued for now");
+    assert_eq!(world.queue(&["retry", &id.to_string()])[0]["result"], "due now");
     let deliveries = world.until_status(id, "Sent").await;
     assert_eq!((deliveries.len(), peer.messages().len()), (2, 2));
 }
