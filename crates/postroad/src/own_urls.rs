@@ -8,8 +8,9 @@ use postroad_net::guarded_http::TokenUrls;
 
 use crate::config::Config;
 
-/// Base URLs, in order of preference: the configured one, those of `dev`, the plain listener's, the default. `plain` is the listener without TLS, if it serves the portal. `dev` is the URL and
-/// the host names of `postroad dev`; `None` for `serve`.
+/// Base URLs, in order of preference: the configured one, those of `dev`, the plain listener's, the default. `plain` is
+/// the listener without TLS, if it serves the portal. `dev` is the URL and the host names of `postroad dev`; `None` for
+/// `serve`.
 pub(crate) fn own_urls(
     config: &Config,
     plain: Option<SocketAddr>,
