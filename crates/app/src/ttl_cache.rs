@@ -20,7 +20,7 @@ pub(crate) struct TtlCache<K, V> {
 #[derive(Debug)]
 struct CacheState<K, V> {
     entries: HashMap<K, (V, Instant)>,
-    /// Number of times the cache was cleared.
+    /// Number of calls of `clear`.
     generation: u64,
 }
 
@@ -49,8 +49,8 @@ impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
         ReadStart { at: Instant::now(), generation: self.cached.lock().generation }
     }
 
-    /// Stores a value. Does nothing if the cache was cleared since the read began: the value may be older than the
-    /// change for which it was cleared.
+    /// Stores a value. Does nothing if `clear` was called since the read began: the value may be older than the change
+    /// that `clear` was called for.
     pub(crate) fn put(&self, key: K, value: V, start: ReadStart) {
         let mut cached = self.cached.lock();
         if start.generation != cached.generation {

@@ -36,7 +36,7 @@ pub struct Overview {
 #[derive(Debug, Clone)]
 pub struct WaitingMessage {
     pub entry: QueueEntry,
-    /// Why it waits, in one sentence.
+    /// Why it waits, and what its receiver seems to take, in sentences.
     pub why: String,
     /// The newest delivery record, if it is a temporary failure.
     pub last_failure: Option<NewDelivery>,
@@ -165,7 +165,7 @@ impl QueueAdmin {
     /// Why a message waits, and what its receiver seems to take, for this reader.
     pub fn why(&self, entry: &QueueEntry, reader: Reader, now: Timestamp) -> String {
         let Some(shared) = &self.shared else {
-            return "It waits because no server is running on this data folder.".to_owned();
+            return "It waits because Postroad is not running on this data folder.".to_owned();
         };
         if let Some(site) = shared.being_sent().get(&(entry.server_id, entry.message_id)) {
             return format!("It is being sent to {site} right now.");

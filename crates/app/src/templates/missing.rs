@@ -103,14 +103,14 @@ pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<
     absent.take(ABSENT_MAX).collect()
 }
 
-/// A name that the model lacks.
+/// A name that the model lacks, or whose value is `null`.
 #[derive(Debug, PartialEq, Eq)]
 struct MissingName {
     /// The most similar existing name.
     nearest: Option<String>,
 }
 
-/// `None` if the whole path exists.
+/// Finds the first name of the path that the model lacks. `None` if it lacks none; an empty list lacks nothing.
 fn find_absent(model: &Map<String, Value>, path: &[Segment]) -> Option<MissingName> {
     let (first, rest) = path.split_first()?;
     let Segment::Name(name) = first else { return None };

@@ -54,7 +54,8 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    /// Forgets which versions are newest and published, after a change in this process. Compiled versions stay.
+    /// Forgets which versions are newest and published: after a change in this process, or if what is known may be
+    /// outdated. Compiled versions stay.
     pub(crate) fn forget(&self) {
         self.heads.clear();
     }

@@ -12,7 +12,7 @@ use super::refusal::TemplateRefusal;
 use super::work::BatchWork;
 use crate::{App, Caller, Refusal};
 
-/// A template that took longer than this last time, or was not rendered yet, is rendered on a blocking thread.
+/// A template whose last success took longer than this, or that has had none yet, is rendered on a blocking thread.
 const INLINE_US_MAX: u64 = 1_000;
 /// Templates are also rendered on a blocking thread if the model has more values than this.
 const INLINE_MODEL_VALUES_MAX: usize = 1_000;
@@ -155,7 +155,7 @@ pub(super) async fn run_blocking<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| {
         if error.is_panic() {
-            Refusal::Internal("rendering a template panicked".to_owned())
+            Refusal::Internal("work on a template panicked".to_owned())
         } else {
             Refusal::Unavailable("the service is stopping".to_owned())
         }

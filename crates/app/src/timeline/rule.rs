@@ -4,7 +4,8 @@ use postroad_mail::ReplyPhase;
 use postroad_mail::classify::{Reply, classify, classify_in};
 
 /// Name of the rule for a reply such as `550 5.1.1 User unknown`. The refused command is not recorded, so this is the
-/// first rule that yields the recorded class; `None` if the rules have changed since.
+/// first rule that yields the recorded class. `None` if the text is not a reply, or if no rule yields the class, for
+/// example because the rules have changed since.
 pub fn refusal_rule(reply: &str, class: &str) -> Option<&'static str> {
     let reply = Reply::parse(reply).ok()?;
     let phases = [ReplyPhase::Recipient, ReplyPhase::Data, ReplyPhase::MailFrom, ReplyPhase::Greeting];

@@ -37,7 +37,8 @@ impl App {
         if found.is_some() { Ok(()) } else { Err(UserRefusal::LinkInvalid) }
     }
 
-    /// Creates the first person, an owner of the account and operator, and signs in.
+    /// Creates the first person and signs in. The person is the operator, and an owner of the account with this name,
+    /// which is created if there is none.
     pub async fn set_up(
         &self,
         token: &str,

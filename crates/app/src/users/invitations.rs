@@ -169,7 +169,7 @@ impl App {
         if open.iter().all(|open| could_have_invited(by, open)) {
             return Ok(());
         }
-        Err(AccountRefusal::problem("email", "has an open invitation to a higher role than the caller's"))
+        Err(AccountRefusal::problem("email", "has an open invitation with more rights than the caller's"))
     }
 
     /// Token of an invitation. Calls with the same idempotency key get the same token, so that any of them can mail the
@@ -226,7 +226,7 @@ impl App {
         let found = self.inner.store.find_invitation_of(account_id, id).await?;
         let found = found.ok_or(AccountRefusal::NotFound(ObjectKind::Invitation))?;
         if !could_have_invited(by, &found) {
-            return Err(AccountRefusal::problem("id", "is an invitation to a higher role than the caller's"));
+            return Err(AccountRefusal::problem("id", "is an invitation with more rights than the caller's"));
         }
         let store = self.recording(by, operation, AuditSubject::Invitation(id));
         store

@@ -10,7 +10,7 @@ pub enum WebhookRefusal {
     Validation(Vec<FieldProblem>),
     #[error("no such webhook")]
     NotFound,
-    /// The event to replay does not exist any more.
+    /// The event to replay does not exist (any more), or the webhook has no such attempt.
     #[error("no such event")]
     EventNotFound,
     /// The webhook has this version, not the one that the caller has seen.

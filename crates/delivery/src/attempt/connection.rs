@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     /// Degree of scarcity from which `scarce_reply` applies.
     abort_shortage: Shortage,
     /// If the host was given up early because connections are scarce: the time that hosts get then, and the usual time.
-    /// It may have had more than the former, if connections became scarce later.
+    /// This host may have had more than the former, if connections became scarce later.
     given_up_early: Option<(Duration, Duration)>,
     /// The last bytes of the message must not be sent after this time.
     expires: Option<Instant>,

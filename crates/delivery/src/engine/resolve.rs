@@ -159,7 +159,7 @@ impl EngineShared {
                 Ok(Begun::Suppressed(message, _)) => entry.work = Some(self.preparer.take_loaded(*message)),
                 Ok(Begun::Gone) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "reading a message failed; retrying");
+                    tracing::warn!(%error, "marking or reading a message failed; retrying");
                     self.release_later(entry.key());
                     tokio::time::sleep(STORE_PAUSE).await;
                     return;

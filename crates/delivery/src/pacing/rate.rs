@@ -80,7 +80,8 @@ impl RateEstimate {
         Some(rate)
     }
 
-    /// The rate that was reached at the last refusal, and the receiver's reply.
+    /// The rate that was reached at the last refusal, and the receiver's reply. `None` if there is no limit, or if the
+    /// limit is still searched for.
     pub fn known(&self) -> Option<(f64, Reason)> {
         let curve = self.curve.filter(|curve| curve.knowledge != Knowledge::Search)?;
         Some((curve.reached, self.reason()))

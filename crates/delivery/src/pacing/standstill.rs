@@ -52,7 +52,7 @@ impl Standstill {
         was_open
     }
 
-    /// Ends the standstill. Returns whether there was one.
+    /// Ends the standstill, if there is one, and forgets all refusals. Returns whether there was a standstill.
     pub fn end(&mut self) -> bool {
         let was_stopped = !self.probe.is_open();
         if was_stopped || self.refused_in_a_row > 0 {

@@ -59,8 +59,9 @@ pub(super) enum LaneRoute {
 /// Rank of a look-up; each rank has its own share of concurrent look-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LookupRank {
+    /// The first look-up of a lane, or a new one for a route that is no longer valid.
     First,
-    /// The last look-up failed.
+    /// The last look-up failed and left the lane without a route.
     AfterFailure,
 }
 

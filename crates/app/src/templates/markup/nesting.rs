@@ -45,7 +45,7 @@ pub(super) enum Syntax {
     Mjml,
 }
 
-/// Counts the elements. Fails with the offset of a tag that is misnested, not closed, or unusual.
+/// Counts the elements. Fails with the offset of a tag that is misnested, not closed, nested too deeply, or unusual.
 pub(super) fn nesting(text: &str, syntax: Syntax) -> Result<Nesting, usize> {
     let mut open: Vec<(String, usize)> = Vec::new();
     let mut elements = 0;

@@ -264,7 +264,7 @@ fn attribute(element: &str, name: &str) -> Option<String> {
 fn push_text(out: &mut String, text: &str) {
     for character in text.chars() {
         if matches!(character, '{' | '%' | '#') {
-            close_brace(out);
+            escape_trailing_brace(out);
         }
         out.push(character);
     }
@@ -273,13 +273,13 @@ fn push_text(out: &mut String, text: &str) {
 /// Writes template source unchanged.
 fn push_template_tag(out: &mut String, tag: &str) {
     if tag.starts_with('{') {
-        close_brace(out);
+        escape_trailing_brace(out);
     }
     out.push_str(tag);
 }
 
 /// Escapes a trailing `{`, so that it cannot start a template tag with the next character.
-fn close_brace(out: &mut String) {
+fn escape_trailing_brace(out: &mut String) {
     if out.ends_with('{') {
         out.pop();
         out.push_str("{{ '{' }}");

@@ -22,7 +22,7 @@ use crate::schedule::{EndedWhile, Entry, Greylisting, Job, Next, WorkRequest};
 
 /// Suppressed messages are held for this long.
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
-/// Pause after the store failed to return a message.
+/// Pause after the store failed to mark or return a message.
 pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The life of one connection task.
@@ -226,7 +226,7 @@ impl Worker {
                     return None;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "reading a message failed; retrying");
+                    tracing::warn!(%error, "marking or reading a message failed; retrying");
                     shared.no_longer_being_sent(job.entry.key());
                     self.return_quota(&job);
                     shared.release_later(job.entry.key());

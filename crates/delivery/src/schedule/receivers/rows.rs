@@ -95,7 +95,8 @@ fn refused_share(world: &World, from: Duration, to: Duration) -> f64 {
     100.0 * refused / (refused + accepted).max(1.0)
 }
 
-/// Wait of these servers' messages, in seconds; a message that was not sent counts as waiting until now.
+/// Quantile of the waits of these servers' messages, in seconds; a message that was not sent counts as waiting until
+/// now.
 fn wait(world: &World, servers: &[i64], quantile: f64) -> f64 {
     let of = world.messages.iter().filter(|message| servers.contains(&message.server));
     let mut waits: Vec<f64> = of
