@@ -56,9 +56,17 @@ pub enum KeyKind {
 /// Why a call is refused. Answer `Missing` and `Invalid` only after `delay`.
 #[derive(Debug)]
 pub enum AuthFailure {
-    Missing { kind: KeyKind, delay: Duration },
-    Invalid { kind: KeyKind, delay: Duration },
+    Missing {
+        kind: KeyKind,
+        delay: Duration,
+    },
+    Invalid {
+        kind: KeyKind,
+        delay: Duration,
+    },
+    /// The server of a server's key, or the account of that server, is suspended or deleted.
     Suspended,
+    /// The account of an account's key is suspended or deleted.
     AccountSuspended,
     Denied(Denial),
     Store(StoreError),

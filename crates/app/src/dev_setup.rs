@@ -281,7 +281,7 @@ fn fixed_pair(api_key: &str) -> Result<KeyPair, AdminError> {
         && api_key.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_good {
         return Err(AdminError::refused(format!(
-            "--api-key has 1 to {FIXED_KEY_CHARS_MAX} letters, digits or signs, without spaces"
+            "--api-key must be 1 to {FIXED_KEY_CHARS_MAX} letters, digits or signs, without spaces"
         )));
     }
     let digest = hash(&format!("secret of the dev key {api_key}"));

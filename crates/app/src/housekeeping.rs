@@ -1,7 +1,7 @@
 //! Periodic background work. Stores when keys and sessions were last used. Deletes old idempotency keys and counts of
 //! attempts (`users/attempts.rs`), and expired suppressions, sessions, links and gates. Ends expired holds. Sends
-//! notices about ceilings. Cancels the mail of deleted servers, hands it to the retention task, and removes deleted
-//! servers and accounts. Corrects stored times after the clock went back.
+//! notices about ceilings. Cancels the mail of deleted servers that can no longer be restored, and hands it to the
+//! retention task; then removes such servers and accounts. Corrects stored times after the clock went back.
 //!
 //! A step that fails is repeated in the next round and does not keep the others from running.
 

@@ -220,7 +220,7 @@ struct Inner {
     webhooks_per_server: usize,
     /// Number of days after which an address is warm.
     warm_up_days: u32,
-    /// Addresses for complaints and of the operator.
+    /// Addresses for complaints, and the recipient of other mail to the operator.
     feedback: FeedbackSettings,
     /// Concurrency limit of calls that may hold many rows, such as searches.
     long_reads: long_reads::LongReads,

@@ -40,14 +40,15 @@ impl App {
     /// Lists keys of an account, or of the operator if there is no account.
     pub async fn show_account_keys(&self, account: Option<&str>) -> Result<Value, AdminError> {
         let by = Requester::command_line();
-        let found = match account {
+        let (found, call) = match account {
             Some(account) => {
                 let id = self.find_account(account).await?.id;
-                self.list_account_keys(&by, Some(id), AccountKeyFilter::default(), None, LISTED_MAX).await?
+                let filter = AccountKeyFilter::default();
+                (self.list_account_keys(&by, Some(id), filter, None, LISTED_MAX).await?, "account_keys/list")
             }
-            None => self.list_operator_keys(&by, None, LISTED_MAX).await?,
+            None => (self.list_operator_keys(&by, None, LISTED_MAX).await?, "operator_keys/list"),
         };
-        Ok(whole_list(found, "keys", "account_keys/list")?.iter().map(shown).collect())
+        Ok(whole_list(found, "keys", call)?.iter().map(shown).collect())
     }
 
     pub async fn revoke_account_key_by_name(

@@ -24,6 +24,7 @@ impl App {
         Ok(shown(&self.find_account(name).await?))
     }
 
+    /// Suspends an account if there is a `reason`; otherwise resumes it.
     pub async fn suspend_account(&self, name: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
         Ok(shown(&self.set_account_suspension_as(&Requester::command_line(), id, reason).await?))
@@ -47,7 +48,8 @@ impl App {
         Ok(shown(&self.update_account_as(&by, id, request).await.map_err(named(object))?))
     }
 
-    /// The account's objects, its messages in the current periods that have a limit, and its ceilings.
+    /// Numbers of the account's objects, and of its messages in the current periods that have a limit. Also its
+    /// ceilings.
     pub async fn show_account_usage(&self, name: &str) -> Result<Value, AdminError> {
         let account = self.find_account(name).await?;
         let usage = self.account_usage(&Requester::command_line(), Some(account.id)).await?;

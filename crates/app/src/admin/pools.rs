@@ -93,7 +93,7 @@ impl App {
         Ok(shown_pool(&changed.map_err(of_address(address))?))
     }
 
-    /// Messages that an address sent per day and receiver group, with their outcomes; newest first.
+    /// Numbers of messages that an address sent per day and receiver group, by outcome; newest first.
     pub async fn address_history(&self, address: IpAddr) -> Result<Value, AdminError> {
         let days = self.pool_address_history(&Requester::command_line(), address, None, LISTED_MAX).await;
         let shown = |day: &SourceDay| {

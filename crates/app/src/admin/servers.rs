@@ -39,6 +39,7 @@ impl App {
         Ok(shown(&self.find_server(name_or_id).await?))
     }
 
+    /// Suspends a server if there is a `reason`; otherwise resumes it.
     pub async fn suspend_server(
         &self,
         name_or_id: &str,

@@ -69,7 +69,7 @@ impl App {
     ) -> Result<Value, AdminError> {
         if !(1..=AT_ONCE).contains(&limit) {
             return Err(AdminError::refused(format!(
-                "--limit is from 1 to {AT_ONCE}; `postroad admin suppression export` writes all there are"
+                "--limit must be from 1 to {AT_ONCE}; `postroad admin suppression export` writes all there are"
             )));
         }
         let server = self.find_server(server).await?;

@@ -33,7 +33,7 @@ pub(super) type Collected = HashMap<Group, HashMap<usize, Sums>>;
 pub(super) struct CounterSums {
     pub(super) collected: Collected,
     /// Whether tags, templates or source addresses that the query uses are counted together, because there are too
-    /// many. The filters may exclude the combined value.
+    /// many. True even if the filters exclude the combined value.
     pub(super) has_other: bool,
 }
 

@@ -24,6 +24,7 @@ pub struct MessageMetrics {
     pub unsubscribes: u64,
     /// Opens by people.
     pub opens: u64,
+    /// Clicks by people.
     pub clicks: u64,
     pub bot_opens: u64,
     pub bot_clicks: u64,

@@ -98,7 +98,7 @@ impl App {
     /// Writes the waiting events of domains, then begins as many due checks as the limit allows.
     async fn begin_checks(&self, running: &mut RunningChecks) {
         if let Err(error) = self.inner.store.write_domain_events().await {
-            tracing::warn!(%error, "events of domains were not written; retrying with the next check");
+            tracing::warn!(%error, "events of domains were not written; retrying in a few seconds");
         }
         let free = AT_ONCE_MAX - running.checks.len();
         if free == 0 {

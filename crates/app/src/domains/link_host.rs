@@ -29,7 +29,7 @@ impl LinkHost {
             }),
             Err(HttpFailure::Dns(_)) => None,
             Err(error) => {
-                tracing::debug!(host, %error, "tracking host does not answer; links do not use it");
+                tracing::debug!(host, %error, "request to a tracking host failed; links do not use the host");
                 let mut reason = error.to_string();
                 reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
                 let problem = Some(format!("{host} does not answer over HTTPS ({reason})"));

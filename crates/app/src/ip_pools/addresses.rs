@@ -161,8 +161,8 @@ impl App {
         self.find_ip_pool(by, operation, source.pool_id).await
     }
 
-    /// Messages that an address sent per day and receiver group, with their outcomes; newest first, and whether there
-    /// are more. Empty for an account that does not own the pool.
+    /// Numbers of messages that an address sent per day and receiver group, by outcome; newest first, and whether
+    /// there are more. Empty for an account that the pool is not reserved for.
     pub async fn pool_address_history(
         &self,
         by: &Requester,

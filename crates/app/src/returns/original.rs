@@ -16,8 +16,8 @@ const FOUND_MAX: usize = 2;
 
 impl ReturnReceiver {
     /// The message that the enclosed original identifies: by our header or its return path, else by its Message-ID.
-    /// `ForeignComplaint` if none of them was issued here, several recipients share it, or the message no longer
-    /// exists.
+    /// `ForeignComplaint` if none of them was issued here, several recipients share the Message-ID, or the message no
+    /// longer exists.
     pub(super) async fn find_original(&self, returned: &Returned) -> Result<Message, ReturnRefusal> {
         let of_copy = returned.original_ids.iter().find_map(|id| self.addresses.key.parse(id));
         if let Some((server_id, message_id)) = of_copy {

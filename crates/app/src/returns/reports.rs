@@ -39,7 +39,7 @@ impl ReturnReceiver {
         let reserved = self.stored_report_budget.reserve(peer, rows.len(), Instant::now());
         reserved.ok_or(ReturnRefusal::Busy)?;
         let added = self.app.inner.store.add_domain_reports(rows).await?;
-        tracing::info!(added, "domain report stored");
+        tracing::info!(added, "report about domains received");
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Repeated requests: the first one with a key is carried out, the others get its answer. The store writes the key in
-//! the accepting transaction. This module only avoids repeated work, and makes requests of one process wait for each
-//! other.
+//! the accepting transaction. This module only avoids repeated work, and makes requests with the same key in one
+//! process wait for each other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

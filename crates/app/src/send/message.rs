@@ -341,7 +341,7 @@ fn check_attachments(
             problem("content_type", wrong.to_string());
         }
         if attachment.content_id.as_deref().is_some_and(|id| !is_content_id(id)) {
-            problem("content_id", "A content id is up to 255 visible ASCII characters".to_owned());
+            problem("content_id", "A content id must be 1 to 255 visible ASCII characters".to_owned());
         }
         let data = attachment.data.take();
         match base64_text::decode(data.as_deref().unwrap_or_default()) {

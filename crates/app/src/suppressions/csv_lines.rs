@@ -18,6 +18,7 @@ pub(super) struct Record {
     pub(super) count: usize,
     /// Whether a field beyond the limit has text.
     pub(super) has_more: bool,
+    /// Whether a field was too long, so that only its end is kept.
     pub(super) is_too_long: bool,
 }
 

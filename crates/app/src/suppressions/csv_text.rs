@@ -38,7 +38,7 @@ enum Column {
     Details,
     Origin,
     ExpiresAt,
-    /// Known but unused: Postroad sets the creation time itself.
+    /// Not used: an unknown or unnamed column, or the creation time, which Postroad sets itself.
     Ignored,
 }
 

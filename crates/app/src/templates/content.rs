@@ -231,7 +231,7 @@ fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
     if parts.is_empty() {
         return Ok(());
     }
-    let message = "each body of a layout needs `{{ content }}`, where the body of a template comes in";
+    let message = "each body of a layout needs `{{ content }}`, where the body of a template is inserted";
     Err(TemplateRefusal::Invalid(parts.iter().map(|part| problem_without_position(part, message)).collect()))
 }
 

@@ -64,13 +64,14 @@ async fn wrong_aliases_are_distinguished() {
         world.server.cname("rp.shop.example", "rp.post.example.shop.example");
     };
     check(appended, Purpose::ReturnPath, status, &["rp.post.example.shop.example"], Some(hint)).await;
-    let hint = "rp.shop.example leads into a CNAME loop. Change it to rp.post.example.";
+    let hint =
+        "rp.shop.example leads into a CNAME loop, or through too many CNAMEs. Change it to rp.post.example.";
     let cname_loop = |world: &World| {
         world.server.cname("rp.shop.example", "b.shop.example").cname("b.shop.example", "rp.shop.example");
     };
     check(cname_loop, Purpose::ReturnPath, status, &["b.shop.example", "rp.shop.example"], Some(hint)).await;
     let hint = "A wildcard record (*.shop.example) answers for rp.shop.example. Add a CNAME record at rp.shop.example \
-                itself; it goes before the wildcard.";
+                itself; it takes precedence over the wildcard.";
     let wildcard = |world: &World| {
         world.server.cname("*.shop.example", "web.shop.example").a("web.shop.example", [198, 51, 100, 1]);
     };

@@ -134,7 +134,7 @@ async fn a_wildcard_in_place_of_the_key_is_recognised() {
     world.server.txt("*.shop.example", "v=spf1 -all");
     let check = world.check(Purpose::Dkim).await;
     let hint = "A wildcard record (*.shop.example) answers for pr-one._domainkey.shop.example. Add a TXT record at \
-                pr-one._domainkey.shop.example itself; it goes before the wildcard.";
+                pr-one._domainkey.shop.example itself; it takes precedence over the wildcard.";
     assert_eq!(verdict(&check), (RecordStatus::Missing, Some(hint)));
     assert_eq!(check.found, ["v=spf1 -all"]);
 }

@@ -181,7 +181,7 @@ async fn the_public_suffix_list_says_where_a_domain_begins() {
 #[tokio::test]
 async fn a_wildcard_text_is_no_policy() {
     let hint = "A wildcard record (*.shop.example) answers for _dmarc.shop.example. Add a TXT record at _dmarc.shop.example \
-                itself; it goes before the wildcard.";
+                itself; it takes precedence over the wildcard.";
     let records = [("*.shop.example", "hello")];
     check(World::new(), &records, RecordStatus::Missing, &["hello"], Some(hint)).await;
 }

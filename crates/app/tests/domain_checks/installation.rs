@@ -168,7 +168,9 @@ async fn policies_are_recognised_by_their_version() {
         (
             "v=TLSRPTv1;",
             RecordStatus::Mismatch,
-            Some("The tag rua= is missing. Change it to: v=TLSRPTv1; rua=mailto:tls-reports@rp.post.example"),
+            Some(
+                "The tag rua= is missing. Change the record to: v=TLSRPTv1; rua=mailto:tls-reports@rp.post.example",
+            ),
         ),
         (
             "v=TLSRPT; rua=mailto:a@b.example",

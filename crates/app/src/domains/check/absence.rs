@@ -47,7 +47,10 @@ pub(super) fn no_answer(
     reason: &str,
 ) -> Result<RecordCheck, NotAskedYet> {
     if let Chain::Loop(names) = follow(view, &record.name)? {
-        let hint = format!("{} leads into a CNAME loop. Remove that CNAME.", record.name);
+        let hint = format!(
+            "{} leads into a CNAME loop, or through too many CNAMEs. Remove that CNAME.",
+            record.name
+        );
         return Ok(record.judged(RecordStatus::Mismatch, names, Some(hint)));
     }
     Ok(dns_error(record, domain.as_str(), reason))
@@ -85,8 +88,8 @@ pub(super) fn is_wildcard(
 pub(super) fn wildcard_hint(record: &ExpectedRecord, domain: &DomainName) -> String {
     let (name, record_type) = (&record.name, record.record_type.as_str());
     format!(
-        "A wildcard record (*.{domain}) answers for {name}. Add a {record_type} record at {name} itself; it goes before \
-         the wildcard."
+        "A wildcard record (*.{domain}) answers for {name}. Add a {record_type} record at {name} itself; it takes \
+         precedence over the wildcard."
     )
 }
 

@@ -28,7 +28,9 @@ pub(super) fn judge(
     let mismatch = |hint: String| Ok(record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)));
     match &chain {
         Chain::Failed(_, reason) => Ok(dns_error(record, domain.as_str(), reason)),
-        Chain::Loop(_) => mismatch(format!("{name} leads into a CNAME loop. Change it to {target}.")),
+        Chain::Loop(_) => mismatch(format!(
+            "{name} leads into a CNAME loop, or through too many CNAMEs. Change it to {target}."
+        )),
         Chain::Ends(targets) => match targets.first() {
             None => judge_without_alias(view, record, domain, target),
             Some(first) if *first == format!("{target}.{domain}") => mismatch(format!(

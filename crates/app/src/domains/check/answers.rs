@@ -147,7 +147,7 @@ impl Answer {
         })
     }
 
-    /// Whether both have the same records, in any order: name servers rotate their answers.
+    /// Whether both have records, and the same ones in any order: name servers rotate their answers.
     pub(super) fn has_same_records(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.records(), other.records());
         !ours.is_empty() && ours.len() == theirs.len() && ours.iter().all(|record| theirs.contains(record))

@@ -44,7 +44,7 @@ pub(super) fn judge(
             let tag = wanted.needed_tag.unwrap_or_default();
             (
                 RecordStatus::Mismatch,
-                Some(format!("The tag {tag}= is missing. Change it to: {}", record.value)),
+                Some(format!("The tag {tag}= is missing. Change the record to: {}", record.value)),
             )
         }
         _ => {

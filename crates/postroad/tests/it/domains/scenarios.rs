@@ -450,7 +450,7 @@ fn alias_scenarios() -> Vec<Scenario> {
             |_| {
                 Some(
                     "A wildcard record (*.alias-wildcard.example) answers for rp.alias-wildcard.example. Add a CNAME record \
-                     at rp.alias-wildcard.example itself; it goes before the wildcard."
+                     at rp.alias-wildcard.example itself; it takes precedence over the wildcard."
                         .to_owned(),
                 )
             },

@@ -89,6 +89,7 @@ fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddr
 pub(in super::super) enum Allowed {
     /// It allows all our addresses, but not everybody's.
     All,
+    /// It misses some of our addresses, allows everybody, or is invalid; or our addresses are not known.
     NotAll,
     NoRecord,
     Unknown(String),
