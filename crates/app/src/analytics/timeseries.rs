@@ -53,7 +53,7 @@ pub struct Timeseries {
 pub struct Series {
     /// Values of the requested dimensions; all `None` if `is_rest`.
     pub values: Vec<DimensionValue>,
-    /// Whether this series adds up everything beyond the largest series.
+    /// Whether this series is the sum of all that are not listed.
     pub is_rest: bool,
     pub points: Vec<Point>,
 }

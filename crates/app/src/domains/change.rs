@@ -50,7 +50,7 @@ impl App {
         key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
         let taken = || {
-            let message = "`selector` belongs to a key that signs, or signed until recently: choose another";
+            let message = "`selector` belongs to another key of the domain: choose another";
             DomainRefusal::Validation(vec![FieldProblem::new("/selector", message)])
         };
         let _permit = self.inner.domain_limits.begin_change(domain.account_id)?;

@@ -87,7 +87,8 @@ impl CheckedMessage {
 }
 
 impl App {
-    /// Returns the answer of an earlier request with the same key, or runs `work`.
+    /// Returns the answer of an earlier request with the same key, or runs `work`; runs it again while another node
+    /// holds the key.
     // Not `AsyncFn`: the compiler cannot show that a future made of it is `Send`.
     pub(super) async fn once<W>(
         &self,
@@ -108,7 +109,7 @@ impl App {
                 return request.replay(&stored);
             }
             match work().await {
-                // Another node holds the key. The store gave up after a second; retry for five.
+                // Another node holds the key. The store gave up after a second; retry until the deadline.
                 Err(Refusal::IdempotencyInProgress) if Instant::now() < deadline => {}
                 done => return done,
             }

@@ -174,7 +174,7 @@ impl Batch {
         }
         loop {
             match self.store().await {
-                // Another node holds the key. The store gave up after a second; retry for five.
+                // Another node holds the key. The store gave up after a second; retry until the deadline.
                 Err(Refusal::IdempotencyInProgress) if Instant::now() < self.deadline => {}
                 done => return done.map(BatchOutcome::Done),
             }

@@ -40,7 +40,7 @@ impl From<StoreError> for ScheduleRefusal {
     }
 }
 
-/// Numbers of changed messages of a tag or batch.
+/// Numbers of messages of a tag or batch that one call found and changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScheduleCounts {
     /// Messages that were found: scheduled, or due and not tried yet.
