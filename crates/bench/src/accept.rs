@@ -79,7 +79,7 @@ async fn at_rate(bench: &Bench, kind: Kind, protocol: Protocol) -> anyhow::Resul
     ])
 }
 
-/// Measures rates: each caller sends as fast as it is answered.
+/// Measures rates at several numbers of callers (levels). Each caller sends again as soon as it is answered.
 async fn measure_levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Result<()> {
     let folder = tempfile::TempDir::new()?;
     let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
@@ -118,7 +118,8 @@ async fn measure_levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyho
     Ok(())
 }
 
-/// Splits a table: figures of the load, and figures of the other server, which follow a line with the number of callers.
+/// Splits the output of `http_bench --beside`: lines of the load, and the line of the other server, which follows each
+/// line with the number of callers.
 fn split_levels(table: &str, of_load: &mut String, of_others: &mut String) {
     let mut beside = None;
     for line in table.lines() {

@@ -113,7 +113,7 @@ impl Problem {
             Self::Internal(_) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Something went wrong here",
-                "The log of the service has the cause; the answer's X-Request-Id names the entry.",
+                "The log of the service has the cause: look for `a page failed` at the time of this answer.",
             ),
         }
     }

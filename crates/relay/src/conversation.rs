@@ -115,7 +115,7 @@ impl Conversation {
         match *self.phase.borrow() {
             Phase::Running => false,
             Phase::Stopping => !self.session.is_in_transaction(),
-            Phase::Gone => true,
+            Phase::CuttingOff => true,
         }
     }
 

@@ -6,6 +6,6 @@ pub(crate) enum Phase {
     Running,
     /// Messages in progress may finish.
     Stopping,
-    /// All sessions end now.
-    Gone,
+    /// The time to finish is over: all sessions are cut off.
+    CuttingOff,
 }

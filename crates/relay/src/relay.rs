@@ -70,7 +70,7 @@ impl Relay {
                 open = self.session_limit.session_count(),
                 "shutdown: SMTP sessions did not end in time and are cut off"
             );
-            self.phase.send_replace(Phase::Gone);
+            self.phase.send_replace(Phase::CuttingOff);
             drop(timeout(CUT_TIME_MAX, self.session_limit.all_free()).await);
         }
     }

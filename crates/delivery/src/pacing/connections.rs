@@ -100,6 +100,7 @@ impl ConnectionEstimate {
         self.pause.on_send(now);
     }
 
+    /// The clock went back by this time: moves recorded times back too, so that pauses do not last longer.
     pub fn shift_back(&mut self, by: Duration) {
         self.try_at = self.try_at.map(|at| at.minus(by));
         self.pause.shift_back(by);

@@ -33,6 +33,7 @@ impl LastMinute {
         self.sum
     }
 
+    /// The clock went back by this time: counts keep their age, so their slots move with it.
     pub(super) fn shift_back(&mut self, by: Duration) {
         let seconds = by.as_secs() as i64;
         self.counts.rotate_left(slot_of(seconds));

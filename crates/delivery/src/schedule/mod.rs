@@ -111,6 +111,7 @@ pub(crate) struct Schedule {
     servers: HashMap<ServerId, ServerGate>,
     accounts: AccountPaces,
     sources: Sources,
+    /// Shares of the addresses of a pool in its messages, by weight.
     shares: Shares,
     gates: GateTable,
     /// As last read, without servers and counts.
@@ -122,6 +123,7 @@ pub(crate) struct Schedule {
     connections: u32,
     parked: u32,
     connections_max: u32,
+    /// Shares of the node's connections for new and silent sites.
     connection_shares: ConnectionShares,
     lookups: Lookups,
     memory: MemoryLimit,
@@ -153,7 +155,7 @@ struct Queue {
 struct SourceSite {
     /// Connection tasks.
     connections: u32,
-    /// Number of `connections` that have, or had, a connection that accepts messages.
+    /// Number of these tasks that have had a connection that accepts messages.
     open: u32,
     /// The paths that share these connections.
     paths: Vec<usize>,
@@ -296,8 +298,8 @@ impl Schedule {
         lane
     }
 
-    /// Returns a message that a connection took and that waits again without a failed attempt. It comes first in its
-    /// lane, if the lane's route is known.
+    /// Puts back a message that a connection took; it waits again, without a failed attempt. It comes first in its lane,
+    /// if the lane's route is known.
     pub(crate) fn put_back(&mut self, key: LaneKey, entry: Entry, now: Timestamp) {
         let lane = self.lane(key);
         self.count_in(lane, entry.server_id);
@@ -426,14 +428,14 @@ impl Schedule {
 
     /// Records that a queue waits for a free connection.
     fn line_up_for_connection(&mut self, queue: usize, now: Timestamp) {
-        let mut is_new_in_general = false;
+        let mut has_joined_general_line = false;
         for path in self.queues[queue].paths.clone() {
             if self.lacks_room(path, now) {
                 let line = self.line_for_share(path, now).unwrap_or(WaitingLine::General);
-                is_new_in_general |= self.line_up_in(queue, line) && line == WaitingLine::General;
+                has_joined_general_line |= self.line_up_in(queue, line) && line == WaitingLine::General;
             }
         }
-        if !is_new_in_general {
+        if !has_joined_general_line {
             return;
         }
         // Wakes an idle connection. It finds that others wait for a connection, and ends.

@@ -111,7 +111,7 @@ impl Store {
                     Box::pin(async move {
                         let Some(claim) = claim.keep(sql, until).await? else { return Ok(None) };
                         let NewBlock { server_id, first_id, .. } = claim.block;
-                        Ok(Some((claim, remove::some_postings(sql, server_id, first_id).await?)))
+                        Ok(Some((claim, remove::delete_some_postings(sql, server_id, first_id).await?)))
                     })
                 })
                 .await?;

@@ -110,7 +110,7 @@ impl Store {
                     Box::pin(async move {
                         let Some(claim) = keep(sql, claim, now).await? else { return Ok(None) };
                         let key = blocks::merged_key(claim.first_id);
-                        Ok(Some((claim, remove::some_postings(sql, claim.server_id, key).await?)))
+                        Ok(Some((claim, remove::delete_some_postings(sql, claim.server_id, key).await?)))
                     })
                 })
                 .await?;
@@ -241,7 +241,7 @@ async fn remove_part(sql: &Sql<'_>, server_id: ServerId, first_id: i64, last_id:
                 WHERE server_id = $1 AND first_id > $2 AND first_id <= $3 AND state = 4 ORDER BY first_id LIMIT 1";
     let part = sql.query_opt(text, &[server_id.0.into(), first_id.into(), last_id.into()]).await?;
     let part = part.map(|row| row.int(0)).transpose()?;
-    if remove::some_postings(sql, server_id, part.unwrap_or(first_id)).await? > 0 {
+    if remove::delete_some_postings(sql, server_id, part.unwrap_or(first_id)).await? > 0 {
         return Ok(());
     }
     let (text, id) = match part {

@@ -33,7 +33,7 @@ async fn remove_some(sql: &Sql<'_>, server_id: ServerId, block: i64) -> Result<u
                 WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until > 0";
     sql.execute(text, &[server_id.0.into(), block.into()]).await?;
     for key in [block, blocks::merged_key(block)] {
-        let rows = some_postings(sql, server_id, key).await?;
+        let rows = delete_some_postings(sql, server_id, key).await?;
         if rows > 0 {
             return Ok(rows);
         }
@@ -43,7 +43,7 @@ async fn remove_some(sql: &Sql<'_>, server_id: ServerId, block: i64) -> Result<u
 }
 
 /// Removes some postings of the block with this key; returns how many.
-pub(super) async fn some_postings(sql: &Sql<'_>, server_id: ServerId, key: i64) -> Result<u64> {
+pub(super) async fn delete_some_postings(sql: &Sql<'_>, server_id: ServerId, key: i64) -> Result<u64> {
     let text = "DELETE FROM search_postings WHERE server_id = $1 AND block = $2 AND token IN
                     (SELECT token FROM search_postings WHERE server_id = $1 AND block = $2 LIMIT $3)";
     sql.execute(text, &[server_id.0.into(), key.into(), ROWS_AT_ONCE.into()]).await

@@ -278,7 +278,7 @@ async fn a_body_that_is_kept_keeps_its_message_until_the_next_round(fixture: Fix
 
 async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
     send_messages(&fixture, 2).await;
-    // These messages are older than the next one by more than the ids of one send can differ (`bounds::SPREAD`).
+    // More than `bounds::SPREAD` (one hour of ids) apart, so that the next message does not keep these.
     fixture.clock.advance(Duration::from_hours(2));
     send_messages(&fixture, 1).await;
     send_messages_of(&fixture, fixture.other_server, 3).await;
@@ -335,7 +335,7 @@ async fn counters_are_removed_by_age(fixture: Fixture) {
     let count = async |text: &str| fixture.query_int(text).await;
     let all = count("SELECT count(*) FROM counters").await;
     fixture.store.remove_old_counters(Grain::Minute, before).await.expect("the store answers");
-    // The total, nine dimensions, all of them, and all but those of attempts.
+    // 12 breakdowns: the total, nine for a single dimension, one for all nine, and one without those of attempts.
     assert_eq!(count("SELECT count(*) FROM counters").await, all - 12);
     for grain in [Grain::Quarter, Grain::Hour, Grain::Day] {
         fixture.store.remove_old_counters(grain, before).await.expect("the store answers");

@@ -77,7 +77,7 @@ impl Mailpit {
         blocking_pool::run(work).await.map_err(|_| Problem::Stopping)
     }
 
-    /// All messages, newest first.
+    /// All messages as Mailpit shows them, newest first: a group has the copies of one send, one for each recipient.
     fn groups(&self) -> Vec<Group> {
         group::collect(&self.inbox.list(usize::MAX))
     }

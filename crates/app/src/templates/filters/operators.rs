@@ -1,5 +1,6 @@
-//! Operators: `~ + - * / // % ** == != < <= > >= in`, `not in`. Those that can do much work are charged for it. Also
-//! the filters that refuse missing variables, and `null` as the list of a loop.
+//! Filters that replace operators when a template is translated: `~ + - * / // % ** == != < <= > >= in`, `not in`. Those
+//! that can do much work are charged for it. Two more filters fail if a variable is missing, or if the list of a loop
+//! is `null`.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;

@@ -181,7 +181,7 @@ fn faults(seed: u64) -> Vec<String> {
         }
     }
     // `held` includes a probe that a connection may be sending.
-    let held = world.held();
+    let held = world.unfinished();
     if held != refused {
         faults.push(format!("seed {seed}: {held} messages wait instead of {refused}"));
     }

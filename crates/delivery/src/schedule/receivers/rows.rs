@@ -120,7 +120,7 @@ fn faults(world: &World) -> f64 {
 fn twice_or_lost(world: &World) -> f64 {
     let twice = world.messages.iter().filter(|message| message.taken > 1).count();
     let waiting = world.messages.iter().filter(|message| message.taken == 0 && !message.failed).count();
-    let lost = waiting.saturating_sub(world.held());
+    let lost = waiting.saturating_sub(world.unfinished());
     (twice + lost) as f64
 }
 

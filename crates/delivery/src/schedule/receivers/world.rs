@@ -1,6 +1,6 @@
-//! A simulated engine around a schedule: connection tasks are records, receivers are testkit's, time jumps from event
-//! to event. The consequences of a reply are decided by the same functions as in the real engine: `attempt::report` and
-//! `attempt::settle`.
+//! A simulated engine around a schedule. Connection tasks are plain records, receivers are `testkit::HiddenReceiver`s,
+//! and the clock jumps from event to event. The consequences of a reply are decided by the same functions as in the
+//! real engine: `attempt::report` and `attempt::settle`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -176,8 +176,8 @@ impl World {
         id
     }
 
-    /// Messages still to be added, in the schedule, or with a connection, except accepted ones.
-    pub(super) fn held(&self) -> usize {
+    /// Number of messages without a final reply: not added yet, in the schedule, or being sent.
+    pub(super) fn unfinished(&self) -> usize {
         let with_tasks = self.agenda.values().filter(|event| match event {
             Event::Connected(..) | Event::Add(_) => true,
             Event::Replied(_, _, reply) => reply.is_err(),
