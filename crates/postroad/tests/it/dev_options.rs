@@ -120,7 +120,7 @@ async fn a_fixed_key_is_the_same_at_every_start() {
     let mut daemon = start(&folder, &[]);
     assert_ne!(daemon.ready()["api_key"], "key-of-our-ci");
     assert!(daemon.terminate().success());
-    for (key, needed) in [("with space", "--api-key has 1 to 100"), ("", "--api-key has 1 to 100")] {
+    for (key, needed) in [("with space", "--api-key must be 1 to 100"), ("", "--api-key must be 1 to 100")] {
         let output = daemon::command(program(), &[])
             .args(DEV)
             .args(["--api-key", key, "--data-dir"])

@@ -23,7 +23,7 @@ async fn without_a_server_the_queue_is_read_from_the_store() {
     let id = world.accepted_id(&good_but(scheduled)).await;
     world.daemon.kill9();
     let shown = world.queue(&["show", &id.to_string()]);
-    assert!(shown["why"].as_str().unwrap().contains("no server is running"), "{shown}");
+    assert!(shown["why"].as_str().unwrap().contains("Postroad is not running"), "{shown}");
     let stats = world.queue(&["stats"]);
     assert_eq!((&stats["queued"], &stats["later"]), (&json!(1), &json!(1)));
     world.queue(&["cancel", &id.to_string()]);

@@ -309,8 +309,8 @@ fn dkim_scenarios() -> Vec<Scenario> {
             "missing",
             |zone| {
                 Some(format!(
-                    "A wildcard record (*.key-wildcard.example) answers for {name}. Add a TXT record at {name} itself; it goes \
-                     before the wildcard.",
+                    "A wildcard record (*.key-wildcard.example) answers for {name}. Add a TXT record at {name} itself; it takes \
+                     precedence over the wildcard.",
                     name = zone.key_name
                 ))
             },
