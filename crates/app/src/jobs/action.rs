@@ -83,7 +83,7 @@ pub enum ActionFailure {
     #[error("The message is being sent at this moment")]
     InDelivery,
     #[error(
-        "Nothing was erased, because other recipients of the same message are still queued or held: erase it when they are sent or cancelled"
+        "Nothing was erased: other recipients of the same message are still queued or held. Erase it when they are sent or cancelled"
     )]
     TextNeeded,
     #[error(transparent)]
