@@ -8,7 +8,7 @@ use postroad_store::{
     Breakdown, ClaimSkips, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState,
     LABELS_MAX, Metric, NewEvent, NewSend, Outcome, Sums,
 };
-use postroad_testkit::eventually;
+use postroad_testkit::{eventually, eventually_within};
 
 use crate::domains::{
     ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_DELIVERY_POLICY, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES,
@@ -38,14 +38,14 @@ pub(crate) fn rules() -> CountingRules {
     CountingRules { simulator_domain: DomainName::parse("sim.postroad.test").expect("a domain") }
 }
 
-/// Counts all events.
+/// Counts all events, a batch of each server in a poll: thousands of events take minutes on a slow machine.
 pub(crate) async fn count_all_events(fixture: &Fixture) {
-    eventually(async || {
-        let servers = fixture.store.list_uncounted_servers().await.expect("reading works");
-        for server in &servers {
-            while fixture.store.count_events(*server, &rules()).await.expect("counting works")
-                != CountProgress::AllDone
-            {}
+    eventually_within(Duration::from_mins(5), async || {
+        for server in fixture.store.list_uncounted_servers().await.expect("reading works") {
+            let progress = fixture.store.count_events(server, &rules()).await.expect("counting works");
+            if progress != CountProgress::AllDone {
+                return Err("more events wait to be counted".to_owned());
+            }
         }
         // On PostgreSQL some events can be counted only when a transaction of another test has ended.
         let is_counted = match fixture.engine_files {
