@@ -50,7 +50,7 @@ use std::sync::{Arc, OnceLock};
 
 use postroad_mail::{MessageIdKey, ReturnPathKey};
 use postroad_model::{
-    AccountKeyId, Clock, CredentialId, DomainName, EmailAddress, Limits, ServerId, UserSessionId,
+    AccountKeyId, Clock, CredentialId, DomainName, EmailAddress, Limits, ServerId, Shared, UserSessionId,
 };
 use postroad_store::{AccountKey, CredentialAccess, KeyHash, SendingDomain, Store};
 
@@ -162,7 +162,7 @@ impl Settings {
 /// Long-lived parts of a running service. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct App {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 #[derive(Debug)]
@@ -272,7 +272,7 @@ impl App {
         } = settings;
         let long_reads = long_reads::LongReads::with_max(store.long_reads_max());
         Self {
-            inner: Arc::new(Inner {
+            inner: Shared::new(Inner {
                 store,
                 clock,
                 limits,

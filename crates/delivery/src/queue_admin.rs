@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{GateScope, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{GateScope, MessageId, ServerId, Shared, Status, Timestamp};
 use postroad_store::{
     Backlog, Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Store, StoreError,
 };
@@ -20,7 +20,7 @@ pub use crate::schedule::{PathTotals, Totals};
 #[derive(Debug, Clone)]
 pub struct QueueAdmin {
     store: Store,
-    shared: Option<Arc<EngineShared>>,
+    shared: Option<Shared<Arc<EngineShared>>>,
 }
 
 /// Counts of the queue and of the engine working on it.
@@ -82,7 +82,7 @@ impl QueueAdmin {
     }
 
     pub(crate) fn live(shared: Arc<EngineShared>) -> Self {
-        Self { store: shared.store.clone(), shared: Some(shared) }
+        Self { store: shared.store.clone(), shared: Some(Shared::new(shared)) }
     }
 
     pub fn without_engine(store: Store) -> Self {

@@ -48,7 +48,7 @@ use std::sync::atomic::AtomicI64;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{Clock, IdGenerator, ServerId};
+use postroad_model::{Clock, IdGenerator, ServerId, Shared};
 use tokio::sync::watch;
 
 use accept::hand_over::HandOver;
@@ -187,7 +187,7 @@ type JobWithIds<T> =
 /// An open store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
-    engine: Arc<Engine>,
+    engine: Shared<Engine>,
     clock: Arc<dyn Clock>,
     /// Hands freshly accepted messages to delivery.
     hand_over: Arc<HandOver>,
@@ -250,7 +250,7 @@ impl Store {
             }
         };
         Ok(Self {
-            engine: Arc::new(engine),
+            engine: Shared::new(engine),
             clock,
             hand_over,
             changes: Arc::new(watch::Sender::new(0)),

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use postroad_model::Clock;
+use postroad_model::{Clock, Shared};
 use tokio::sync::{Semaphore, watch};
 
 pub use caught::CaughtMessage;
@@ -25,10 +25,10 @@ const TEXT_SEARCHES_MAX: usize = 2;
 /// Caught messages, kept in memory and lost with the process. At a limit the oldest are removed. Cheap to clone.
 #[derive(Clone)]
 pub struct Inbox {
-    shared: Arc<Shared>,
+    state: Shared<InboxState>,
 }
 
-struct Shared {
+struct InboxState {
     clock: Arc<dyn Clock>,
     limits: Limits,
     messages: Mutex<Messages>,
@@ -61,7 +61,15 @@ impl Inbox {
     fn with_limits(clock: Arc<dyn Clock>, limits: Limits) -> Self {
         let (newest, _) = watch::channel(0);
         let text_searches = Semaphore::new(TEXT_SEARCHES_MAX);
-        Self { shared: Arc::new(Shared { clock, limits, messages: Mutex::default(), newest, text_searches }) }
+        Self {
+            state: Shared::new(InboxState {
+                clock,
+                limits,
+                messages: Mutex::default(),
+                newest,
+                text_searches,
+            }),
+        }
     }
 
     /// The newest messages, newest first.
@@ -78,7 +86,7 @@ impl Inbox {
 
     /// Receives the id of the newest message whenever messages arrive; ids in between may be skipped.
     pub fn follow(&self) -> watch::Receiver<u64> {
-        self.shared.newest.subscribe()
+        self.state.newest.subscribe()
     }
 
     /// Removes all messages and returns how many. Ids are not reused.
@@ -99,22 +107,22 @@ impl Inbox {
 
     /// Adds one entry for each recipient.
     fn catch(&self, received: &IncomingMessage) {
-        let (head, received_at) = (caught::Head::of(&received.bytes), self.shared.clock.now());
+        let (head, received_at) = (caught::Head::of(&received.bytes), self.state.clock.now());
         let mut messages = self.messages();
         for caught in caught::entries(received, &head, received_at, messages.last_id + 1) {
             messages.last_id = caught.id;
             messages.bytes += caught.raw.len();
             messages.kept.push_back(Arc::new(caught));
         }
-        messages.drop_oldest(self.shared.limits);
+        messages.drop_oldest(self.state.limits);
         let last_id = messages.last_id;
         drop(messages);
-        self.shared.newest.send_replace(last_id);
+        self.state.newest.send_replace(last_id);
     }
 
     fn messages(&self) -> MutexGuard<'_, Messages> {
         // A panic under the lock cannot leave the messages in an invalid state.
-        self.shared.messages.lock()
+        self.state.messages.lock()
     }
 }
 
@@ -131,7 +139,7 @@ impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inbox")
             .field("messages", &self.messages().kept.len())
-            .field("waiting", &self.shared.newest.receiver_count())
+            .field("waiting", &self.state.newest.receiver_count())
             .finish_non_exhaustive()
     }
 }

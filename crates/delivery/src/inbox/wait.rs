@@ -39,7 +39,7 @@ impl Inbox {
         let to_key = matcher.to.as_ref().map(EmailAddress::mailbox_key);
         let waiting = async {
             // Subscribes before the first look, so that no message is missed in between.
-            let mut newest = self.shared.newest.subscribe();
+            let mut newest = self.state.newest.subscribe();
             let mut seen = 0;
             loop {
                 let newest_id = *newest.borrow_and_update();
@@ -78,7 +78,7 @@ impl Inbox {
             return candidates.into_iter().next();
         };
         let text = one_spaced(text);
-        let _permit = self.shared.text_searches.acquire().await.ok()?;
+        let _permit = self.state.text_searches.acquire().await.ok()?;
         let search = move || candidates.into_iter().find(|message| contains(message, &text));
         tokio::task::spawn_blocking(search).await.ok().flatten()
     }

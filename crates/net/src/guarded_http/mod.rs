@@ -20,7 +20,7 @@ use bytes::Bytes;
 use hyper::{HeaderMap, Method};
 use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{Timestamp, WebhookUrl};
+use postroad_model::{Shared, Timestamp, WebhookUrl};
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
@@ -64,7 +64,7 @@ impl Default for GuardedHttpSettings {
 /// HTTP client; clones share their connections.
 #[derive(Clone)]
 pub struct GuardedHttp {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 struct Inner {
@@ -102,7 +102,7 @@ impl GuardedHttp {
         let guard = Guard::allowing(settings.allowed.clone());
         let dialler = Dialler::new(dns, verified, guard, settings.connect_timeout);
         let pool = Arc::new(Pool::new(settings.idle_per_origin_max, settings.idle_max, settings.idle_for));
-        Self { inner: Arc::new(Inner { dialler, pool, exempt: OnceLock::new(), settings }) }
+        Self { inner: Shared::new(Inner { dialler, pool, exempt: OnceLock::new(), settings }) }
     }
 
     /// Lets these URLs be dialled at any address. For the service's own URLs, whose addresses are often private. The

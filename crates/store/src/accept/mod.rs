@@ -57,7 +57,7 @@ impl Store {
 
     /// Accepts sends in a separate task, which continues if the caller disconnects.
     async fn accept_in_task(&self, sends: Vec<NewSend>) -> Result<Accepted> {
-        let engine = Arc::clone(&self.engine);
+        let engine = self.engine.clone();
         let accepting = tokio::spawn(async move {
             match &*engine {
                 Engine::Sqlite { engine, ids } => engine.accept(sends, Arc::clone(ids)).await,

@@ -26,7 +26,7 @@ impl Store {
         let server_id = new.info.server_id;
         // In its own task, so that a caller that disconnects between writing a large body and its row leaves no
         // orphaned file.
-        let engine = Arc::clone(&self.engine);
+        let engine = self.engine.clone();
         let taking = tokio::spawn(async move {
             let (send_id, id, about, body) = (new.info.id, new.id, new.about, new.body.clone());
             let job: JobWithIds<Taken> =
