@@ -38,7 +38,7 @@ pub(crate) fn erase_type_described<T: Send + 'static>(
     })
 }
 
-/// The job's result with its type again; `T` must be the type that was erased.
+/// Converts the job's result back to its type; `T` must be the type that was erased.
 pub(crate) fn restore_type<T: Send + 'static>(
     running: BoxFuture<'_, Result<AnyResult>>,
 ) -> BoxFuture<'_, Result<T>> {

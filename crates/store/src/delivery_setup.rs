@@ -62,9 +62,9 @@ impl Store {
 }
 
 async fn read(sql: &Sql<'_>, since: Option<SetupMark>, now: Timestamp) -> Result<DeliverySetup, StoreError> {
-    // Read first: a change that is committed meanwhile is read twice rather than never.
+    // The mark is read first, so that a change committed meanwhile is read twice rather than never.
     let mark = read_mark(sql).await?;
-    // A mark beyond the current one: the database was replaced by an older one, so all servers are read.
+    // If `since` is beyond the current mark, the database was replaced by an older copy, so all servers are read.
     let since = since.filter(|since| *since <= mark);
     Ok(DeliverySetup {
         servers: list_servers(sql, since).await?,
@@ -104,8 +104,8 @@ async fn list_servers(sql: &Sql<'_>, since: Option<SetupMark>) -> Result<Vec<Ser
     Ok(servers)
 }
 
-/// Each half uses the index on its `changed_xact`. `list_servers` sorts and removes duplicates: if this statement did,
-/// SQLite would read all servers in the order of their ids.
+/// Each half of the union uses the index on `changed_xact` of its own table. `list_servers` sorts and removes
+/// duplicates: if this statement did, SQLite would read all servers in the order of their ids.
 pub(crate) const CHANGED_SERVERS: &str =
     concat!(servers!(), "WHERE s.changed_xact >= $1 UNION ALL ", servers!(), "WHERE a.changed_xact >= $1");
 

@@ -7,8 +7,8 @@ use postroad_model::LimitedObject;
 /// Why an operation failed. Nothing was written, unless the variant or the function says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// For example a full disk, a dead database or a locked row: the call may succeed later. If only the commit's
-    /// answer was lost, the change was written.
+    /// For example a full disk, a dead database or a locked row: the call may succeed later. If only the confirmation
+    /// of the commit was lost, the change was written.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// A name or key is already taken.
@@ -73,8 +73,8 @@ impl OpenError {
 const ROWS_LOCKED: &str = "rows are locked by another transaction";
 
 impl StoreError {
-    /// Whether another transaction held a row for too long. It affects only operations on that row; it is not an
-    /// outage.
+    /// Whether another transaction held a row for too long. Such an error affects only operations on that row; it is
+    /// not an outage.
     pub fn is_lock_timeout(&self) -> bool {
         matches!(self, Self::Unavailable(reason) if reason == ROWS_LOCKED)
     }
@@ -112,7 +112,7 @@ impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
         use tokio_postgres::error::SqlState;
         let Some(db) = error.as_db_error() else {
-            // Closed sockets, timeouts and the like: every error that the server did not report itself.
+            // Closed sockets, timeouts and the like: every error that the database did not report itself.
             return Self::Unavailable(with_causes(&error));
         };
         let code = db.code();

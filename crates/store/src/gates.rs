@@ -35,8 +35,8 @@ pub struct Gate {
 
 #[boxed_futures]
 impl Store {
-    /// Sets a gate as the operator. Replaces the one on the same scope that was set in the same way: by a person, or by
-    /// adaptive pacing.
+    /// Sets a gate as the operator. Replaces the gate on the same scope that was set in the same way: by a person, or
+    /// by adaptive pacing.
     pub async fn set_gate(&self, new: NewGate) -> Result<()> {
         self.set_gate_by(SetBy::Operator, new).await.map(drop)
     }

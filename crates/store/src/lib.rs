@@ -191,7 +191,7 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     /// Hands freshly accepted messages to delivery.
     hand_over: Arc<HandOver>,
-    /// Incremented by every change that the delivery engine should see at once.
+    /// Incremented by every change that the delivery engine should see at once (`Store::changes` lists them).
     changes: Arc<watch::Sender<u64>>,
     /// Incremented whenever a message is queued again.
     queue_changes: Arc<watch::Sender<u64>>,
@@ -201,7 +201,7 @@ pub struct Store {
     /// Notified when an inspector is opened or cleared, or takes a request.
     inspector_notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
-    /// The server whose scheduled messages became pending last: the next turn begins with the server after it.
+    /// The server whose scheduled messages became pending last; the next turn begins with the server after this one.
     last_promoted: Arc<AtomicI64>,
     /// SQLite: for each server with its own retention, the id of the send at which the next removal of its old bodies
     /// begins.
@@ -209,7 +209,7 @@ pub struct Store {
     long_reads_max: usize,
     /// Name by which this node is known after a restart; `None` for tools.
     identity: Option<Arc<str>>,
-    /// Entry to write into the audit log with the next change.
+    /// Facts for the audit entry that the next change writes.
     audit: Option<Arc<Audit>>,
 }
 
@@ -275,7 +275,7 @@ impl Store {
         self.long_reads_max
     }
 
-    /// Generator of ids for messages accepted here.
+    /// Generator of ids for messages that this process accepts.
     pub fn ids(&self) -> Result<Arc<IdGenerator>> {
         match &*self.engine {
             Engine::Sqlite { ids, .. } => Ok(Arc::clone(ids)),

@@ -24,7 +24,7 @@ pub struct NodeDescription {
     pub version: String,
     pub started_at: Timestamp,
     pub listeners: Vec<NodeListener>,
-    /// Certificate that its listeners use.
+    /// Certificate that the node's listeners use.
     pub certificate: Option<CertificateNote>,
 }
 
@@ -39,9 +39,9 @@ pub struct NodeListener {
 pub struct CertificateNote {
     /// `None` if the certificate cannot be parsed.
     pub expires_at: Option<Timestamp>,
-    /// Why its files cannot be loaded again.
+    /// Why the certificate's files cannot be loaded again; `None` if they can.
     pub file_problem: Option<String>,
-    /// Whether the file now has another certificate, which is not loaded.
+    /// Whether the files now contain another certificate, which is not loaded.
     pub is_replaced: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct CertificateNote {
 pub struct NodeRecord {
     pub number: u8,
     pub is_live: bool,
-    /// Whether it is the node that answers this call.
+    /// Whether this is the node that answers the call.
     pub is_this: bool,
     /// `None` only on SQLite, while the service does not run.
     pub last_seen_at: Option<Timestamp>,

@@ -13,15 +13,15 @@ use crate::{Result, Store};
 /// One receiver (a site or a whole provider) as seen from one source address. `None` means unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacingNote {
-    /// Unspecified if the operating system chooses the address.
+    /// The unspecified address (`0.0.0.0` or `::`) if the operating system chooses the source address.
     pub source: IpAddr,
     /// Name of the site in delivery's routes, or `provider:` and the name of the provider.
     pub site: String,
-    /// Messages per minute that it seems to accept.
+    /// Messages per minute that the receiver seems to accept.
     pub per_minute: Option<u32>,
-    /// Concurrent connections that it seems to accept.
+    /// Concurrent connections that the receiver seems to accept.
     pub connections: Option<u32>,
-    /// Duration of its greylisting, in seconds.
+    /// Duration of the receiver's greylisting, in seconds.
     pub greylist_secs: Option<u32>,
     /// The codes of the reply that led to this note, without its text, which may quote a message. Earlier releases
     /// stored the whole reply.
@@ -31,7 +31,8 @@ pub struct PacingNote {
 
 #[boxed_futures]
 impl Store {
-    /// Saves notes about receivers. A note replaces one of the same source and site, unless that one is newer.
+    /// Saves notes about receivers. A note replaces the stored note of the same source and site, unless the stored note
+    /// is newer.
     pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
         self.write(move |sql| Box::pin(async move { save(sql, &notes).await })).await
     }

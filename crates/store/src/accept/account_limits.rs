@@ -9,7 +9,7 @@ use super::initial::{HoldCause, HoldCauses};
 use super::limit_values::{LimitOwner, LimitUse, Window};
 use crate::events::NewEvent;
 
-/// Messages counted in a window before the new ones.
+/// A window of an account, with the number of messages (`before`) that were counted in it before the new ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WindowCount {
     pub(crate) window: Window,

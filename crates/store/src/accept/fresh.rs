@@ -13,8 +13,8 @@ use crate::queue::Claimed;
 pub trait FreshSink: Send + Sync + fmt::Debug {
     fn take(&self, fresh: Fresh);
 
-    /// Whether it takes more of this server's messages now. If not, they are accepted without a claim, and delivery
-    /// claims them later. Must not block.
+    /// Whether the sink takes more of this server's messages now. If not, new messages are accepted without a claim,
+    /// and delivery claims them later. Must not block.
     fn has_room(&self, _server: ServerId) -> bool {
         true
     }
@@ -38,7 +38,7 @@ pub struct FreshRecipient {
 }
 
 impl Fresh {
-    /// The recipients of `send` that are in `claimed`; both have the same order.
+    /// The recipients of `send` whose messages are in `claimed`; both lists have the same order.
     pub(crate) fn of(send: NewSend, claimed: &[MessageId]) -> Self {
         let NewSend { info, body, recipients, .. } = send;
         let mut claimed = claimed.iter().peekable();

@@ -32,7 +32,8 @@ impl Sink {
         self.0.has_room(server)
     }
 
-    /// Passes messages to delivery. Catches panics there, which would otherwise end the thread that commits all mail.
+    /// Passes messages to delivery. Catches panics of delivery, which would otherwise end the writer thread (SQLite) or
+    /// the batcher's task (PostgreSQL), and no mail would be accepted any more.
     pub(crate) fn take(&self, fresh: Fresh) {
         let (send_id, messages) = (fresh.send.id, fresh.recipients.len());
         if catch_unwind(AssertUnwindSafe(|| self.0.take(fresh))).is_err() {

@@ -1,5 +1,5 @@
 //! Events about a server's hourly limit (nearly reached, reached), and the thresholds that all limits share. Each event
-//! is written in the transaction that crosses its threshold.
+//! is written in the transaction that crosses the threshold.
 
 use postroad_model::{EventKind, ServerId, Timestamp};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::events::NewEvent;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// Events for an hour whose count grows from `before` to `after`.
+/// Events for an hour (number of hours since 1970) whose count grows from `before` to `after`.
 pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<NewEvent> {
     let event = |kind| {
         let hour = Timestamp::from_micros(hour * HOUR_MICROS).to_rfc3339();

@@ -18,7 +18,8 @@ use crate::events::held::sentence as held_sentence;
 pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// `queue.scheduled` of a message that counts against the limits of its server and account when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
-/// `queue.scheduled` of a message that does not count: it is exempt, or was counted before.
+/// `queue.scheduled` of a message that does not count, because its recipient is exempt or the message was counted
+/// earlier.
 pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
 /// Explanation of a hold in development mode.
@@ -67,13 +68,13 @@ impl HoldCause {
 /// Hold causes of a batch, by message.
 pub(crate) type HoldCauses = HashMap<MessageId, HoldCause>;
 
-/// Whether this recipient's address is looked up in the suppressions. Those of exempt recipients, and of messages that
-/// start held or in test mode, are not.
+/// Whether this recipient's address is looked up in the suppressions. Addresses of exempt recipients, and of messages
+/// that start as held or in test mode, are not looked up.
 pub(crate) fn is_checked(send: &NewSend, recipient: &NewRecipient) -> bool {
     !recipient.exempt && matches!(send.state, InitialState::Pending | InitialState::Scheduled(_))
 }
 
-/// The hour in which a send counts.
+/// The hour in which a send counts, as hours since 1970.
 pub(crate) fn hour_of(send: &NewSend) -> i64 {
     hour_at(send.info.created_at)
 }
@@ -97,7 +98,8 @@ pub(crate) fn counted<'a>(
     send.recipients.iter().filter(counts)
 }
 
-/// Adds a hold cause for each of `messages` beyond `limit`. `before` is the number of messages counted earlier.
+/// Adds a hold cause for each of `messages` beyond `limit`. `before` is the number of messages counted earlier in the
+/// same hour.
 pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], causes: &mut HoldCauses) {
     let room = (i64::from(limit) - before).clamp(0, messages.len() as i64) as usize;
     for id in &messages[room..] {
@@ -110,7 +112,7 @@ pub(crate) type ServerHour = (ServerId, i64);
 
 pub(crate) struct InitialRow<'a> {
     pub(crate) status: Status,
-    /// When its queue entry is due; `None` for no queue entry.
+    /// When the message's queue entry is due; `None` if the message gets no queue entry.
     pub(crate) due_at: Option<Timestamp>,
     /// `queue.scheduled` of the queue entry.
     pub(crate) scheduled: i64,

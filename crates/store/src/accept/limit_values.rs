@@ -26,7 +26,7 @@ pub struct LimitUse {
     pub period: LimitPeriod,
     pub limit: u32,
     pub used: i64,
-    /// Time until the count starts again.
+    /// Time until the next period, in which the count starts at zero.
     pub resets_in: Duration,
 }
 
@@ -71,7 +71,7 @@ impl AccountLimits {
 }
 
 impl Window {
-    /// Value of the column `period`.
+    /// Value of the column `account_periods.period`.
     pub(crate) fn period_code(&self) -> i64 {
         self.period as i64 + 1
     }

@@ -25,9 +25,9 @@ pub use send::{
 
 #[boxed_futures]
 impl Store {
-    /// Accepts a send. When this returns `Stored`, it counts as accepted: the send, its messages, their queue entries,
-    /// events and idempotency key are on stable storage. On failure none of them is, unless only the commit's answer
-    /// was lost.
+    /// Accepts a send. When this returns `Stored`, the send counts as accepted: it is on stable storage with its
+    /// messages, queue entries, events and idempotency key. On failure nothing is stored, unless only the confirmation
+    /// of the commit was lost.
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
         let server_id = send.info.server_id;
         let accepted = match &*self.engine {
@@ -42,8 +42,8 @@ impl Store {
         accepted
     }
 
-    /// Accepts sends of one server in one transaction: all of them, or none. The idempotency key of the first one
-    /// applies to all. Batches take turns, so that another server's send waits for at most one of them.
+    /// Accepts sends of one server in one transaction: all of them, or none. The idempotency key of the first send
+    /// applies to all. Batches take turns, so that another server's send waits for at most one batch.
     pub async fn accept_batch(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else {
             return Err(StoreError::Internal("the batch has no sends".into()));

@@ -13,7 +13,7 @@ use super::limit_values::{AccountLimits, LimitUse};
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::messages::StoredBody;
 
-/// Data that all messages of a send share. Only an erasure changes it after acceptance.
+/// Data that all messages of a send share. After acceptance only an erasure changes these data.
 #[derive(Debug, Clone)]
 pub struct SendInfo {
     pub server_id: ServerId,
@@ -46,7 +46,8 @@ pub struct SendOptions {
     pub tracking: Option<Box<SendTracking>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
-    /// Earliest time of delivery, as accepted. Stored here as well, because a held message has no queue entry.
+    /// Earliest time of delivery, as accepted. Stored in the options as well as in the queue, because a held message
+    /// has no queue entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_at: Option<Timestamp>,
     /// Latest time of delivery.
@@ -108,7 +109,7 @@ pub struct NewSend {
     pub hourly_limit: Option<u32>,
     /// The account's limits, which count the messages that the server's own limit admits.
     pub account_limits: Option<AccountLimits>,
-    /// The batch that it belongs to.
+    /// The request `send/batch` to which the send belongs.
     pub batch_id: Option<BatchId>,
 }
 
@@ -135,17 +136,17 @@ pub enum InitialState {
     TestSent { details: String },
 }
 
-/// Result of `accept`.
+/// Result of `accept` and `accept_batch`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    /// The send is on stable storage. Contains the usage of the limits that it counted against.
+    /// The send is on stable storage. Contains the usage of the limits that the send counted against.
     Stored(Vec<LimitUse>),
-    /// Its idempotency key was used before; nothing was written.
+    /// The send's idempotency key was used before; nothing was written.
     Repeated(StoredAnswer),
 }
 
 impl NewSend {
-    /// Bytes that this send adds to a batch, whose size is limited.
+    /// Approximate number of bytes that this send adds to the store's batch, whose size is limited.
     pub(crate) fn weight(&self) -> usize {
         self.body.compressed().len() + 1_024 * self.recipients.len()
     }
@@ -154,7 +155,7 @@ impl NewSend {
         self.body.compressed()
     }
 
-    /// SQLite: whether its body is stored in a file.
+    /// Whether SQLite stores the send's body in a file.
     pub(crate) fn is_large(&self) -> bool {
         self.body.is_large()
     }

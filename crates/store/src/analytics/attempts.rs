@@ -1,5 +1,5 @@
-//! Finds the attempt whose pool, source address and TLS version an event is counted under. For events after delivery,
-//! such as opens, it is the attempt that delivered.
+//! Finds the attempt whose pool, source address and TLS version an event is counted under. An event after delivery,
+//! such as an open, is counted under the attempt that delivered the message.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(crate) async fn fill_in(
         let own = Some(&event.data).filter(|data| data.is_attempt());
         let Some(attempt) = own.or(delivering) else { continue };
         if !pool_ids.is_empty() {
-            // 0 if the operating system chose the address, and for a deleted pool.
+            // 0 if the operating system chose the source address, or if the pool was deleted.
             dimensions.pool_id = pool_ids.get(attempt.used_pool()).copied().unwrap_or(0);
         }
         attempt.fill_in_attempt(dimensions);

@@ -14,7 +14,7 @@ const COUNT_EVENTS_MAX: usize = 2_000;
 /// Approximate limit of rows written in one transaction, so that other writers wait only briefly. Events of many
 /// minutes or dimensions reach it before `COUNT_EVENTS_MAX`.
 const COUNT_ROWS_MAX: usize = 1_000;
-/// Maximum number of transactions of one call. Events that they leave are read again.
+/// Maximum number of transactions in one call of `count_events`. The next call reads the events that are left again.
 const TALLIES_MAX: usize = 4;
 
 /// Result of one call of `count_events`.
@@ -36,8 +36,8 @@ impl Store {
         self.read(|sql| Box::pin(uncounted::list_uncounted_servers(sql))).await
     }
 
-    /// Adds the next events of a server to its counters. Sums and the position after them are one transaction: each
-    /// event counts once, even after crashes and with several nodes.
+    /// Adds the next events of a server to its counters. Writes the sums and the position after the counted events in
+    /// one transaction: each event counts once, even after crashes and with several nodes.
     pub async fn count_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<CountProgress> {
         let rules = rules.clone();
         let uncounted = self

@@ -1,5 +1,5 @@
 //! Key of a counter.
 
-/// Primary key of `counters` without its server: grain, breakdown (the column `shape`), start of its span, number of
-/// its set of dimensions.
+/// Primary key of `counters` without the server: grain, breakdown (column `shape`), start of the time span (column
+/// `at`), and number of the dimension set (column `dimensions`).
 pub(crate) type CounterKey = (i64, i64, i64, i64);

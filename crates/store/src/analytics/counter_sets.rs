@@ -19,10 +19,11 @@ pub(crate) struct SetChanges {
     pub(crate) new: Vec<(i64, Breakdown, Dimensions)>,
     /// Known sets that were last counted on an earlier day.
     pub(crate) touched: Vec<i64>,
+    /// Start of the last day on which the batch counts something, in seconds since 1970.
     pub(crate) last_day: i64,
 }
 
-/// Numbers all sets of a tally: reads known ones in one query, and gives new ones the next free numbers.
+/// Assigns a number to each set of a tally: known sets keep their numbers, new sets get the next free ones.
 pub(crate) async fn prepare(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -57,7 +58,7 @@ async fn first_free(sql: &Sql<'_>, server_id: ServerId) -> Result<i64, StoreErro
     Ok(last.map_or(Ok(0), |row| row.int(0))? + 1)
 }
 
-/// Numbers and last days, by the index of the set.
+/// Numbers and last days of the sets that are already stored, by the index in `sets`.
 async fn find_known(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -69,7 +70,7 @@ async fn find_known(
     rows.iter().map(|row| Ok((row.int(0)? as usize, (row.int(1)?, row.int(2)?)))).collect()
 }
 
-/// Writes the changes. Returns false if a known set was removed meanwhile, because it was unused for very long.
+/// Writes the changes. Returns false if a known set was removed meanwhile, because it was unused for a long time.
 pub(crate) async fn write(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -100,8 +101,8 @@ fn with_code(breakdown: Breakdown, set: &Dimensions) -> Vec<Value> {
     [json!(breakdown.code())].into_iter().chain(set.values()).collect()
 }
 
-/// SQL statements with the columns of the dimensions. Each set is passed as a JSON array: code, dimensions,
-/// and its number if it is inserted.
+/// SQL statements with the columns of the dimensions. Each set is passed as a JSON array: code of the breakdown, values
+/// of the dimensions, and the set's number if the set is inserted.
 struct Texts {
     find: String,
     touch: String,

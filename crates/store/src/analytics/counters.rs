@@ -23,7 +23,7 @@ use crate::sql::{Row, Sql, to_json};
 pub(crate) struct Additions {
     sets: SetChanges,
     counters: Vec<(CounterKey, [Vec<u8>; 3])>,
-    /// New values by block of days and domain.
+    /// New values of `recipient_domains.days`, by block of days and domain.
     recipient_domains: Vec<((i64, String), Vec<u8>)>,
 }
 

@@ -22,7 +22,7 @@ impl Dimension {
         self.column().label
     }
 
-    /// What a filter by it compares; empty if that is obvious.
+    /// What a filter by this dimension compares; empty if that is obvious.
     pub const fn description(self) -> &'static str {
         self.column().description
     }

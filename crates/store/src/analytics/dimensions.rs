@@ -1,6 +1,7 @@
 //! Dimensions by which messages are counted. The macro `dimensions!` declares all of them.
 //!
-//! A new dimension needs an entry there. ARCHITECTURE.md ("an analytics dimension") lists the other files to change.
+//! A new dimension needs an entry in this macro call. ARCHITECTURE.md ("an analytics dimension") lists the other files
+//! to change.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ pub const LABELS_MAX: usize = 1_000;
 /// The label under which labels beyond the limit are counted.
 pub const OTHER_LABELS: &str = "(other)";
 
-/// A column of `counter_dimensions`, and what is shown of its dimension.
+/// A column of `counter_dimensions`, and what users see of the column's dimension.
 pub(crate) struct DimensionColumn {
     pub(crate) name: &'static str,
     pub(crate) is_text: bool,
@@ -32,7 +33,7 @@ pub(crate) struct LimitedDimension {
     pub(crate) plural: &'static str,
 }
 
-/// Whether an optional part of an entry is there.
+/// Whether an optional part of an entry is present.
 macro_rules! is_given {
     ($($part:tt)*) => {
         !stringify!($($part)*).is_empty()
@@ -41,8 +42,8 @@ macro_rules! is_given {
 
 /// For each dimension: its description for the API; its name in code with the number of its breakdown in the database;
 /// its column; its public name and its label; whether filters match in any letter case; the plural of its values if
-/// their number is limited; and whether it differs between the attempts of a message. After delivery, the attempt of an
-/// event is the one that delivered.
+/// their number is limited; and whether it differs between the attempts of a message. An event after delivery belongs
+/// to the attempt that delivered the message.
 macro_rules! dimensions {
     ($($(#[doc = $doc:literal])* $dimension:ident = $code:literal, $column:ident: $kind:ty, $name:literal $label:literal
        $(, any $case:ident)? $(, limited $plural:literal)? $(, of $attempts:ident)?;)+) => {
@@ -127,7 +128,7 @@ macro_rules! dimensions {
             pub const ALL: [Self; Dimensions::COLUMNS.len() + 3] =
                 [Self::Total, $(Self::$dimension,)+ Self::Full, Self::FullByAttempt];
 
-            /// Breakdowns whose sets are numbered.
+            /// Breakdowns whose sets are numbered in the database: all except `Total`.
             pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 2] =
                 [$(Self::$dimension,)+ Self::Full, Self::FullByAttempt];
 

@@ -1,4 +1,4 @@
-//! Latency histograms: sixteen steps per doubling, from a millisecond to a week. Adding two of them is exact, and a
+//! Latency histograms: sixteen steps per doubling, from a millisecond to a week. Adding two histograms is exact, and a
 //! percentile is off by at most 3.2 %.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Histogram {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time within which `share` (0 to 1) of all values lie. `None` if there are none.
+    /// The time that `share` (0 to 1) of all recorded times do not exceed. `None` if no time was recorded.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         let rank = ((self.total() as f64 * share).ceil() as u64).max(1);
         let mut passed = 0;

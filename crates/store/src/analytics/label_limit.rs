@@ -88,7 +88,7 @@ struct Limited<'a> {
 }
 
 impl Limited<'_> {
-    /// The labels for which no room is left.
+    /// The labels in `wanted` that exceed the limit.
     async fn find_beyond_limit(&self, mut wanted: Vec<String>) -> Result<HashSet<String>, StoreError> {
         if wanted.is_empty() {
             return Ok(HashSet::new());
@@ -117,7 +117,7 @@ impl Limited<'_> {
         self.sql.query(text, &params).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Number of labels; counts up to the limit.
+    /// Number of labels of the server, counted up to `LABELS_MAX`.
     async fn count(&self) -> Result<usize, StoreError> {
         let (code, limit) = (self.dimension.breakdown.code(), LABELS_MAX as i64);
         let params = [self.server_id.0.into(), code.into(), OTHER_LABELS.into(), limit.into()];

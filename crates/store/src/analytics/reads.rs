@@ -161,7 +161,7 @@ async fn sum_totals(
     Ok(sums)
 }
 
-/// Counters of these sets in these spans, each by its key, without scanning others.
+/// Counters of these sets in these spans, each found by its key, without a scan of other counters.
 pub(crate) async fn find_counters(
     sql: &Sql<'_>,
     server_id: ServerId,

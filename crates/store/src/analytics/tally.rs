@@ -50,7 +50,7 @@ pub(crate) struct Facts {
     /// All dimensions except the provider. The pool is the one that was or will be used. Source address and TLS version
     /// belong to an attempt (`attempts.rs`), the bounce class to the event.
     pub(crate) dimensions: Dimensions,
-    /// When it was accepted, or the time it is scheduled for.
+    /// When the message was accepted, or the later time for which it was scheduled.
     pub(crate) wanted_at: Timestamp,
 }
 
@@ -148,8 +148,8 @@ pub(crate) struct Hold {
 }
 
 impl CountedEvent {
-    /// Whether earlier holds of the message may affect how this event counts. If `seq` is as low as that of a message
-    /// that was never held, there are none.
+    /// Whether earlier holds of the message may affect how this event counts. A `seq` as low as in a message that was
+    /// never held shows that there are none.
     pub(crate) fn needs_holds(&self) -> bool {
         match self.kind {
             EventKind::Held => self.seq > 2,
@@ -171,16 +171,16 @@ pub(crate) struct Key {
     pub(crate) at: i64,
 }
 
-/// Additions of a batch.
+/// What a batch of events adds to the counters.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) sets: Vec<(Breakdown, Dimensions)>,
     pub(crate) counters: HashMap<Key, Sums>,
-    /// Counts by block of days (seconds of its start) and recipient domain.
+    /// Counts by block of days (its start, in seconds since 1970) and recipient domain.
     pub(crate) recipient_domains: HashMap<(i64, String), DayCounts>,
     /// Start of the last day on which something was counted.
     pub(crate) last_day: i64,
-    /// Number of events included, from the first.
+    /// Number of events that the tally includes, beginning with the first event.
     pub(crate) taken: usize,
 }
 
@@ -190,7 +190,7 @@ type EventSets = [usize; Breakdown::NUMBERED.len()];
 /// Events of the same minute with the same dimensions. They are added to the same rows, so they are summed up first.
 struct Group {
     sets: EventSets,
-    /// Time of its first event.
+    /// Time of the group's first event.
     at: Timestamp,
     sums: Sums,
 }
@@ -199,15 +199,15 @@ struct Group {
 #[derive(Default)]
 struct Grouping<'a> {
     groups: Vec<Group>,
-    /// Index by dimensions, provider and minute.
+    /// Index in `groups`, by dimensions, provider and minute.
     of_event: HashMap<(&'a Dimensions, &'a str, i64), usize>,
     /// Index in `Tally::sets` by breakdown and the dimensions that it distinguishes.
     of_part: HashMap<(Breakdown, Dimensions), usize>,
 }
 
 impl Tally {
-    /// Adds up events until there are `rows_max` rows to write. `providers` is by recipient domain; `holds` by
-    /// message, for messages that need them.
+    /// Adds up events until there are `rows_max` rows to write. `providers` maps recipient domains to providers.
+    /// `holds` lists holds by message, for messages with events that need them (`needs_holds`).
     pub(crate) fn of(
         events: &[CountedEvent],
         providers: &HashMap<String, String>,

@@ -22,7 +22,7 @@ pub(crate) async fn around<'a, T>(
     let before = audit.subject.snapshot(sql).await?;
     let done = change.await?;
     let after = audit.subject.snapshot(sql).await?;
-    // A new object may have the name of an older one, which is not its earlier state.
+    // A new object may have the name of an older object, whose snapshot is not an earlier state of the new one.
     let is_other = |old: &Snapshot| after.as_ref().is_some_and(|new| new.id != old.id);
     let before = before.filter(|before| !is_other(before));
     if before != after {
@@ -36,8 +36,8 @@ pub(crate) async fn around<'a, T>(
     Ok(done)
 }
 
-/// On PostgreSQL, makes other recorded changes of the same object wait until this one ends, so that each entry begins
-/// with the state that the previous one left.
+/// On PostgreSQL, makes other recorded changes of the same object wait until this transaction ends, so that each entry
+/// begins with the state that the previous one left.
 async fn lock(sql: &Sql<'_>, subject: &AuditSubject) -> Result<(), StoreError> {
     if sql.is_sqlite() {
         return Ok(());

@@ -49,15 +49,15 @@ pub struct AuditEntry {
     pub operation: String,
     pub subject: String,
     pub subject_id: Option<i64>,
-    /// The subject before and after the change, without secrets. `None` where it did not exist; `before` also for
-    /// changes that the subject's row does not show.
+    /// The subject before and after the change, without secrets. `None` where the subject did not exist. `before` is
+    /// also `None` for changes that the subject's row does not show.
     pub before: Option<Value>,
     pub after: Option<Value>,
 }
 
 impl Store {
-    /// Returns the store for one change, which it records in the audit log. A change that leaves the subject as it was
-    /// adds no entry.
+    /// Returns a copy of the store for one change; the copy records this change in the audit log. A change that leaves
+    /// the subject as it was adds no entry.
     #[must_use]
     pub fn audited(&self, audit: Audit) -> Self {
         Self { audit: Some(Arc::new(audit)), ..self.clone() }

@@ -37,7 +37,7 @@ pub enum HiddenActors {
     OperatorKeysAndPeople,
 }
 
-/// Some entries. `next` is the argument `before` or `after` of the next call, if there may be more.
+/// A page of entries. `next` is the argument `before` or `after` of the next call, if there may be more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditPage {
     pub entries: Vec<AuditEntry>,
@@ -48,10 +48,11 @@ pub struct AuditPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditVerdict {
     pub account_id: AccountId,
-    /// Number of entries from the account's first one on that exist unchanged. Includes those up to the argument
+    /// Number of entries from the account's first one on that exist unchanged. Includes the entries up to the argument
     /// `after`, which are not checked again.
     pub intact_count: i64,
-    /// Hash of the last intact entry, in hexadecimal. Kept elsewhere, it can prove later that none was removed.
+    /// Hash of the last intact entry, in hexadecimal. A copy kept elsewhere can prove later that no entry up to this
+    /// one was changed or removed.
     pub hash: String,
     /// The number of the first entry that is missing or changed.
     pub broken_at: Option<i64>,
@@ -209,7 +210,7 @@ const ALL_ENTRIES: &str = concat!(
 );
 
 /// SQL statements that find entries by one index: `page` reads a page, `last_scanned` finds the last entry examined for
-/// it.
+/// that page.
 struct ByIndex {
     page: &'static str,
     last_scanned: &'static str,

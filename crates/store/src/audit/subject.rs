@@ -42,7 +42,7 @@ pub enum AuditSubject {
     Template(ServerId, TemplateId),
     /// By its name, which is unique for the server.
     NewTemplate(ServerId, String),
-    /// The whole list of a server: entries contain the number of changed addresses, but no address.
+    /// The suppression list of a server: entries contain the number of changed addresses, but no address.
     Suppressions(ServerId),
     /// Messages of a server: entries contain ids or a number, but neither recipients nor contents.
     Messages(ServerId),

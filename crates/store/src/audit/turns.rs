@@ -1,13 +1,13 @@
 //! Queues for audited changes of messages, on PostgreSQL. An account's audit entries are numbered one after the other,
 //! so these changes wait for each other in the database. While they wait, they hold connections and rows that
-//! deliveries need. To keep them few, a server's changes wait here for each other, and at most `CHANGES_MAX` of all
-//! servers run at once on a node.
+//! deliveries need. To keep such transactions few, changes of one server wait for each other in memory, and a node runs
+//! at most `CHANGES_MAX` changes at once.
 
 use postroad_model::ServerId;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
-/// Maximum number of concurrent changes on this node. Few, so that other work has connections left, unless the pool has
-/// only four (the minimum).
+/// Maximum number of concurrent changes on this node. Few, so that other work has database connections left, unless the
+/// connection pool has only four (the minimum).
 const CHANGES_MAX: usize = 4;
 /// Servers are spread over this many queues by id; each queue admits one change at a time.
 const QUEUES: usize = 256;

@@ -22,14 +22,14 @@ const LEAD_MAX: Duration = Duration::from_mins(1);
 #[boxed_futures]
 impl Store {
     /// Whether the clock is behind an earlier reading: the time in the newest id, which survives restarts, is more than
-    /// a minute ahead of it. `false` if this process has no ids.
+    /// a minute ahead of the clock. `false` if this process has no ids.
     pub fn is_clock_behind(&self) -> bool {
         self.ids().is_ok_and(|ids| second_of_id(ids.last()).since(self.clock.now()) > LEAD_MAX)
     }
 
     /// Brings forward messages that would wait longer than `pause_max` after their last attempt, or whose last attempt
     /// or acceptance lies in the future. Messages whose `send_at` is in the future again become scheduled. Skips
-    /// claimed messages. Returns how many it changed.
+    /// claimed messages. Returns the number of changed messages.
     pub async fn correct_due_times(&self, pause_max: Duration) -> Result<usize> {
         let (mut changed, mut after): (usize, Option<QueuePosition>) = (0, None);
         loop {
@@ -52,7 +52,7 @@ impl Store {
     }
 
     /// Brings forward webhook events that would wait longer than the pause after their last attempt. `pauses` are the
-    /// pauses after the first attempt, the second, … Returns how many it changed.
+    /// pauses after the first attempt, the second, … Returns the number of changed events.
     pub async fn correct_webhook_due_times(&self, pauses: Vec<Duration>) -> Result<u64> {
         let mut changed = 0;
         let mut after = Some(outbox::START);
@@ -80,7 +80,7 @@ impl Store {
         self.write(move |sql| Box::pin(tables::correct_small_tables(sql, now))).await?;
         self.note_change();
         // Each transaction uses its own time, and a page that is not full ends the loop, so that rows stored meanwhile
-        // cannot prolong it.
+        // cannot prolong the loop.
         loop {
             let now = self.clock.now();
             let count = self.write(move |sql| Box::pin(tables::shorten_holds(sql, now, AT_ONCE))).await?;

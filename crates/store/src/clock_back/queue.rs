@@ -26,7 +26,7 @@ pub(crate) struct WrongDueTime {
 }
 
 impl WrongDueTime {
-    /// Corrects the entry, which is not claimed.
+    /// Corrects the entry. It must not be claimed.
     pub(crate) async fn correct_times(&self, sql: &Sql<'_>) -> Result<(), StoreError> {
         if self.is_scheduled {
             return scheduled::put_back(sql, self.key, self.due_at).await;
@@ -37,7 +37,7 @@ impl WrongDueTime {
     }
 }
 
-/// The part of a send's options that is needed here.
+/// The only field of a send's options that this correction reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ScheduledOptions {
@@ -93,7 +93,7 @@ fn corrected(
     pause_max: Duration,
 ) -> Option<Timestamp> {
     match last_delivery_at {
-        // Never attempted, so it has been due since its acceptance.
+        // The message was never attempted, so it has been due since its acceptance.
         None => Some(now),
         // The message's last attempt lies in the future: the pause after it begins now.
         Some(at) if at > now => Some(now.plus(due_at.since(at).min(pause_max))).filter(|new| *new < due_at),

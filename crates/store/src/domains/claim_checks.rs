@@ -24,8 +24,8 @@ const PER_ACCOUNT_MAX: usize = 5;
 
 #[boxed_futures]
 impl Store {
-    /// Claims domains whose check is due, from each account in turn; `running` counts the running checks by account.
-    /// Nobody else gets them until the check is recorded or a few minutes have passed.
+    /// Claims domains whose check is due, from each account in turn; `running` counts the running checks by account. No
+    /// other call returns these domains until their check is recorded or `CHECK_TIME_MAX` has passed.
     pub async fn claim_due_domain_checks(
         &self,
         limit: usize,
@@ -96,7 +96,7 @@ fn take_turns(
         (*turn, (id, account))
     });
     let mut by_turn: Vec<_> = with_turn.filter(|(turn, _)| *turn <= PER_ACCOUNT_MAX).collect();
-    // Stable: within a turn the longest waiting one comes first.
+    // The sort is stable: within a turn, the domain that has waited longest comes first.
     by_turn.sort_by_key(|(turn, _)| *turn);
     by_turn.into_iter().take(limit).map(|(_, due)| due).collect()
 }

@@ -14,11 +14,11 @@ use crate::{Result, Store};
 pub struct NewDomain {
     pub owner: DomainOwner,
     pub name: DomainName,
-    /// Whether the operator verified it, so that its keys sign from the beginning.
+    /// Whether the operator verified the domain, so that its keys sign from the beginning.
     pub is_verified: bool,
     pub keys: Vec<NewDkimKey>,
     pub next_check_at: Timestamp,
-    /// Results for its records that are already known: a JSON array.
+    /// Results for the domain's DNS records that are already known: a JSON array.
     pub records: String,
     /// Maximum number of domains that the owner may have, including this one.
     pub owner_max: usize,
@@ -36,8 +36,8 @@ pub struct OwnerDomains {
 
 #[boxed_futures]
 impl Store {
-    /// `NotFound` without the owner, `Conflict` if it already has the domain, `LimitReached` if it has the maximum
-    /// number, `CeilingReached` if the account may have no more domains.
+    /// `NotFound` without the owner, `Conflict` if the owner already has the domain, `LimitReached` if the owner has
+    /// the maximum number of domains, `CeilingReached` if the account may have no more.
     pub async fn create_domain(&self, new: NewDomain) -> Result<Domain> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(create(sql, new, now))).await
@@ -92,8 +92,8 @@ async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain,
     find::find_by_id(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-/// Makes concurrent calls for one owner take turns, so that each counts what the other added. SQLite has only one
-/// writer anyway.
+/// Makes concurrent calls for one owner take turns, so that each call counts the domains that earlier calls added.
+/// SQLite has only one writer anyway.
 async fn lock_owner(
     sql: &Sql<'_>,
     account_id: AccountId,

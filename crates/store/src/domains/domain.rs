@@ -26,11 +26,12 @@ pub struct Domain {
     pub records: String,
     /// When the check whose results are in `records` began.
     pub result_begun_at: Option<Timestamp>,
-    /// `rp.<domain>`: the customer's bounce domain, an alias of ours.
+    /// `rp.<domain>`: the customer's bounce domain, an alias (CNAME) of the installation's.
     pub return_path: NameUse,
-    /// Whether `track.<domain>` was ever found to be an alias of ours.
+    /// Whether `track.<domain>` was ever found to be an alias (CNAME) of the installation's tracking host.
     pub has_track_alias: bool,
-    /// `track.<domain>`: the customer's tracking host, an alias of ours that answers with a valid certificate.
+    /// `track.<domain>`: the customer's tracking host, an alias of the installation's that answers with a valid
+    /// certificate.
     pub track_host: NameUse,
     pub tracking: DomainTracking,
     /// In the order of their creation.
@@ -63,14 +64,14 @@ pub enum DomainOwner {
 pub struct DomainTracking {
     pub opens: Option<bool>,
     pub clicks: Option<bool>,
-    /// Host name of its tracking links, instead of `track.<domain>` or the installation's.
+    /// Host name of the domain's tracking links, instead of `track.<domain>` or the installation's.
     pub host: Option<String>,
 }
 
 /// Whether one of the customer's own names is used instead of the installation's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NameUse {
-    /// Time since which it is used.
+    /// Time since which the customer's name is used; `None` if the installation's name is used.
     pub since: Option<Timestamp>,
     /// Time since which checks have failed while the name is still used.
     pub fails_since: Option<Timestamp>,
@@ -123,7 +124,7 @@ names! {
 }
 
 names! {
-    /// States of a DKIM key in order. After the last one the key is deleted.
+    /// States of a DKIM key in order. After the last state the key is deleted.
     KeyState {
         /// Waits for its record.
         Pending = "pending",
@@ -143,7 +144,7 @@ pub struct DomainKey {
     pub public_spki: Vec<u8>,
     pub state: KeyState,
     pub state_since: Timestamp,
-    /// Time since which the DNS denies its record.
+    /// Time since which the DNS answers that the key's record is missing or wrong.
     pub fails_since: Option<Timestamp>,
     pub created_at: Timestamp,
 }

@@ -26,7 +26,8 @@ pub(super) use select;
 
 #[boxed_futures]
 impl Store {
-    /// A domain that the server may send from, verified or not. Its own takes precedence over its account's.
+    /// A domain that the server may send from, verified or not. The server's own domain takes precedence over its
+    /// account's.
     pub async fn find_domain(&self, server_id: ServerId, name: DomainName) -> Result<Option<Domain>> {
         self.read(move |sql| Box::pin(find(sql, server_id, name))).await
     }

@@ -11,8 +11,8 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Adds a key next to the signing ones; it starts to sign when its record is found. Replaces a pending key of the
-    /// same algorithm. `Conflict` if another key of the domain has the selector.
+    /// Adds a key beside the keys that sign; the new key starts to sign when its DNS record is found. Replaces a
+    /// pending key of the same algorithm. `Conflict` if another key of the domain has the selector.
     pub async fn rotate_domain_key(
         &self,
         id: DomainId,

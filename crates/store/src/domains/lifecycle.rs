@@ -64,7 +64,7 @@ pub(super) fn after_check(
     (before, None)
 }
 
-/// Use of a name after a check. `is_good` is `None` if the DNS gave no verdict.
+/// How one of the customer's own names is used after a check. `is_good` is `None` if the DNS gave no verdict.
 pub(super) fn name_after_check(before: NameUse, is_good: Option<bool>, now: Timestamp) -> NameUse {
     match (is_good, before.since) {
         (None, _) => before,
@@ -90,8 +90,8 @@ pub(super) enum KeyStep {
     Delete,
 }
 
-/// Changes of the keys after a check. `verdicts` are the results for the keys' records; a key without one changes only
-/// by age.
+/// Changes of the keys after a check. `verdicts` are the results for the keys' records; a key without a verdict changes
+/// only by age.
 pub(super) fn key_steps(
     keys: &[DomainKey],
     verdicts: &[(DomainKeyId, bool)],

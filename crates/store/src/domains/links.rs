@@ -27,7 +27,7 @@ pub struct DomainLink {
 
 #[boxed_futures]
 impl Store {
-    /// `NotFound` without the domain, `LimitReached` if it already has `links_max` unexpired links.
+    /// `NotFound` without the domain, `LimitReached` if the domain already has `links_max` unexpired links.
     pub async fn create_domain_link(&self, new: NewDomainLink, links_max: usize) -> Result<DomainLink> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, links_max as i64, now))).await

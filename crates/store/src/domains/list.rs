@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Domains to list; `None` in a field matches all of the scope.
+/// Domains to list; `None` in a field matches every domain of the scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainFilter {
     pub scope: DomainScope,
@@ -28,7 +28,8 @@ impl From<DomainScope> for DomainFilter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainScope {
     All,
-    /// Domains that a server may send from: its own, and those of its account that have other names.
+    /// Domains that a server may send from: its own, and its account's. A server's own domain hides the account's
+    /// domain of the same name.
     UsableBy(ServerId),
     /// Domains of the account itself.
     OfAccount(AccountId),
@@ -49,7 +50,7 @@ impl Store {
     }
 }
 
-/// A page of domains; `$by` finds them by index.
+/// A page of domains; `$by` is the condition that finds them by index.
 macro_rules! listed {
     ($by:expr) => {
         concat!(

@@ -19,13 +19,14 @@ use crate::{Result, Store};
 /// then the oldest are dropped.
 const WAITING_MAX: usize = 10;
 
-/// Maximum number of events that one transaction writes: accepts wait for it.
+/// Maximum number of events that one transaction writes: accepts wait for the transaction.
 pub(super) const EVENTS_AT_ONCE: usize = 200;
 
 #[boxed_futures]
 impl Store {
-    /// Writes the events of domains that earlier transactions left: those of processes that cannot create event ids,
-    /// and those for the rest of an account's servers. Some at a time, and not those that another node is writing.
+    /// Writes the events of domains that earlier transactions did not write: events of processes that cannot create
+    /// event ids, and events for an account's servers beyond `EVENTS_AT_ONCE`. Writes some at a time, and skips domains
+    /// whose events another node is writing.
     pub async fn write_domain_events(&self) -> Result<()> {
         while self.read(move |sql| Box::pin(has_waiting(sql))).await? {
             let now = self.clock.now();
@@ -61,8 +62,8 @@ impl Pending {
     }
 }
 
-/// Writes the events stored with the domain, then `news`, at most `room` events; returns the room left. Stores the rest
-/// with the domain; without `ids` that is all of them.
+/// Writes the events stored with the domain, then `news`, at most `room` events; returns the room left. Stores the
+/// events that are left with the domain; without `ids`, all events are left.
 pub(super) async fn write(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
@@ -138,7 +139,7 @@ async fn add_events(
     let Some(kind) = EventKind::parse(&pending.kind) else { return Ok(true) };
     let (text, owner) = match domain.server_id {
         Some(id) => ("SELECT id, name FROM servers WHERE id = $1 AND id > $2 LIMIT $3", id.0),
-        // In a fixed order, to avoid deadlocks.
+        // Servers are locked in a fixed order, to avoid deadlocks.
         None => (
             "SELECT id, name FROM servers WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3",
             domain.account_id.0,

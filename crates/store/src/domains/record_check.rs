@@ -12,11 +12,11 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// The result of checking a domain's records. A value is `None` if the DNS gave no answer; it then stays as it was.
+/// The result of checking a domain's records. A value is `None` if the DNS gave no answer; the stored value then stays.
 #[derive(Debug, Clone)]
 pub struct DomainCheck {
     pub id: DomainId,
-    /// Start of the check. A check that began before the recorded check did is ignored.
+    /// Start of the check. The check is ignored if it began before the check whose result is stored.
     pub begun_at: Timestamp,
     /// Results of the records: a JSON array, stored as it is.
     pub records: String,
@@ -24,21 +24,22 @@ pub struct DomainCheck {
     pub event_records: String,
     /// Whether all required records are verified.
     pub is_good: Option<bool>,
-    /// Keys whose records the DNS answered for, and whether they are verified.
+    /// Keys whose records the DNS answered for, and whether these records are verified.
     pub keys: Vec<(DomainKeyId, bool)>,
-    /// Whether `rp.<domain>` is an alias of ours.
+    /// Whether `rp.<domain>` is an alias (CNAME) of the installation's bounce domain.
     pub has_return_path: Option<bool>,
-    /// Whether `track.<domain>` is an alias of ours.
+    /// Whether `track.<domain>` is an alias (CNAME) of the installation's tracking host.
     pub has_track_alias: Option<bool>,
-    /// Whether `track.<domain>` is an alias of ours and answers with a valid certificate.
+    /// Whether `track.<domain>` is such an alias and answers with a valid certificate.
     pub has_track_host: Option<bool>,
     pub next_check_at: Timestamp,
 }
 
 #[boxed_futures]
 impl Store {
-    /// Records a check with all its changes, unless a later one was already recorded. Verification and failure get an
-    /// event; if this process cannot create event ids, a node writes it later. Returns whether sending is affected.
+    /// Records a check with all its changes, unless the result of a later check is already recorded. Verification and
+    /// failure get an event; if this process cannot create event ids, a node writes it later. Returns whether sending
+    /// is affected.
     pub async fn record_domain_check(&self, check: DomainCheck) -> Result<bool> {
         let now = self.clock.now();
         let recorded = if self.ids().is_err() {
@@ -67,7 +68,7 @@ struct Recorded {
 }
 
 /// Records a check with its changes to the domain and its keys, and their event. Ignores a check that began before the
-/// recorded check did.
+/// check whose result is stored.
 async fn record(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
@@ -88,7 +89,8 @@ async fn record(
     let (after, news) = after_check(before, check.is_good, now);
     let return_path = name_after_check(domain.return_path, check.has_return_path, now);
     let track_host = name_after_check(domain.track_host, check.has_track_host, now);
-    // A change during the check, such as a new key, has set its own check time. The earlier of the two times applies.
+    // A change during the check, such as a new key, has set `next_check_at` itself. The earlier of the two times
+    // applies.
     let is_changed = domain.updated_at > check.begun_at;
     let next_check_at =
         if is_changed { check.next_check_at.min(domain.next_check_at) } else { check.next_check_at };

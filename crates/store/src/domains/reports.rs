@@ -1,4 +1,4 @@
-//! Receivers' reports about the mail of our domains (DMARC, TLS): add, sum up, list, delete old ones.
+//! Receivers' reports about mail from or to our customers' domains (DMARC, TLS): add, sum up, list, delete old ones.
 
 use std::time::Duration;
 

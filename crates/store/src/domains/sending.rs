@@ -1,4 +1,4 @@
-//! What sending and delivery read of a domain that is verified for a server.
+//! The fields that sending and delivery read of a domain that is verified for a server.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::{Result, Store};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SendingDomain {
     pub tracking: DomainTracking,
-    /// Whether `track.<domain>` may be used.
+    /// Whether `track.<domain>` may be used as the tracking host.
     pub has_track_host: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct SendingDomain {
 pub struct DomainDelivery {
     /// RSA first. Empty if no key is active, or the DNS has denied the records of all active keys for too long.
     pub keys: Vec<SigningKey>,
-    /// Whether `rp.<domain>` may be used.
+    /// Whether `rp.<domain>` may be used as the bounce domain.
     pub has_return_path: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::{Result, Store};
 /// Setting that counts changes of tracking hosts, so that nodes read the list only after a change.
 const HOSTS_VERSION: &str = "tracking_hosts_version";
 
-/// After this time every node serves a new host: they read the list every two seconds.
+/// After this time every node serves a new host, because nodes read the list every two seconds.
 const HOSTS_READ_WITHIN: Duration = Duration::from_secs(5);
 
 #[boxed_futures]
@@ -30,7 +30,7 @@ impl Store {
     }
 
     /// Tracking hosts of domains that are verified or fail: hosts that were set, and each `track.<domain>` that was
-    /// ever an alias of ours. Also previous hosts until their `links_until`.
+    /// ever an alias of the installation's tracking host. Also previous hosts until their `links_until`.
     pub async fn list_tracking_hosts(&self) -> Result<Vec<String>> {
         let text = "SELECT track_host FROM domains
                     WHERE track_host IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)

@@ -1,6 +1,6 @@
-//! Erases an address outside of messages: suppressions and idempotency keys keep only a hash. Details of suppressions,
-//! stored answers, counted tags, ended jobs, pacing notes and automatic gates lose it. Saved searches with the address
-//! and all requests to the server's inspector are removed.
+//! Erases an address outside of messages: suppressions and idempotency keys keep only a hash. The address is removed
+//! from details of suppressions, stored answers, counted tags, ended jobs, pacing notes and automatic gates. Saved
+//! searches with the address and all requests to the server's inspector are removed.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
@@ -81,8 +81,9 @@ const MENTIONS: [Mentions; 4] = [
 
 #[boxed_futures]
 impl Store {
-    /// Erases an address outside of messages; call it after erasing the messages to the address. Can be repeated.
-    /// Counts the server's remaining events before it renames counted tags, so that their tags are erased too.
+    /// Erases an address outside of messages; must be called after the messages to the address are erased. Can be
+    /// repeated. Counts the server's remaining events before it renames counted tags, so that the tags of these events
+    /// are erased too.
     pub async fn erase_address(
         &self,
         server_id: ServerId,
@@ -167,7 +168,7 @@ impl Store {
     }
 
     /// Replaces a key by its hash, by which a repeated request is still recognised. The key is removed after the hash
-    /// is committed, so that accepts find one of them at any time.
+    /// is committed, so that accepts find the key or the hash at any time.
     async fn hash_key(&self, server_id: ServerId, key: &str, answer: &str) -> Result<()> {
         let text = "INSERT INTO idempotency_keys (server_id, key, fingerprint, answer, expires_at)
                     SELECT server_id, CAST($3 AS TEXT), fingerprint, CAST($4 AS TEXT), expires_at FROM idempotency_keys
@@ -194,7 +195,7 @@ async fn hash_suppression(sql: &Sql<'_>, server_id: ServerId, address: String) -
     Ok(())
 }
 
-/// Replaces an address, which is in lower case. `None` if the text does not contain it.
+/// Replaces an address, which must be in lower case. `None` if the text does not contain it.
 fn replace_whole(text: &str, address: &str, new: &str) -> Option<String> {
     let mut replaced = String::with_capacity(text.len());
     let mut end = 0;
@@ -206,7 +207,7 @@ fn replace_whole(text: &str, address: &str, new: &str) -> Option<String> {
     (end > 0).then(|| replaced + &text[end..])
 }
 
-/// Positions at which a text contains an address in any letter case, and not as a part of a longer one.
+/// Positions at which a text contains an address in any letter case, and not as a part of a longer address.
 fn find_whole(text: &str, address: &str) -> Vec<usize> {
     let lower = text.to_ascii_lowercase();
     let positions = lower.match_indices(address).map(|(at, _)| at);
@@ -215,7 +216,8 @@ fn find_whole(text: &str, address: &str) -> Vec<usize> {
     positions.filter(is_whole).collect()
 }
 
-/// Whether a text ends within the local part of an address. Characters that are also used around addresses end it.
+/// Whether a text ends within the local part of an address. Characters that often surround addresses, such as quotes,
+/// count as outside.
 fn ends_in_local_part(before: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || ".-_+!#$%&*?^~".contains(c) || !c.is_ascii();
     before.ends_with(is_part) && !ends_with_escape(before)

@@ -26,11 +26,11 @@ pub(crate) use erased_address;
 pub const ERASED_ADDRESS: &str = erased_address!();
 
 /// Messages on each side of a send's id that are searched for the copies of its recipients: the ids of a send and its
-/// copies are created together, with few others in between.
+/// copies are created together, with few other ids in between.
 const NEIGHBOURS_MAX: usize = 5_000;
 /// Messages read in one step; nearly all sends need only one step on each side.
 const NEIGHBOURS_AT_ONCE: usize = 500;
-/// Events changed in one transaction. Few, because accepts wait for it.
+/// Events changed in one transaction. Few, because accepts wait for the transaction.
 const EVENTS_AT_ONCE: i64 = 100;
 /// Returned mails changed in one transaction.
 const RETURNED_AT_ONCE: usize = 20;
@@ -106,14 +106,14 @@ impl Store {
             })
             .await?;
         if !are_indexed {
-            // A block with the old texts may have been written meanwhile.
+            // A block of the search index with the old texts may have been written meanwhile.
             self.forget_tokens(server_id, &tokens).await?;
         }
         Ok(is_erased.then_some(Erased::Done))
     }
 
-    /// Whether the message waits, and an erasure would cancel it and then be refused, because another recipient's copy
-    /// with the same text is held or still queued.
+    /// Whether the message waits, but an erasure would only cancel it and erase nothing, because another recipient's
+    /// copy with the same text is held or still queued.
     pub async fn erasure_only_cancels(&self, server_id: ServerId, id: MessageId) -> Result<bool> {
         let own = to_json(&[id.0]);
         if !self.read(move |sql| Box::pin(is_any_waiting(sql, server_id, own))).await? {
@@ -282,7 +282,7 @@ async fn erase_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId) -> Resu
     Ok(())
 }
 
-/// Erases data of returned mail, including the sender: an automatic reply comes from the person.
+/// Erases data of returned mail, including the sender: an automatic reply comes from the recipient.
 async fn erase_returned_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId) -> Result<(), StoreError> {
     let text =
         "UPDATE sends SET subject = '', metadata = '{}', mail_from = '', message_id = '', from_domain = ''

@@ -16,7 +16,7 @@ impl Store {
         }
     }
 
-    /// Whether erased data is overwritten in the files of the database. PostgreSQL keeps it there until other
+    /// Whether erased data is overwritten in the files of the database. PostgreSQL keeps the data there until other
     /// rows reuse the space, or until `VACUUM FULL`.
     pub fn overwrites_erased(&self) -> bool {
         self.is_sqlite()

@@ -11,8 +11,8 @@ use crate::sql::Row;
 use crate::{CountProgress, CountingRules, Result, Store, StoreError};
 
 impl Store {
-    /// Counts all events that exist now. A concurrent `count_events` that read a tag before it was erased then finds
-    /// that its events are already counted, and writes nothing.
+    /// Counts all events that exist now. A concurrent `count_events` that read a tag before its erasure then finds that
+    /// the events it read are already counted, and writes nothing.
     pub(super) async fn finish_counting(&self, server_id: ServerId, rules: &CountingRules) -> Result<()> {
         loop {
             match self.count_events(server_id, rules).await {

@@ -24,7 +24,7 @@ impl Store {
     }
 }
 
-/// Appends inside a transaction, on either engine.
+/// Appends an event inside a transaction, on either engine.
 pub(crate) async fn append(sql: &Sql<'_>, event: EventRow<'_>) -> Result<()> {
     match sql {
         Sql::Sqlite(connection) => {

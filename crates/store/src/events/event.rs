@@ -12,7 +12,7 @@ use crate::{Result, Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     pub kind: EventKind,
-    /// Details in addition to the message: a JSON object.
+    /// Details of the event, without the fields of its message: a JSON object.
     pub data: String,
 }
 
@@ -29,8 +29,8 @@ pub struct Event {
     pub data: String,
 }
 
-/// A row of `events`, for the one function of each engine that writes them. On SQLite the writer creates `id`, because
-/// the order of ids is the order of the feed.
+/// A row of `events`. In each engine one function writes such rows. On SQLite the writer creates `id`, because the
+/// order of ids is the order of the feed.
 pub(crate) struct EventRow<'a> {
     pub(crate) server_id: ServerId,
     /// 0 for an event of the server.

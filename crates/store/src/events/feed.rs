@@ -16,7 +16,7 @@ pub struct FeedQuery {
     pub kinds: EventSet,
     /// Only events of this message.
     pub message_id: Option<MessageId>,
-    /// Events to scan; fewer may match.
+    /// Maximum number of events to read; fewer may match `kinds`.
     pub limit: usize,
 }
 
@@ -119,8 +119,8 @@ pub(crate) async fn feed_end(sql: &Sql<'_>, server_id: ServerId) -> Result<Event
             " ORDER BY e.xact DESC, e.id DESC LIMIT 1"
         )
     };
-    // Not the number of the current transaction: after a restore into another cluster, only stored positions tell
-    // earlier events from later ones (`postgres::event_order`).
+    // The end is the position of the last event, not the number of the current transaction: after a restore into
+    // another cluster, only stored positions tell earlier events from later ones (`postgres::event_order`).
     let last = sql.query_opt(text, &[server_id.0.into()]).await?;
     last.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))
 }

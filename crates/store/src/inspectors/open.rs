@@ -25,9 +25,9 @@ struct Replaceable {
 
 #[boxed_futures]
 impl Store {
-    /// Opens the inspector of a server. Returns `false` if the server already has a readable one, which stays as it is.
-    /// If `inspectors_max` are open, the new one replaces the oldest of the account that has the most. `NotFound`
-    /// without the server.
+    /// Opens the inspector of a server. Returns `false` if the server already has one with a readable token, which
+    /// stays as it is. If `inspectors_max` are open, the new inspector replaces the oldest one of the account that has
+    /// the most. `NotFound` without the server.
     pub async fn open_inspector(&self, new: NewInspector, inspectors_max: usize) -> Result<bool> {
         let (server_id, now) = (new.server_id, self.clock.now());
         let is_new = self
@@ -115,7 +115,7 @@ async fn replace_oldest(
     Ok(())
 }
 
-/// The oldest inspector of the account that has the most.
+/// The oldest inspector of the account that has the most inspectors.
 fn find_replaceable(others: &[Replaceable]) -> Option<ServerId> {
     let mut counts: HashMap<AccountId, usize> = HashMap::new();
     for other in others {
@@ -133,8 +133,8 @@ async fn remove_expired(sql: &Sql<'_>, now: Timestamp) -> Result<u64, StoreError
     sql.overwriting(sql.execute(text, &[now.into(), REMOVED_AT_ONCE.into()])).await
 }
 
-/// On PostgreSQL, nodes open and remove inspectors one after the other: so the maximum number is exact, and they do not
-/// lock rows in different orders.
+/// On PostgreSQL, nodes open and remove inspectors one after the other, so that the maximum number is exact and nodes
+/// do not lock rows in different orders.
 async fn take_turn(sql: &Sql<'_>) -> Result<(), StoreError> {
     if !sql.is_sqlite() {
         sql.query("SELECT CAST(pg_advisory_xact_lock(3, 0) AS TEXT)", &[]).await?;

@@ -35,9 +35,9 @@ pub struct NewInspectorRequest {
     pub query: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// Whether `body` is only the beginning.
+    /// Whether `body` is only the beginning of the request's body.
     pub is_cut: bool,
-    /// The status of our answer.
+    /// The HTTP status of our answer.
     pub status: u16,
 }
 

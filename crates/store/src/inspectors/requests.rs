@@ -10,14 +10,14 @@ use crate::setup::KeyHash;
 use crate::sql::{Sql, to_json};
 use crate::{Described, Result, Store};
 
-/// Requests of one inspector that are kept.
+/// Maximum number of requests kept for one inspector.
 const REQUESTS_MAX: usize = 50;
 /// Maximum number of bytes of all requests of one inspector. The newest request is kept however large it is.
 const BYTES_MAX: i64 = 1 << 20;
 
 #[boxed_futures]
 impl Store {
-    /// The server whose inspector has this token; `None` if there is none, or it has expired.
+    /// The server whose inspector has this token; `None` if there is no such inspector, or it has expired.
     pub async fn find_inspector_by_token(&self, token_hash: KeyHash) -> Result<Option<ServerId>> {
         let text = "SELECT server_id FROM inspectors WHERE token_hash = $1 AND expires_at > $2";
         let params = vec![token_hash.0.to_vec().into(), self.clock.now().into()];
@@ -37,13 +37,15 @@ impl Store {
         Ok(())
     }
 
-    /// The inspector of a server with its requests; `None` if it has none, or it has expired.
+    /// The inspector of a server with its requests; `None` if the server has no inspector, or the inspector has
+    /// expired.
     pub async fn find_inspector(&self, server_id: ServerId) -> Result<Option<Inspector>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(find(sql, server_id, now))).await
     }
 
-    /// One request to the inspector of a server; `None` without it, or if the inspector has expired.
+    /// One request to the inspector of a server; `None` if there is no request with this number, or the inspector has
+    /// expired.
     pub async fn find_inspector_request(
         &self,
         server_id: ServerId,
@@ -57,7 +59,7 @@ impl Store {
         self.fetch_opt(text, params, InspectorRequest::read).await
     }
 
-    /// Removes the requests of a server's inspector. Does nothing if it has none.
+    /// Removes the requests of a server's inspector. Removes nothing if the server has no inspector.
     pub async fn clear_inspector(&self, server_id: ServerId) -> Result<()> {
         self.write_described(move |sql| {
             Box::pin(async move {
@@ -71,8 +73,8 @@ impl Store {
         Ok(())
     }
 
-    /// Number that grows with each arrival, clearing and new opening; `None` without an inspector, or if it has
-    /// expired. A new value says that the requests have changed.
+    /// A number that grows when a request arrives, and when the inspector is cleared or opened again. `None` without an
+    /// inspector, or if the inspector has expired.
     pub async fn count_inspector_changes(&self, server_id: ServerId) -> Result<Option<i64>> {
         let text = "SELECT changed FROM inspectors WHERE server_id = $1 AND expires_at > $2";
         let params = vec![server_id.0.into(), self.clock.now().into()];
@@ -80,13 +82,13 @@ impl Store {
     }
 
     /// Changes whenever this process has opened or cleared the server's inspector, or stored a request to it; sometimes
-    /// also for another server's. Changes by other nodes are not included.
+    /// also for another server's inspector. Changes by other nodes are not included.
     pub fn inspector_notices(&self, server_id: ServerId) -> watch::Receiver<u64> {
         self.inspector_notifier.subscribe_server(server_id)
     }
 
-    /// Removes the requests of a server's inspector after an erasure: they may be the server's own webhooks, with the
-    /// recipients and subjects of erased messages. Does nothing without an inspector.
+    /// Removes the requests of a server's inspector after an erasure: the requests may be the server's own webhooks,
+    /// with the recipients and subjects of erased messages. Does nothing without an inspector.
     pub async fn forget_inspector_requests(&self, server_id: ServerId) -> Result<()> {
         let text = "SELECT server_id FROM inspectors WHERE server_id = $1";
         if self.fetch_opt(text, vec![server_id.0.into()], |row| row.int(0)).await?.is_none() {
@@ -159,7 +161,7 @@ async fn find(sql: &Sql<'_>, server_id: ServerId, now: Timestamp) -> Result<Opti
     Ok(Some(Inspector { sealed_token: row.take_blob(0)?, expires_at: row.time(1)?, requests }))
 }
 
-/// Returns `false` if the server has no inspector. Also clears one that has expired.
+/// Returns `false` if the server has no inspector. Also clears an inspector that has expired.
 async fn clear(sql: &Sql<'_>, server_id: ServerId) -> Result<bool, StoreError> {
     // Locks the inspector, so that a request that is being stored is removed too.
     let text = "UPDATE inspectors SET changed = changed + 1 WHERE server_id = $1";

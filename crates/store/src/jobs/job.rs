@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::sql::Row;
 
-/// Problems stored with a job; further ones are only counted.
+/// Maximum number of final problems stored with a job; further ones are only counted.
 pub(super) const PROBLEMS_MAX: usize = 100;
-/// Problems of messages that the job tries again, stored in addition.
+/// Maximum number of problems of messages that the job tries again, stored in addition to final problems.
 const TRIED_AGAIN_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct JobProblem {
     pub id: i64,
     pub code: String,
     pub message: String,
-    /// Whether the job tries the message again. Stored under its former name.
+    /// Whether the job tries the message again. The field is stored under its former name, `is_repeated`.
     #[serde(rename = "is_repeated", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_tried_again: bool,
 }
@@ -96,7 +96,7 @@ pub struct JobProblem {
 pub struct NewJob {
     pub server_id: ServerId,
     pub kind: JobKind,
-    /// The query, which the caller interprets.
+    /// The query that selects the messages; only the caller interprets it.
     pub request: String,
     pub total: u64,
 }
@@ -133,7 +133,7 @@ pub struct JobStep {
     pub state: JobState,
     /// How long the job waits before it continues.
     pub pause: Duration,
-    /// Removes the request: it is no longer needed and may name a person.
+    /// Whether the job's request is removed: it is no longer needed and may name a person.
     pub forgets_request: bool,
 }
 

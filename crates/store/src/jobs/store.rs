@@ -10,7 +10,7 @@ use crate::retention::Removed;
 use crate::sql::{Row, to_json};
 use crate::{Described, Result, Store};
 
-/// A job whose node has been silent for this long is continued by another.
+/// A claimed job that has recorded no step for this long may be claimed by another node.
 const CLAIMED_FOR: Duration = Duration::from_secs(30);
 /// Maximum number of running jobs listed at once.
 const LISTED_MAX: i64 = 1_000;
@@ -36,7 +36,8 @@ impl Store {
         let (audit, now) = (self.audit.clone(), self.clock.now());
         self.write_with_ids(move |sql, ids| {
             Box::pin(async move {
-                // Two calls at once would both count the jobs before either has added its own. SQLite has one writer.
+                // Without the lock, two concurrent calls could both count the jobs before either has added its own.
+                // SQLite has one writer.
                 if !sql.is_sqlite() {
                     let lock = "SELECT id FROM servers WHERE id = $1 FOR NO KEY UPDATE";
                     sql.query_opt(lock, &[new.server_id.0.into()]).await?;
@@ -164,7 +165,7 @@ impl Store {
         ];
         self.write(move |sql| {
             Box::pin(async move {
-                // The old request must not stay in the file.
+                // The old request must not stay in SQLite's file.
                 Ok(sql.overwriting(sql.execute(text, &params)).await? > 0)
             })
         })

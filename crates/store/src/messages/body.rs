@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::{Engine, Result, Store};
 
 /// The fastest ordinary level: compression is the largest single cost of an accept. The compressors of most higher
-/// levels are not compiled in (`CFLAGS` in .cargo/config.toml); zstd would use the one of level 1 instead.
+/// levels are not compiled in (`CFLAGS` in .cargo/config.toml); zstd would use the compressor of level 1 instead.
 const LEVEL: i32 = 1;
 /// SQLite: compressed bodies up to this size are stored in the database, larger ones in files.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
@@ -25,7 +25,8 @@ const SAMPLE_BYTES: usize = 16 << 10;
 const UNUSED_BYTES_MAX: usize = 4 << 10;
 
 thread_local! {
-    /// Reused, because creating and clearing its tables of a few hundred kB costs as much as compressing 10 kB.
+    /// The compressor is reused, because creating and clearing its tables of a few hundred kB costs as much as
+    /// compressing 10 kB.
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -59,7 +60,7 @@ impl StoredBody {
         &self.compressed
     }
 
-    /// SQLite: whether it is stored in a file.
+    /// Whether SQLite stores the body in a file.
     pub(crate) fn is_large(&self) -> bool {
         self.compressed.len() > INLINE_BYTES_MAX
     }
@@ -107,7 +108,7 @@ impl Store {
     }
 
     /// The body of any send; `None` if it was removed or erased: a body may be gone while its messages are kept. The
-    /// caller has checked that the send is the server's: on SQLite this is not checked here.
+    /// caller must have checked that the send belongs to the server: on SQLite this function does not.
     pub async fn find_body(
         &self,
         server_id: ServerId,

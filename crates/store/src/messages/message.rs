@@ -25,14 +25,15 @@ pub struct Message {
     pub rcpt_to: String,
     pub status: Status,
     pub hold_expiry: Option<Timestamp>,
-    /// If this is returned mail (a bounce, complaint or automatic reply): the message it is about. Otherwise 0.
+    /// If this is returned mail (a bounce, complaint or automatic reply): the message that the mail is about. Otherwise
+    /// 0.
     pub bounce_for_id: i64,
     pub last_delivery_at: Option<Timestamp>,
     /// When the next attempt is due, if the message is queued.
     pub next_attempt_at: Option<Timestamp>,
     /// Time of sending that the sender chose: the rescheduled time, else the `send_at` of its send.
     pub send_at: Option<Timestamp>,
-    /// When it was released, if it was held and has been queued since then.
+    /// When the message was released, if it was held and has been queued since then.
     pub released_at: Option<Timestamp>,
     pub send: Arc<SendInfo>,
 }

@@ -20,9 +20,9 @@ pub struct Delivery {
 pub struct NewDelivery {
     pub at: Timestamp,
     pub status: Status,
-    /// Our explanation.
+    /// Postroad's explanation.
     pub details: String,
-    /// The remote server's reply.
+    /// The remote host's reply.
     pub output: String,
     pub sent_with_ssl: bool,
     pub log_id: String,
@@ -39,7 +39,7 @@ pub struct NewDelivery {
     pub enhanced_code: Option<String>,
     pub bounce_class: Option<String>,
     pub next_attempt_at: Option<Timestamp>,
-    /// An earlier attempt may have arrived: its reply was lost.
+    /// The message may have arrived in an earlier attempt whose reply was lost.
     pub possible_duplicate: bool,
 }
 
@@ -69,7 +69,7 @@ impl NewDelivery {
     }
 }
 
-/// A row of `deliveries`, for the one function of each engine that writes them.
+/// A row of `deliveries`. In each engine one function writes such rows.
 pub(crate) struct DeliveryRow<'a> {
     pub(crate) server_id: ServerId,
     pub(crate) message_id: MessageId,

@@ -14,7 +14,8 @@ use crate::{Engine, JobWithIds, Result, Store};
 #[boxed_futures]
 impl Store {
     /// Settles claimed messages, all in one transaction. Returns `false` for each message to which its outcome no
-    /// longer applies: nothing is recorded, and this node has no claim on the message, or one for another attempt.
+    /// longer applies: then nothing is recorded, and this node has no claim on the message, or a claim for another
+    /// attempt.
     pub async fn finish(&self, outcomes: Vec<impl Into<Arc<Outcome>>>) -> Result<Vec<bool>> {
         let outcomes: Vec<Arc<Outcome>> = outcomes.into_iter().map(Into::into).collect();
         let servers: Vec<ServerId> = outcomes.iter().map(|outcome| outcome.server_id).collect();

@@ -18,7 +18,7 @@ pub struct Outcome {
     /// the entry (PostgreSQL) or the claim (SQLite) still has this time. So an outcome whose commit was not confirmed
     /// is not recorded twice. `None` matches any time.
     pub claimed_for: Option<Timestamp>,
-    /// Whether it counts as an attempt: a remote host was tried.
+    /// Whether the outcome counts as an attempt: a remote host was tried.
     pub counts_as_attempt: bool,
     /// When the hold ends, if the outcome holds the message.
     pub hold_expiry: Option<Timestamp>,

@@ -22,10 +22,10 @@ pub struct Pool {
     /// The default pool. It also takes messages of pools that have no address, or have used up the daily quota of their
     /// warm-up.
     pub shared: bool,
-    /// The account it is reserved for; `None` for the operator's.
+    /// The account for which the pool is reserved; `None` for the operator's pools.
     pub account_id: Option<AccountId>,
     pub created_at: Timestamp,
-    /// When it, or the list of its addresses, was last changed.
+    /// When the pool, or the list of its addresses, was last changed.
     pub updated_at: Timestamp,
 }
 

@@ -28,7 +28,8 @@ pub struct SourceDay {
 
 #[boxed_futures]
 impl Store {
-    /// Counts of a source, newest day first, then by provider; after the day and provider `after`.
+    /// Counts of a source, newest day first, then by receiver group. Begins after the day and receiver group in
+    /// `after`.
     pub async fn source_days(
         &self,
         id: SourceId,

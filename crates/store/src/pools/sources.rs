@@ -42,7 +42,7 @@ pub struct Source {
     /// `None` for an address that is warm.
     pub warmup_started_at: Option<Timestamp>,
     pub warmup_paused_reason: Option<String>,
-    /// When the running pause began; its days are added to `warmup_days_paused` when it ends.
+    /// When the running pause began; the days of the pause are added to `warmup_days_paused` when it ends.
     pub warmup_paused_at: Option<Timestamp>,
     /// Days of earlier pauses, which the plan does not count.
     pub warmup_days_paused: u32,
@@ -52,7 +52,7 @@ pub struct Source {
     pub complained_today: u64,
     /// Counts since midnight UTC, by receiver group.
     pub today_by_provider: Vec<(String, SourceCounts)>,
-    /// Counts of today and yesterday since the warm-up was started or resumed; only these can pause it
+    /// Counts of today and yesterday since the warm-up was started or resumed; only these counts can pause the warm-up
     /// automatically.
     pub warmup_counts: SourceCounts,
 }
@@ -79,8 +79,8 @@ pub enum SourcesFor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceList {
     pub sources: Vec<Source>,
-    /// Whether some mail leaves from an address that the operating system chooses, because neither its pool nor the
-    /// shared one has an address.
+    /// Whether some mail leaves from an address that the operating system chooses, because neither the server's pool
+    /// nor the shared one has an address.
     pub uses_system_address: bool,
 }
 

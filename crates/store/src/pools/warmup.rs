@@ -31,13 +31,13 @@ impl Store {
         self.change(move |sql| Box::pin(set_warmup(sql, id, started_at, now))).await
     }
 
-    /// Pauses a running warm-up by hand, without events; a paused one keeps its reason.
+    /// Pauses a running warm-up by hand, without events; a warm-up that is already paused keeps its reason.
     pub async fn pause_source_warmup(&self, id: SourceId, reason: String) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(pause_by_hand(sql, id, reason, now))).await
     }
 
-    /// Resumes a paused warm-up on the same day of its plan. Earlier counts do not pause it again.
+    /// Resumes a paused warm-up on the same day of its plan. Earlier counts do not pause the warm-up again.
     pub async fn resume_warmup(&self, id: SourceId) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(resume_warmup(sql, id, now))).await
@@ -138,7 +138,7 @@ pub(crate) async fn pause_warmup(
     let Some(row) = row else { return Ok(false) };
     let data = json!({ "address": row.text(0)?, "pool": pause.pool, "reason": pause.reason }).to_string();
     let event = NewEvent { kind: EventKind::IpWarmupPaused, data };
-    // In a fixed order, to avoid deadlocks between nodes.
+    // Servers are locked in a fixed order, to avoid deadlocks between nodes.
     for server_id in &pause.servers.iter().copied().collect::<BTreeSet<_>>() {
         append::append_of_server(sql, ids, *server_id, &event, now).await?;
     }

@@ -1,5 +1,5 @@
 //! A batch of accepts as one transaction: a few queries find the hold causes, then one round trip writes everything and
-//! commits. Before that, idempotency keys need round trips that find the new ones, and large bodies one for each piece.
+//! commits. Before that, idempotency keys need one or two round trips, and large bodies one for each piece.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,16 +18,16 @@ use crate::accept::{Accepted, NewSend};
 use crate::error::StoreError;
 use crate::idempotency::{self, StoredAnswer};
 
-/// Result of one of the sends.
+/// Result of one send of the batch.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) accepted: Accepted,
-    /// Messages that were claimed for this node and will be handed over.
+    /// Messages that were claimed for this node and will be handed over to delivery.
     pub(super) fresh: Vec<MessageId>,
 }
 
-/// Inserts the keys that are not in use, and returns them. Sorted, to avoid deadlocks between nodes. An expired key can
-/// be used again. So can an erased key, of which only a hash is stored, once it has expired.
+/// Inserts the keys that are not in use, and returns them. Rows are sorted, to avoid deadlocks between nodes. An
+/// expired key can be used again. So can an erased key, of which only a hash is stored, once it has expired.
 const CLAIM_KEYS: &str =
     "INSERT INTO idempotency_keys AS known (server_id, key, fingerprint, answer, expires_at)
     SELECT server_id, key, fingerprint, answer, expires_at
@@ -55,7 +55,7 @@ const BODIES_TOGETHER_BYTES_MAX: usize = 8 << 20;
 pub(super) enum Keys {
     /// Each send has its own key, or none.
     Each,
-    /// The key of the first applies to all: if it was used before, none of them is new.
+    /// The key of the first send applies to all: if it was used before, none of the sends is new.
     First,
 }
 
@@ -141,7 +141,8 @@ impl Batch<'_> {
             columns.add_server_event(EventId(self.node.ids.next()), event);
         }
         let claimed = columns.claimed();
-        // Before the commit: a later claim may release all messages that this node does not know of.
+        // The claims are recorded before the commit, because a later claim may release all claims that this node does
+        // not know of.
         self.database.claims.add(claimed.iter().copied());
         let guard = CommitGuard { database: self.database, claimed: &claimed, is_done: false };
         self.insert(client, &columns, !is_begun).await?;
@@ -216,8 +217,8 @@ async fn insert_bodies(
     Ok(())
 }
 
-/// If it is dropped before `done`, reports the batch's claims as lost: the commit may have claimed messages that nobody
-/// works on.
+/// Reports the batch's claims as lost if the guard is dropped before `done`: the commit may have claimed messages that
+/// nobody works on.
 struct CommitGuard<'a> {
     database: &'a Database,
     claimed: &'a [(ServerId, MessageId)],
@@ -264,8 +265,8 @@ async fn claim_keys<'a>(
         return Ok(HashMap::new());
     }
     let claimed: HashSet<(i64, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    // The isolation level is read committed, so this statement sees what the transaction that the insert waited for has
-    // committed.
+    // The isolation level is read committed, so this statement sees the rows of the transaction that the insert waited
+    // for.
     let find = client.prepare_cached(FIND_KEYS).await?;
     let mut stored = HashMap::new();
     for row in client.query(&find, &[&servers, &keys, &erased]).await? {

@@ -1,5 +1,5 @@
-//! Counts the messages of a batch against the limits of their accounts: one query for all of them, and others only if a
-//! limit is reached or nearly reached.
+//! Counts the messages of a batch against the limits of their accounts: one query for all accounts, and further queries
+//! only if a limit is reached or nearly reached.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,8 +14,8 @@ use crate::accept::{AccountLimits, LimitUse, NewSend};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 
-/// Adds to the counts of periods. Sorted, to avoid deadlocks between nodes. Periods before the
-/// previous one are deleted.
+/// Adds to the counts of periods, in sorted order to avoid deadlocks between nodes. Deletes periods before the previous
+/// one.
 const COUNT: &str = "WITH row AS (
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
             AS row (account_id, period, number, messages)),
@@ -64,7 +64,7 @@ impl Rows {
     }
 }
 
-/// Holds messages beyond the limits of their accounts; returns the usage of each limit.
+/// Adds hold causes for messages beyond the limits of their accounts; returns the usage of each limit.
 pub(super) async fn hold_beyond(
     client: &ClientWrapper,
     is_begun: &mut bool,

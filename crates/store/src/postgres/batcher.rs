@@ -1,5 +1,5 @@
-//! Gathers accepts into batches: accepts that arrive while a batch is being written form the next one. Of each kind,
-//! one batch is written at a time.
+//! Gathers accepts into batches: accepts that arrive while a batch is being written form the next one. Of each kind
+//! (`BatchKind`), one batch is written at a time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Batcher {
     }
 }
 
-/// Accepts the sends of a batch: all of them or none.
+/// Accepts the sends of one `send/batch` request in one transaction: all of them or none.
 pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> Answer {
     let _turn = database.batch_turn.lock().await;
     let sink = database.hand_over.sink();
@@ -111,7 +111,7 @@ fn hand_over(sink: Option<&Sink>, send: NewSend, outcome: &accept::Outcome) {
     }
 }
 
-/// Removes sends whose key is already in the batch; they get the outcome of the first.
+/// Removes sends whose idempotency key is already in the batch; they get the outcome of the first send with that key.
 fn split_off_followers(batch: &mut Vec<Waiting>) -> Vec<Waiting> {
     let mut seen = HashSet::new();
     let is_repeated = |waiting: &mut Waiting| {
@@ -163,8 +163,8 @@ async fn accept_all(
     if is_outage(&error) || sends.len() == 1 {
         return sends.iter().map(|_| Err(error.clone())).collect();
     }
-    // One of the sends causes the failure (a key in use elsewhere, a locked row, or a bug): the others must not suffer
-    // from it.
+    // One of the sends causes the failure (a key in use elsewhere, a locked row, or a bug): each send is tried in its
+    // own transaction, so that the other sends succeed.
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(sends.len());
     let mut outage = None;
     // Wait once for a server whose row is locked, not once for each of its sends.

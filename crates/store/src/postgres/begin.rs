@@ -19,13 +19,13 @@ use crate::queue::{Begin, Begun};
 use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 
-/// Marks the entries. Returns for each whether an address of its server was suppressed since it was due, allowing ten
-/// seconds for the clocks of other nodes. Reads only the newest suppression: in a search by a time that the planner
-/// does not know, PostgreSQL would read the whole table.
+/// Marks the entries. Returns for each entry whether any address was suppressed for the entry's server since the entry
+/// was due, allowing ten seconds for the clocks of other nodes. Reads only the newest suppression: in a search by a
+/// time that the planner does not know, PostgreSQL would read the whole table.
 ///
 /// Rows are found one by one and then updated by their position (ctid), so that the plan can be kept (`kept_plans`).
-/// `coalesce` and `+ 0` keep the planner from using the index of claims, which would be read as a whole: a comparison
-/// with `claimed_node` would imply the condition of that index.
+/// `coalesce` and `+ 0` keep the planner from using the index of claims, which PostgreSQL would read as a whole: a
+/// comparison with `claimed_node` alone would imply the condition of that index.
 const MARK: &str =
     "UPDATE queue SET begun_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     WHERE ctid = ANY (ARRAY(
@@ -93,7 +93,7 @@ fn key(entry: &Begin) -> EntryKey {
     (entry.server_id, entry.message_id, entry.due_at)
 }
 
-/// Entries that may be sent, and whether an address of their server was suppressed since they were due.
+/// Entries that may be sent, and for each whether any address was suppressed for its server since it was due.
 async fn mark(
     client: &ClientWrapper,
     node: &Node,

@@ -1,5 +1,5 @@
-//! Claims that this node knows of. A claim that was committed while its answer was lost (the caller disconnected, or
-//! the connection died) belongs to nobody, and is released before the next claim.
+//! Claims that this node knows of. A claim that was committed without confirmation (the caller disconnected, or the
+//! connection died) belongs to nobody, and is released before the next claim.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ pub(super) type Key = (ServerId, MessageId);
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     known: Mutex<HashSet<Key>>,
-    /// Locked during a claim. True from its start until its result is known.
+    /// Locked during a claim. True from the start of a claim until its result is known.
     is_unconfirmed: tokio::sync::Mutex<bool>,
-    /// Whether an accept with claims may have been committed although its answer was lost.
+    /// Whether an accept with claims may have been committed without confirmation.
     accept_is_lost: AtomicBool,
 }
 
@@ -52,8 +52,8 @@ impl Claims {
 }
 
 impl Turn<'_> {
-    /// Marks this claim as unconfirmed. Returns the known claims if an earlier one was lost: all others must be
-    /// released.
+    /// Marks this claim as unconfirmed. Returns the known claims if an earlier claim was lost: all other claims of this
+    /// node must then be released.
     pub(super) fn start(&mut self) -> Option<Vec<Key>> {
         let lost_by_accept = self.claims.accept_is_lost.swap(false, Ordering::AcqRel);
         let lost_by_claim = std::mem::replace(&mut *self.is_unconfirmed, true);

@@ -53,7 +53,7 @@ pub(super) struct Columns<'a> {
     pub(super) deliveries: DeliveryRows<'a>,
 }
 
-/// Whether a body is too large for the batch; it is sent before the batch, in pieces.
+/// Whether a body is too large for the batch; such a body is sent before the batch, in pieces.
 pub(super) fn is_large_body(send: &NewSend) -> bool {
     send.compressed().len() > PIECE_BYTES
 }
@@ -101,7 +101,7 @@ pub(super) struct RowContext<'a> {
     pub(super) node: &'a Node,
     /// Takes pending messages, which are then claimed for this node; `None` if this node does not deliver.
     pub(super) sink: Option<&'a Sink>,
-    /// Whether all bodies were sent before, not only the large ones.
+    /// Whether all bodies were sent before the batch's other rows, not only the large bodies.
     pub(super) bodies_were_sent: bool,
 }
 

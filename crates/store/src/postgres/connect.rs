@@ -21,15 +21,15 @@ use crate::error::{OpenError, StoreError};
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// Timeout for cancelling a statement, which needs its own connection.
 const CANCEL_MAX: Duration = Duration::from_secs(3);
-/// `lock_timeout` ends waits for locks: for example on an idempotency key that another node is writing, or on rows of
-/// a dead connection of ours that the database has not noticed yet.
+/// `lock_timeout` ends waits for locks: for example on an idempotency key that another node is writing, or on rows
+/// locked by a connection of ours that died without the database noticing.
 ///
 /// The other two timeouts end statements and transactions whose client is gone or cannot cancel them. They are long,
 /// because a large body on a slow link takes long.
 ///
 /// Statements are planned each time, except in transactions of `kept_plans`. A kept plan made while the queue was empty
-/// would read the whole queue for every batch once it has grown, until the table is analysed. That costs more than
-/// planning once per batch.
+/// would read the whole queue for every batch once it has grown, until the table is analysed. Such a scan costs more
+/// than planning once per batch.
 ///
 /// Sequential and bitmap scans are off, so that frequent queries use an index and its order, as on SQLite. A planner
 /// that does not know how large a table has become would read all of it, or fetch and sort. JIT compilation never pays
@@ -81,12 +81,12 @@ pub(super) fn pool(
 }
 
 /// Cancels the statement of a connection that is discarded. PostgreSQL does not notice a closed connection while it
-/// works: without this, the statement would keep running with its locks, up to `statement_timeout`.
+/// runs a statement: without the cancellation, the statement would keep its locks up to `statement_timeout`.
 #[derive(Clone)]
 pub(super) struct Canceller(Option<MakeRustlsConnect>);
 
 impl Canceller {
-    /// Closes the connection and cancels its statement. If that fails, the database's own timeouts end the
+    /// Closes the connection and cancels its statement. If cancelling fails, the database's own timeouts end the
     /// statement.
     pub(super) fn discard(&self, client: Object) {
         let client = Object::take(client);

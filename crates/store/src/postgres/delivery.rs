@@ -17,9 +17,9 @@ use crate::queue::{Begin, Begun, ClaimSkips, Claimed};
 /// Entries that `take_over` claims.
 #[derive(Clone, Copy)]
 enum TakeOver<'a> {
-    /// These, if they are free or their claim belongs to an expired lease.
+    /// These entries, if they are free or their claim belongs to an expired lease.
     These(&'a [Key]),
-    /// At most this many that dead nodes began to send long ago.
+    /// At most this many entries that dead nodes began to send long ago.
     Abandoned(usize),
 }
 
@@ -87,7 +87,7 @@ impl Engine {
         Ok(begun)
     }
 
-    /// Records outcomes. Fenced by the lease: a node that lost it cannot settle anything.
+    /// Records outcomes. Fenced by the lease: a node that lost its lease cannot settle anything.
     pub(crate) async fn finish(&self, outcomes: &[Arc<Outcome>]) -> Result<Vec<bool>, StoreError> {
         if outcomes.is_empty() {
             return Ok(Vec::new());
@@ -135,7 +135,8 @@ impl Engine {
         self.exchange(async |client| queue::reap(client, limit).await).await
     }
 
-    /// Changes a message that is not being sent. If the change affects its queue entry, our claim on it ends.
+    /// Changes a message that is not being sent. If the change affects the message's queue entry, this node's claim on
+    /// the entry ends.
     pub(crate) async fn change_waiting<T: Send + 'static>(
         &self,
         key: Key,

@@ -58,7 +58,7 @@ impl<'a> DeliveryRows<'a> {
     }
 }
 
-/// A text of the record. Not copied if the record is borrowed, as those of attempts are.
+/// A text of the record. It is not copied if the record is borrowed, as records of attempts are.
 fn text_of<'a>(record: &Cow<'a, NewDelivery>, read: fn(&NewDelivery) -> &str) -> Cow<'a, str> {
     match record {
         Cow::Borrowed(record) => storable(read(record)),

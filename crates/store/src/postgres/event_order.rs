@@ -1,7 +1,7 @@
 //! Order of events on PostgreSQL. Events are ordered by transaction number, which each cluster counts from the
-//! beginning. A dump restored into another cluster has events with higher numbers than new ones there. New events would
-//! then come before events that were already read, and no reader would see them. So a constant is added to the numbers,
-//! and raised when a store is opened in another cluster.
+//! beginning. A dump restored into another cluster has events with higher numbers than that cluster's new events. New
+//! events would then come before events that were already read, and no reader would see them. So a constant is added to
+//! the numbers, and raised when a store is opened in another cluster.
 //!
 //! The constant is a literal in two SQL functions, which the planner inlines: neither an insert nor an index bound
 //! needs a table lookup, and prepared statements are planned again when the constant changes.
@@ -28,7 +28,7 @@ const READ: &str = "WITH now AS (SELECT pg_snapshot_xmax(pg_current_snapshot()):
                         ORDER BY e.xact DESC, e.id DESC LIMIT 1) last), 0) AS highest)
      SELECT now.next, now.added, stored.highest FROM now, stored";
 
-/// Raises the constant if stored numbers are not below this cluster's next one. Runs under the migration lock: if
+/// Raises the constant if stored numbers are not below this cluster's next number. Runs under the migration lock: if
 /// several nodes open a restored database, only one raises the constant.
 pub(super) async fn continue_order(transaction: &Transaction<'_>) -> Result<(), StoreError> {
     let row = transaction.query_one(READ, &[]).await?;

@@ -28,9 +28,9 @@ use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceTally;
 use crate::sql::storable;
 
-/// Locks rows one by one in the order of their keys, to avoid deadlocks. `begin.rs` explains `coalesce`. Only
-/// weeks from the oldest to the newest message of the batch are read; a send is created with its messages, so it is in
-/// their week or an adjacent one.
+/// Locks rows one by one in the order of their keys, to avoid deadlocks. `begin.rs` explains `coalesce`. Only weekly
+/// partitions from the oldest to the newest message of the batch are read; a send is created with its messages, so it
+/// is in their week or an adjacent one.
 const LOCK: &str =
     "SELECT row.server_id, row.message_id, locked.status, locked.last_seq, locked.test, locked.due_at
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
@@ -62,7 +62,7 @@ table! { Removals of RemovalRow, "DELETE FROM queue WHERE ctid = ANY (ARRAY(
     server_id: i64, message_id: i64,
 }
 
-// Also releases entries to which the outcome no longer applies, without other changes.
+// Requeues messages. Also releases entries to which the outcome no longer applies, without other changes.
 table! { Requeues of RequeueRow, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_at, queue.due_at),
         attempts = attempts + row.attempt,
         source_id = CASE WHEN row.due_at IS NULL THEN queue.source_id ELSE row.source_id END,
@@ -101,10 +101,10 @@ struct MessageState {
     due_at: Timestamp,
 }
 
-/// Result of one outcome.
+/// What became of one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// The outcome is recorded, either now or by a commit whose answer was lost.
+    /// The outcome is recorded, either now or by an earlier commit whose confirmation was lost.
     Yes,
     /// The outcome was not recorded, and this node has no claim on the message any more.
     No,
@@ -122,7 +122,7 @@ pub(super) async fn finish(
     let (mut changes, mut counts) = (Changes::default(), SourceTally::default());
     let mut settled = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
-        // Removed, so that a second outcome for the same claim finds none.
+        // The state is removed, so that a second outcome for the same claim finds none.
         let Some(state) = states.remove(&outcome.key()) else {
             settled.push(Settled::No);
             continue;

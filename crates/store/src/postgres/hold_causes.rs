@@ -1,5 +1,5 @@
 //! Causes to hold recipients of a batch: one query for all suppressions, one for all hourly limits of servers, and one
-//! for limits of accounts (`account_counts.rs`); more only if a limit is reached or nearly reached.
+//! for limits of accounts (`account_counts.rs`); further queries only if a limit is reached or nearly reached.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,9 +15,9 @@ use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::suppressions::record::{erased_key, recipient_key};
 
-/// Finds suppressions as the first address at or after the wanted one, if it is equal. Only the right index has this
-/// order. Other indexes contain server and address with another column in between, and look equally cheap to a planner
-/// that believes the table to be empty.
+/// Finds a suppression as the first row at or after the wanted address, if the addresses are equal. Only the right
+/// index has this order. Other indexes contain server and address with another column in between, and look equally
+/// cheap to a planner that believes the table to be empty.
 const FIND: &str = "SELECT known.server_id, known.address, reason, details, created_at
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, address)
     CROSS JOIN LATERAL (SELECT * FROM suppressions AS known
@@ -25,7 +25,8 @@ const FIND: &str = "SELECT known.server_id, known.address, reason, details, crea
         ORDER BY known.address LIMIT 1) AS known
     WHERE known.address = wanted.address AND (expires_at IS NULL OR expires_at > $3)";
 
-/// Adds to the counts of hours. Sorted, to avoid deadlocks between nodes. Hours before the previous one are deleted.
+/// Adds to the counts of hours, in sorted order to avoid deadlocks between nodes. Deletes hours before the previous
+/// one.
 const COUNT: &str = "WITH row AS (
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, hour, messages)),
     old AS (
@@ -182,7 +183,7 @@ async fn suppressed(
     Ok(causes)
 }
 
-/// Adds to the counts of the servers' hours; returns the counts before that.
+/// Adds to the counts of the servers' hours; returns the counts before the addition.
 async fn count(
     client: &ClientWrapper,
     is_begun: &mut bool,

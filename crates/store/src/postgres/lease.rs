@@ -1,10 +1,10 @@
 //! Leases of node numbers: for 30 s, renewed every 5 s, by the database's clock. A process that restarts on the same
-//! data folder takes its old number back at once (it holds the folder's lock, so the old process is dead). Otherwise a
-//! number is free when its lease has expired. Every new lease increments the epoch, which fences the old holder.
+//! data folder takes its old number back at once (the folder is locked, so the old process is dead). Otherwise a number
+//! is free when its lease has expired. Every new lease increments the epoch, which fences the old holder.
 //!
 //! A lease that ends later than any lease can was taken before the database's clock went back. Its node may still be
-//! alive, so the lease is shortened to its usual length: a dead node's claims then return in time, and a living one's
-//! stay.
+//! alive, so the lease is shortened to its usual length: claims of a dead node are then released in time, those of a
+//! living node stay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,8 @@ const SHORTEN_TOO_LONG: &str =
     "UPDATE nodes SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
     WHERE lease_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000";
 
-/// Shortens leases that are too long because the clock was ahead. Call it before judging leases.
+/// Shortens leases that are too long because the clock was ahead. Must be called before any decision that depends on
+/// the end of a lease.
 pub(super) async fn shorten_too_long(client: &impl GenericClient) -> Result<(), StoreError> {
     let shortened = client.execute(SHORTEN_TOO_LONG, &[]).await?;
     if shortened > 0 {

@@ -1,5 +1,5 @@
 //! Runs migrations under an advisory lock, so that only one of several starting nodes runs them. Changes after a
-//! restore into another cluster run under it too.
+//! restore into another cluster run under the same lock.
 
 use deadpool_postgres::Object;
 use postroad_model::Timestamp;
@@ -8,7 +8,7 @@ use super::event_order;
 use crate::error::{OpenError, StoreError};
 use crate::migrations;
 
-/// An arbitrary number that nobody else locks.
+/// Key of the advisory lock: an arbitrary number that nothing else uses.
 const LOCK: i64 = 0x706f_7374_726f_6164;
 
 pub(super) async fn migrate(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {

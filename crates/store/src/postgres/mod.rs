@@ -54,7 +54,7 @@ const EXCHANGE_MAX: Duration = Duration::from_secs(5);
 /// Slowest link to the database that timeouts allow for.
 const LINK_BYTES_PER_SECOND_MIN: usize = 500_000;
 
-/// Shared by the engine's handle and its batchers.
+/// State that the engine's handle and its batchers share.
 #[derive(Debug)]
 struct Database {
     pool: Pool,
@@ -79,7 +79,8 @@ struct Node {
     ids: Arc<IdGenerator>,
 }
 
-/// Kinds of batches with their own row of created ids (column `lane`), so that they do not wait for each other.
+/// Kinds of batches. Each kind stores its created ids in its own row of `node_ids` (column `lane`), so that batches of
+/// different kinds do not wait for each other.
 #[derive(Debug, Clone, Copy)]
 enum BatchKind {
     Accept = 0,
@@ -213,7 +214,7 @@ impl Engine {
         self.read_bytes(size, job).await
     }
 
-    /// Like `write`, for operations that create ids: fenced by the lease, and the ids are stored.
+    /// Like `write`, for operations that create ids: fenced by the lease, and the highest id is stored.
     pub(crate) async fn write_with_ids<T: Send + 'static>(
         &self,
         job: JobWithIds<T>,
@@ -260,7 +261,7 @@ impl Engine {
         work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
-        // Boxed: otherwise it would make the futures of all its callers large.
+        // Boxed: otherwise `work` would make the futures of all callers large.
         let result = bounded(Box::pin(work(&client))).await;
         self.database.discard_if_failed(client, &result);
         result

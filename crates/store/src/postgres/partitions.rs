@@ -24,14 +24,14 @@ const AHEAD: i64 = 2;
 /// Pause after a failure to create weeks ahead.
 const AHEAD_PAUSE: Duration = Duration::from_mins(10);
 
-/// An arbitrary number that nobody else locks.
+/// Key of the advisory lock: an arbitrary number that nothing else uses.
 const LOCK: i64 = 0x7061_7274_6974_696f;
 
 #[derive(Debug, Default)]
 pub(super) struct Partitions {
     /// Weeks whose partitions are known to exist, counted from the ids' epoch.
     made: Mutex<HashSet<i64>>,
-    /// Week whose successors could not be created, and when that is tried again.
+    /// Week whose following weeks could not be created, and when their creation is tried again.
     failed_ahead: Mutex<Option<(i64, Instant)>>,
 }
 
@@ -53,7 +53,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// Creates the weeks after `week`. A failure is not urgent: they are not needed before `week` ends.
+    /// Creates the weeks after `week`. A failure is not urgent: these weeks are not needed before `week` ends.
     async fn make_ahead(&self, pool: &Pool, week: i64) {
         if let Err(error) = make_ahead(pool, week).await {
             tracing::warn!(%error, week, "creating partitions ahead failed; retrying in 10 min");
@@ -70,7 +70,7 @@ async fn make_ahead(pool: &Pool, week: i64) -> Result<(), StoreError> {
 }
 
 /// Creates the partitions of a week, each as a separate table that is then attached. Unlike `CREATE TABLE … PARTITION
-/// OF`, that does not wait for users of the table (a dump may take hours) and does not block others.
+/// OF`, attaching does not wait for users of the table (a dump may take hours) and does not block others.
 async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
     let (from, to) = (week * WEEK_IDS, (week + 1) * WEEK_IDS);
     let mut client = pool.get().await?;
@@ -155,7 +155,7 @@ pub(super) async fn drop_before(
     Ok(weeks)
 }
 
-/// Whether a server that needs data from before the end of the week has rows in it.
+/// Whether a server that needs data from before the end of the week has rows in this week.
 async fn is_needed(client: &Object, which: OldRows, week: i64, cuts: &[Cut]) -> Result<bool, StoreError> {
     let end = (week + 1) * WEEK_IDS;
     let servers: Vec<i64> =

@@ -1,4 +1,4 @@
-//! Sends several statements at once, without waiting for the answers in between.
+//! Sends several statements at once, without waiting for the results in between.
 
 use std::fmt::Write as _;
 
@@ -23,8 +23,8 @@ pub(super) struct Pipeline<'a> {
     /// `None` if the transaction has already begun.
     pub(super) begin: Option<&'static str>,
     pub(super) planned_each_time: Vec<Statement<'a>>,
-    /// Statements with kept plans that run in any order: they do not depend on each other and lock nothing that others
-    /// change.
+    /// Statements with kept plans that run in any order: they do not depend on each other and lock no rows that other
+    /// transactions change.
     pub(super) together: Vec<Statement<'a>>,
     /// Statements with kept plans that run one after the other: they change rows that other transactions change too,
     /// in the common locking order.
@@ -67,7 +67,7 @@ pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Re
     }
     sent.extend(kept.iter().map(|prepared| execute(client, prepared)));
     sent.push(send(client, "COMMIT"));
-    // Polled in order, so they are sent in order.
+    // The futures are polled in order, so the statements are sent in order.
     for outcome in join_all(sent).await {
         outcome.map_err(|error| match error.code() {
             Some(&SqlState::DIVISION_BY_ZERO) => lease::lost(),
@@ -102,8 +102,8 @@ async fn prepare<'a>(
     Ok(prepared)
 }
 
-/// Joins all statements into one, because the answer to each separate statement takes a tenth of the time of a small
-/// batch. The result has only some dozens of different texts, one per kind of batch.
+/// Joins all statements into one, because receiving the result of each separate statement takes a tenth of the time of
+/// a small batch. Joining gives only some dozens of different texts, so the cache of prepared statements stays small.
 fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) {
     let (mut text, mut all) = (String::new(), Vec::new());
     let last = statements.len() - 1;
@@ -118,7 +118,7 @@ fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) 
     (text, all)
 }
 
-/// Shifts the parameter numbers: `$1` becomes the first after `before` others.
+/// Appends `statement` with shifted parameter numbers: `$1` becomes the first after `before` others.
 fn renumber(text: &mut String, statement: &str, before: usize) {
     let mut parts = statement.split('$');
     text.push_str(parts.next().unwrap_or_default());
@@ -143,8 +143,8 @@ fn execute<'a>(
     Box::pin(async move { client.execute(statement, params).await.map(drop) })
 }
 
-/// A connection in use. Unless the work succeeds, it is discarded, and everything begun on it is cancelled and rolled
-/// back.
+/// A connection in use. Unless the work succeeds, the connection is discarded, and everything begun on it is cancelled
+/// and rolled back.
 pub(super) struct BusyConnection {
     client: Option<Object>,
     canceller: Canceller,
@@ -159,7 +159,7 @@ impl BusyConnection {
         self.client.as_ref().expect("the client is present until `done`")
     }
 
-    /// The work succeeded; the connection is reusable.
+    /// Returns the connection to the pool, because the work succeeded.
     pub(super) fn done(mut self) {
         drop(self.client.take());
     }

@@ -2,9 +2,9 @@
 //! or two statements, whatever the number of entries.
 //!
 //! `begun_at` is the time at which the claiming node began to send the message. 0 or less means that a dead node had
-//! begun it, so it may have arrived. Such an entry is not begun again before an outcome is recorded, however many nodes
-//! die meanwhile. A negative value is the negated time at which a node adopted the entry; that node's journal may know
-//! how the attempt ended.
+//! begun to send it, so the message may have arrived. Such an entry is not begun again before an outcome is recorded,
+//! however many nodes die meanwhile. A negative value is the negated time at which a node adopted the entry; that
+//! node's journal may know how the attempt ended.
 
 use deadpool_postgres::ClientWrapper;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
@@ -102,7 +102,7 @@ const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_a
       AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
 
 /// Releases claims of dead nodes, except on messages that a dead node had begun, which may have been sent
-/// (`ADOPT_ABANDONED`). Epochs only grow, so the index leads directly to claims of earlier ones.
+/// (`ADOPT_ABANDONED`). Epochs only grow, so the index leads directly to claims of earlier epochs.
 const REAP: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
@@ -115,8 +115,9 @@ const REAP: &str = "WITH over AS MATERIALIZED (
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
 /// Claims messages that dead nodes had begun. A dead node gets a quarter of an hour to return and read its journal,
-/// even if it had returned before. A time in the future was stored before the database's clock went back. `begun_at`
-/// becomes 0: if this node dies before it records the outcome, another node claims the message in the same way.
+/// even if it had returned before. A time in the future was stored before the database's clock went back, and counts as
+/// old. `begun_at` becomes 0: if this node dies before it records the outcome, another node claims the message in the
+/// same way.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
@@ -132,7 +133,7 @@ const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Releases messages that the previous process of this node had begun itself, and that this one has not adopted.
+/// Releases messages that the previous process of this node had begun itself, and that this process has not adopted.
 const RELEASE_PREVIOUS: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
     WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at > 0";
 

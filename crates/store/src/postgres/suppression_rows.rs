@@ -11,8 +11,8 @@ use crate::sql::{storable, storable_cow};
 use crate::suppressions::NewSuppression;
 use crate::suppressions::record::address_key;
 
-// Keeps an existing row, unless it has expired or the new one lasts longer. If there are several for one address, the
-// first counts. Sorted, to avoid deadlocks between nodes.
+// Keeps an existing row, unless it has expired or the new one lasts longer. If the batch has several for one address,
+// the first counts. Rows are sorted, to avoid deadlocks between nodes.
 table! { SuppressionTable<'a> of SuppressionColumns, "INSERT INTO suppressions AS known
         (server_id, address, reason, details, origin_message_id, created_at, expires_at)
     SELECT DISTINCT ON (server_id, address) {columns}
@@ -34,7 +34,7 @@ pub(crate) struct SuppressionRows<'a>(SuppressionTable<'a>);
 
 impl<'a> SuppressionRows<'a> {
     /// Adds a suppression. `at` is the time of writing, which may be long after the cause: `begin` on other nodes
-    /// compares it with the due times of messages.
+    /// compares this time with the due times of messages.
     pub(crate) fn push(&mut self, server_id: ServerId, new: &'a NewSuppression, at: Timestamp) {
         self.0.push(SuppressionColumns {
             server_id: server_id.0,
