@@ -93,7 +93,7 @@ impl Store {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Extends a job: it also writes an audit entry that describes its change, if it changed anything.
+    /// Extends a job: the job also writes an audit entry that describes its change, if it changed anything.
     pub(crate) fn describing<T: Send + 'static>(
         &self,
         job: JobWithIds<T>,
@@ -112,8 +112,8 @@ impl Store {
         })
     }
 
-    /// Waits for the turn to change a message with an audit entry (`describing`). Keep the turn until the change is
-    /// committed.
+    /// On PostgreSQL, waits for the turn to change a message with an audit entry (`describing`). Keep the turn until
+    /// the change is committed. `None` if no turn is needed.
     pub(crate) async fn wait_to_describe(&self, server_id: ServerId) -> Option<audit::Turn<'_>> {
         if self.audit.is_none() || self.is_sqlite() {
             return None;
@@ -188,7 +188,7 @@ impl Store {
     }
 }
 
-/// Extends a job: it also records its change in the audit log.
+/// Extends a job: the job also records its change in the audit log.
 fn around_with_ids(audit: Arc<Audit>, now: Timestamp, job: JobWithIds<AnyResult>) -> JobWithIds<AnyResult> {
     Box::new(move |sql, ids| {
         Box::pin(async move { audit::append::around(sql, &audit, now, job(sql, ids)).await })

@@ -19,7 +19,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 /// The connection or transaction that an operation runs its statements on.
 pub(crate) enum Sql<'a> {
-    /// In a mutex only so that the operation's future is `Send`; it is never contended.
+    /// In a mutex only so that the operation's future is `Send`; the mutex is never contended.
     Sqlite(&'a Mutex<rusqlite::Connection>),
     Postgres(&'a deadpool_postgres::Transaction<'a>),
     /// Connection for reads. Each query runs without an explicit transaction, which saves the round trips for its begin
@@ -28,7 +28,7 @@ pub(crate) enum Sql<'a> {
 }
 
 impl Sql<'_> {
-    /// Whether it is SQLite; for SQL texts that differ between the engines.
+    /// Whether the engine is SQLite; for SQL texts that differ between the engines.
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Sql::Sqlite(_))
     }
@@ -138,7 +138,7 @@ impl Sql<'_> {
         done
     }
 
-    /// Not through a cached statement: SQLite applies the pragma when the statement is prepared.
+    /// Does not use a cached statement: SQLite applies this pragma when the statement is prepared.
     fn set_secure_delete(&self, is_on: bool) -> Result<()> {
         if let Sql::Sqlite(connection) = self {
             connection.lock().pragma_update(None, "secure_delete", is_on)?;
@@ -146,7 +146,7 @@ impl Sql<'_> {
         Ok(())
     }
 
-    /// Runs a statement that must change a row; `NotFound` if it did not.
+    /// Runs a statement that must change a row; `NotFound` if it changed none.
     #[boxed_future]
     pub(crate) async fn change(&self, text: &'static str, params: &[Value]) -> Result<()> {
         match self.execute(text, params).await? {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// A possible type of a column, with its PostgreSQL type.
+/// A Rust type that a column can have, with its PostgreSQL type.
 pub(crate) trait Column {
     const SQL_TYPE: &'static str;
 }
@@ -28,7 +28,7 @@ impl<T: Column> Column for Option<T> {
     const SQL_TYPE: &'static str = T::SQL_TYPE;
 }
 
-/// Replaces `{columns}` by the names of the columns, and `{arrays}` by their arrays.
+/// Replaces `{columns}` by the names of the columns, and `{arrays}` by an `unnest` of one array parameter per column.
 pub(crate) fn statement_text(text: &str, columns: &[(&str, &str)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let mut arrays = "unnest(".to_owned();
@@ -40,7 +40,8 @@ pub(crate) fn statement_text(text: &str, columns: &[(&str, &str)]) -> String {
     text.replace("{columns}", &names.join(", ")).replace("{arrays}", &arrays)
 }
 
-/// A table of a batch and the type of its rows. `push` takes a whole row, so that a forgotten column does not compile.
+/// Defines a struct that collects a batch's rows of one table, and a struct for one such row. `push` takes a whole row,
+/// so that a forgotten column does not compile.
 macro_rules! table {
     ($table:ident $(<$life:lifetime>)? of $row:ident, $text:literal, $($column:ident: $kind:ty),+ $(,)?) => {
         pub(crate) struct $row $(<$life>)? {

@@ -21,11 +21,11 @@ use crate::{Described, Engine, JobWithIds, Result, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It was cancelled, and now has this status.
+    /// The message was cancelled, and now has this status.
     Done(Status),
-    /// It is being sent right now.
+    /// The message is being sent right now.
     TooLate,
-    /// It is neither queued nor held, or unknown.
+    /// The message is neither queued nor held, or is unknown.
     NotWaiting,
 }
 
@@ -54,15 +54,15 @@ impl WaitingFor {
 
 #[boxed_futures]
 impl Store {
-    /// For the operator: makes a queued message due now, or queues a held message. Ends a claim on it. Limits and
-    /// suppressions do not apply to mail to the domain `exempt`.
+    /// For the operator: makes a queued message due now, or queues a held message. Ends a claim on the message. Limits
+    /// and suppressions do not apply to mail to the domain `exempt`.
     pub async fn retry(&self, server_id: ServerId, id: MessageId, exempt: DomainName) -> Result<Retried> {
         let by_operator = true;
         self.retry_for(server_id, id, WaitingFor::Anything, by_operator, exempt).await
     }
 
-    /// `retry` for callers other than the operator, if the message waits for `only`. They cannot release messages that
-    /// a ceiling on the server's mode holds.
+    /// `retry` for callers other than the operator, if the message waits for `only`. These callers cannot release
+    /// messages that a ceiling on the server's mode holds.
     pub async fn retry_if(
         &self,
         server_id: ServerId,
@@ -100,7 +100,7 @@ impl Store {
         Ok(retried)
     }
 
-    /// Cancels a message that is queued or held. Ends a claim on it.
+    /// Cancels a message that is queued or held. Ends a claim on the message.
     pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled> {
         self.cancel_if(server_id, id, WaitingFor::Anything).await
     }

@@ -12,8 +12,8 @@ use crate::{Engine, Result, Store};
 pub struct Begin {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// Due time under which it was claimed. If the entry now has another due time, the claim has ended: the message was
-    /// retried, for example.
+    /// Due time under which the message was claimed. If its queue entry now has another due time, the claim has ended,
+    /// for example because the message was retried.
     pub due_at: Timestamp,
     /// Whether to read the message; false for a fresh message, which the caller already has.
     pub needs_message: bool,
@@ -22,20 +22,21 @@ pub struct Begin {
 /// Answer of `begin` for one message.
 #[derive(Debug)]
 pub enum Begun {
-    /// It may be sent; contains the message if it was read.
+    /// The message may be sent; contains the message if `begin` read it.
     Go(Option<Box<Message>>),
     /// The recipient was suppressed meanwhile: the caller finishes the message as held.
     Suppressed(Box<Message>, Suppression),
-    /// This node no longer has the claim (for example because the message was cancelled), or has already begun it.
+    /// This node no longer has the claim (for example because the message was cancelled), or has already begun the
+    /// message.
     Gone,
 }
 
 #[boxed_futures]
 impl Store {
-    /// Call this right before claimed messages are sent; returns one answer for each. A message that may go is then
-    /// begun: it can no longer be cancelled or retried, and is not begun a second time. The message is read, and its
-    /// recipient checked for suppression, if the entry asks for it or if an address of its server was suppressed since
-    /// it was due.
+    /// Call this right before claimed messages are sent; returns one answer for each. A message that may be sent is
+    /// then begun: it can no longer be cancelled or retried, and is not begun a second time. A message is read, and its
+    /// recipient checked for suppression, if `needs_message` is set or if its server suppressed an address after the
+    /// message was due.
     pub async fn begin(&self, mut entries: Vec<Begin>) -> Result<Vec<Begun>> {
         let now = self.clock.now();
         match &*self.engine {

@@ -2,8 +2,8 @@
 
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
-/// A queue entry claimed by this node. Nobody else gets it until it is finished or released, the node is dead, or a
-/// change of the message, such as a retry, ends the claim.
+/// A queue entry claimed by this node. No other node gets the entry until its message is finished or released, this
+/// node is dead, or a change of the message, such as a retry, ends the claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
     pub server_id: ServerId,
@@ -14,14 +14,14 @@ pub struct Claimed {
     pub attempts: u32,
     /// The pool that the caller chose for the message.
     pub pool_id: Option<PoolId>,
-    /// The source address of the last attempt, which the next one should use again.
+    /// The source of the last attempt. The next attempt should use the same source.
     pub source_id: Option<SourceId>,
 }
 
 /// Entries that a claim leaves out.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSkips {
-    /// Domains for which the caller takes no more entries; SQLite ignores them.
+    /// Domains for which the caller takes no more entries. The SQLite engine ignores this list.
     pub domains: Vec<DomainName>,
     pub servers: Vec<ServerId>,
 }

@@ -15,7 +15,7 @@ const PROMOTIONS_MAX: u32 = 4;
 #[boxed_futures]
 impl Store {
     /// From now on, pending messages for which `sink` has room are accepted as claimed by this node, and passed to
-    /// `sink` right after the commit, even if their sender has disconnected.
+    /// `sink` right after the commit, even if the client that sent them has disconnected.
     pub fn deliver_to(&self, sink: Arc<dyn FreshSink>) {
         self.hand_over.attach(Some(sink));
     }
@@ -59,8 +59,8 @@ impl Store {
     /// Maximum number of claims that one `reap` releases.
     pub const REAPED_AT_ONCE: usize = 10_000;
 
-    /// Releases claims of dead nodes, or of earlier processes of this node; returns how many. Messages that they had
-    /// begun stay claimed, because they may have been sent: see `adopt_abandoned`.
+    /// Releases claims of dead nodes, or of earlier processes of this node; returns how many. Messages that those nodes
+    /// or processes had begun stay claimed, because they may have been sent: see `adopt_abandoned`.
     pub async fn reap(&self) -> Result<u64> {
         match &*self.engine {
             // There is only one process, with its claims in memory.
@@ -69,9 +69,9 @@ impl Store {
         }
     }
 
-    /// Claims messages that dead nodes had begun 15 minutes ago or earlier: until then those nodes can return with
-    /// their journals. The messages may have arrived: they must be finished with a record that says so, and nobody
-    /// sends them until then. If this node dies too, or releases them, the next call returns them again.
+    /// Claims messages that dead nodes had begun 15 minutes ago or earlier. During those 15 minutes, the dead nodes can
+    /// return with their journals. The messages may have arrived: the caller must finish them with a record that says
+    /// so, and no node sends them before. If this node dies too, or releases them, the next call returns them again.
     pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
         match &*self.engine {
             // There is only one process, and its journal knows the messages that it had begun.
@@ -89,8 +89,9 @@ impl Store {
         }
     }
 
-    /// Releases messages that the previous process had begun and this one has not adopted; returns how many. Messages
-    /// that it had only claimed, perhaps a million, are reaped step by step.
+    /// Releases messages that the previous process had begun and this process has not adopted; returns how many.
+    /// Messages that the previous process had claimed but not begun, perhaps a million, are left to `reap`, which
+    /// releases them in steps.
     pub async fn release_previous(&self) -> Result<u64> {
         match &*self.engine {
             Engine::Sqlite { .. } => Ok(0),

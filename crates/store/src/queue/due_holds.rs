@@ -13,13 +13,13 @@ use crate::events::{NewEvent, append};
 use crate::outcomes::NewDelivery;
 use crate::sql::{Row, Sql};
 
-/// A queue entry whose time has come.
+/// A scheduled queue entry that is due.
 pub(super) struct DueEntry {
     pub(super) key: Key,
     pub(super) due_at: Timestamp,
-    /// Whether it counts against limits now.
+    /// Whether the message counts against limits now; `false` if it is exempt or was counted before.
     is_counted: bool,
-    /// Whether somebody released it from a hold, so that the mode of its server does not hold it again.
+    /// Whether somebody released the message from a hold. If so, the mode of its server does not hold it again.
     is_released: bool,
 }
 
@@ -96,8 +96,8 @@ pub(super) async fn hold_some(
     Ok(held)
 }
 
-/// Adds to the current hour of a server; returns the count before. When a new hour begins, those before the previous
-/// one are deleted.
+/// Adds `added` to the message count of a server's current hour; returns the count before. The first call in an hour
+/// deletes the counts of all hours before the previous hour.
 async fn count_hour(
     sql: &Sql<'_>,
     server_id: ServerId,

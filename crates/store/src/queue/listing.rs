@@ -23,7 +23,7 @@ pub struct QueueFilter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueEntry {
-    /// Whether a node has claimed it.
+    /// Whether a node has claimed the entry.
     pub claimed: bool,
     pub message_id: MessageId,
     pub server_id: ServerId,
@@ -63,7 +63,7 @@ pub struct QueueStats {
 pub struct ServerQueue {
     /// At most 10,000.
     pub total: u64,
-    /// Entries among these that are due now or overdue.
+    /// Counted entries that are due now or overdue.
     pub due: u64,
     /// Whether there are more entries than were counted.
     pub has_more: bool,
@@ -134,7 +134,8 @@ impl Store {
         self.read(move |sql| Box::pin(stats(sql, now, count_max))).await
     }
 
-    /// Due time of the longest overdue message. On PostgreSQL only of unclaimed messages: nodes know their own.
+    /// Due time of the longest overdue message. On PostgreSQL only of unclaimed messages: each node knows the messages
+    /// that it has claimed.
     pub async fn oldest_due(&self) -> Result<Option<Timestamp>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(oldest_due(sql, now))).await
@@ -219,7 +220,8 @@ async fn list_page(
         (false, true) => {
             page_text!("0", "SELECT * FROM queue WHERE $1 = 0 ORDER BY due_at, message_id LIMIT $2")
         }
-        // Each part has an index, or is short: nodes claim only what fits into their memory.
+        // Each `SELECT` of the union has an index, or finds few rows: nodes claim only as many messages as fit into
+        // their memory.
         (false, false) => page_text!(
             "(q.claimed_node IS NOT NULL)::int::bigint",
             "(SELECT * FROM queue WHERE $1::bigint = 0 AND claimed_node IS NULL AND scheduled = 0
@@ -277,7 +279,7 @@ pub(crate) async fn locate(sql: &Sql<'_>, id: MessageId) -> Result<Option<Server
     row.map(|row| row.int(0).map(ServerId)).transpose()
 }
 
-/// Counts the oldest entries: ids grow with time, and the key has their order.
+/// Counts the oldest entries: message ids grow with time, and the primary key has the order of the ids.
 async fn count_of(sql: &Sql<'_>, server_id: ServerId, now: Timestamp) -> Result<ServerQueue, StoreError> {
     let text = "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $2 THEN 1 ELSE 0 END), 0),
                        min(CASE WHEN due_at <= $2 THEN due_at END)

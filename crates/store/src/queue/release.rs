@@ -1,4 +1,4 @@
-//! Release of a held message: it now counts against the limits of its server and account.
+//! Release of a held message: the message now counts against the limits of its server and account.
 
 use postroad_model::{EmailAddress, EventKind, IdGenerator, Status, Timestamp};
 use serde_json::json;
@@ -15,7 +15,8 @@ use crate::sql::Sql;
 /// Which rules apply to a release.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// Whether the operator releases it: then neither the server's hourly limit nor a ceiling on its mode applies.
+    /// Whether the operator releases the message: then neither the server's hourly limit nor a ceiling on its mode
+    /// applies.
     pub(super) by_operator: bool,
     /// Whether the message is exempt: no limit applies, and nothing is counted.
     pub(super) is_exempt: bool,
@@ -118,7 +119,7 @@ async fn count_in_hour(
     row.map(|row| row.int(0)).transpose()
 }
 
-/// Subtracts a message from the limits that counted it at this time, because it is sent later instead.
+/// Subtracts a message from the limits that counted it at `counted_at`, because the message was rescheduled.
 pub(super) async fn uncount(sql: &Sql<'_>, key: Key, counted_at: Timestamp) -> Result<(), StoreError> {
     let Some(server) = ReleasingServer::find(sql, key).await? else { return Ok(()) };
     uncount_hour(sql, key, server.hourly_limit, counted_at).await?;
@@ -143,7 +144,7 @@ async fn uncount_hour(
     Ok(())
 }
 
-/// Queues the message; returns its due time, or `None` if somebody else changed it first.
+/// Queues the message; returns its due time, or `None` if somebody else changed the message first.
 async fn queue(
     sql: &Sql<'_>,
     ids: &IdGenerator,

@@ -4,20 +4,20 @@ use postroad_model::{LimitPeriod, SuppressionReason, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retried {
-    /// It was queued and is due now.
+    /// The message was queued, and is due now.
     Now,
-    /// It was held and is queued again.
+    /// The message was held, and is now queued.
     Released,
-    /// Nothing was changed: its recipient is suppressed, so it would be held again.
+    /// Nothing was changed: the recipient is suppressed, so the message would be held again.
     Suppressed { reason: SuppressionReason, since: Timestamp },
-    /// Nothing was changed: its server has reached this hourly limit.
+    /// Nothing was changed: the message's server has reached this hourly limit.
     OverHourlyLimit { limit: u32 },
-    /// Nothing was changed: its account has reached this limit.
+    /// Nothing was changed: the server's account has reached this limit.
     OverAccountLimit { limit: u32, period: LimitPeriod },
-    /// Nothing was changed: the operator or the account made its server a development server, which does not send.
+    /// Nothing was changed: the operator or the account made the server a development server, which does not send.
     DevelopmentOnly,
-    /// It is being sent right now.
+    /// The message is being sent right now.
     TooLate,
-    /// It is neither queued nor held, or unknown.
+    /// The message is neither queued nor held, or is unknown.
     NotWaiting,
 }

@@ -181,8 +181,8 @@ pub(crate) async fn promote(
     Ok(changes)
 }
 
-/// Makes a message scheduled again whose `send_at` is in the future after the clock went back, unless it is being sent.
-/// Ends a claim on it.
+/// Makes a message scheduled again whose `send_at` is in the future after the clock went back, unless the message is
+/// being sent. Ends a claim on the message.
 pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<((), Entry), StoreError> {
     if waiting::lock_and_check_sending(sql, key).await? {
         return Ok(((), Entry::Unchanged));
@@ -191,7 +191,7 @@ pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     Ok(((), Entry::Queued(send_at)))
 }
 
-/// Makes a message scheduled again. It does not count again: the limits counted it when it first became due.
+/// Makes a message scheduled again. The message does not count again: the limits counted it when it first became due.
 pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"
@@ -208,7 +208,7 @@ pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
 }
 
 /// Due time of a message that becomes pending now: within the current hour, in which limits counted it. If the message
-/// is rescheduled, it is subtracted from the hour of its due time.
+/// is rescheduled, `uncount` subtracts it from the hour of its due time.
 fn counted_due(due_at: Timestamp, now: Timestamp) -> Timestamp {
     if due_at < hour_start(now) { now } else { due_at }
 }

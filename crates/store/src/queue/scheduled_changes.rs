@@ -27,16 +27,16 @@ pub enum ScheduleChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScheduleChanged {
     Done,
-    /// It is being sent, was tried already, or no longer waits to be sent.
+    /// The message is being sent, was tried already, or no longer waits to be sent.
     TooLate,
-    /// Nothing was changed: it expires at this time, which is not after its new send time.
+    /// Nothing was changed: the message expires at this time, which is not later than the new send time.
     ExpiresBefore(Timestamp),
 }
 
 /// A change of a message's send time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reschedule {
-    /// When it was rescheduled.
+    /// When the message was rescheduled.
     pub at: Timestamp,
     /// The new send time.
     pub send_at: Timestamp,
@@ -52,7 +52,7 @@ pub enum ScheduledOf {
     Batch(BatchId),
 }
 
-/// A page of messages that wait for their time, or whose time has come and which were not tried yet.
+/// A page of messages whose send time is in the future, or has come without an attempt so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScheduledPage {
     pub matching: Vec<MessageId>,
@@ -62,7 +62,7 @@ pub struct ScheduledPage {
 
 #[boxed_futures]
 impl Store {
-    /// Messages after the id `after` that the change applies to. Examines at most `limit` entries of the server,
+    /// Messages with ids above `after` to which the change applies. Examines at most `limit` entries of the server,
     /// whether they match or not.
     pub async fn list_scheduled(
         &self,
@@ -81,8 +81,8 @@ impl Store {
         self.read(move |sql| Box::pin(list_reschedules(sql, (server_id, id)))).await
     }
 
-    /// Changes a message that waits for its time, or whose time has come but which is not being sent. Ends a claim
-    /// on it. Mail to the domain `uncounted` does not count against limits.
+    /// Changes a message that is scheduled, or that is pending and not being sent. Ends a claim on the message. Mail to
+    /// the domain `uncounted` does not count against limits.
     pub async fn change_scheduled(
         &self,
         server_id: ServerId,
@@ -272,8 +272,8 @@ async fn apply(
     }
 }
 
-/// Reschedules a message. One that was already due has counted against limits: it is subtracted, and counts when it is
-/// due again.
+/// Reschedules a message. A message that was already due has counted against limits: it is subtracted, and counts again
+/// at its new time.
 async fn move_to(
     sql: &Sql<'_>,
     key: Key,

@@ -28,8 +28,8 @@ pub(crate) struct MessageState {
     pub(crate) test: bool,
 }
 
-/// On PostgreSQL, locks the message as `finish` does, and returns whether it is being sent. On SQLite returns `false`:
-/// only the claims in memory show that, and the writer checks them before the change.
+/// On PostgreSQL, locks the queue entry and the message as `finish` does, and returns whether the message is being
+/// sent. On SQLite returns `false`: only the claims in memory know this, and the writer checks them before the change.
 pub(crate) async fn lock_and_check_sending(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
     if sql.is_sqlite() {
         return Ok(false);
@@ -56,8 +56,8 @@ pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<MessageState>
     .transpose()
 }
 
-/// Gives a message a new status, with a delivery record and an event. `false` if the status is not possible, or
-/// somebody else changed it first: then nothing is written.
+/// Gives a message a new status, with a delivery record and an event. `false` if the message cannot get this status, or
+/// if somebody else changed the message first: then nothing is written.
 pub(crate) async fn settle(
     sql: &Sql<'_>,
     ids: &IdGenerator,

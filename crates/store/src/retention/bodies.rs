@@ -11,7 +11,7 @@ use crate::{Engine, Result, Store};
 
 /// Maximum number of bodies removed in one step.
 const BODIES_AT_ONCE: usize = 100;
-/// Sends examined in one step.
+/// Maximum number of sends examined in one step.
 const SENDS_AT_ONCE: usize = 1_000;
 
 impl Store {
@@ -52,7 +52,8 @@ impl Store {
         removal.stage = if found.last.is_some() {
             RemovalStage::BodiesOf { server, after: found.last }
         } else {
-            // The next removal begins here: only a send whose commit took longer than `SPREAD` could come before.
+            // The next removal begins here: only a send whose commit took longer than an hour (`SPREAD`) could have a
+            // smaller id.
             gone().insert(cut.server_id, cut.before_id.saturating_sub(bounds::SPREAD));
             RemovalStage::BodiesOf { server: server + 1, after: None }
         };
@@ -63,12 +64,12 @@ impl Store {
 /// Old bodies found in one step.
 pub(crate) struct FoundBodies {
     pub(crate) old: Vec<SendId>,
-    /// The last examined row; `None` if there was none.
+    /// Id of the last examined row; `None` if no row was left to examine.
     pub(crate) last: Option<i64>,
 }
 
-/// SQLite only: finds old bodies of all servers. `kept` lists servers that need some old rows; a body row does not
-/// contain its server.
+/// SQLite only: finds old bodies of all servers. `kept` lists servers that need some of these bodies, each with the
+/// first id that stays; a body row does not contain its server.
 pub(crate) async fn find_bodies(
     sql: &Sql<'_>,
     after: i64,

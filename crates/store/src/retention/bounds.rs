@@ -49,8 +49,8 @@ impl OldestNeeded {
     }
 }
 
-/// Reads the oldest needed ids of each server, with a few index look-ups each. Outbox rows whose event no longer
-/// exists need nothing.
+/// Reads the oldest needed ids of each server, with a few index look-ups each. An outbox row keeps nothing if its event
+/// no longer exists.
 async fn list(sql: &Sql<'_>) -> Result<Vec<OldestNeeded>, StoreError> {
     macro_rules! text {
         ($uncounted:literal) => {

@@ -22,8 +22,8 @@ impl Store {
         Ok(Removed { rows, has_more: rows > 0 })
     }
 
-    /// Removes some counts of recipient domains from before a day, and dimension sets that were last counted before it.
-    /// `before` is the start of the day in seconds since 1970.
+    /// Removes some counts of recipient domains from before a day, and dimension sets that were last counted before
+    /// that day. `before` is the start of the day in seconds since 1970.
     pub async fn remove_old_days(&self, before: i64) -> Result<Removed> {
         let found = self.read(move |sql| Box::pin(find_server_with_days(sql, before))).await?;
         let Some(server) = found else { return Ok(Removed::default()) };
@@ -33,7 +33,7 @@ impl Store {
 }
 
 /// A server with counters of one grain from before a time (seconds since 1970). Each event also counts in the total, so
-/// the totals show whether there are any; they are removed last.
+/// the totals show whether there are any counters; totals are removed last.
 pub(crate) async fn find_server_with_counters(
     sql: &Sql<'_>,
     grain: Grain,

@@ -18,7 +18,7 @@ pub enum OldRows {
     WebhookAttempts,
 }
 
-/// The first row of a server that stays.
+/// Bound of a removal at one server: rows with ids below `before_id` are removed, later rows stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub(crate) server_id: ServerId,

@@ -20,8 +20,8 @@ pub(crate) enum RemovalStage {
     Bodies {
         after: i64,
     },
-    /// SQLite: bodies of the server at this index of the cuts, found by their sends: those after the send `after`, or
-    /// all for `None`.
+    /// SQLite: bodies of the server at this index of the cuts, found by their sends: those after the send `after`; for
+    /// `None`, those after the end of the last removal.
     BodiesOf {
         server: usize,
         after: Option<i64>,
@@ -34,12 +34,12 @@ pub(crate) enum RemovalStage {
     End,
 }
 
-/// A removal in progress. Rows that are still needed were excluded when it began.
+/// A removal in progress. Rows that are still needed were excluded when the removal began.
 #[derive(Debug)]
 pub struct Removal {
     pub(crate) which: OldRows,
     pub(crate) before_id: i64,
-    /// First row that stays, of every server or of the selected servers.
+    /// For every server, or for the selected servers, the first id that stays.
     pub(crate) cuts: Vec<Cut>,
     pub(crate) stage: RemovalStage,
 }
@@ -57,7 +57,7 @@ pub struct Removed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DroppedWeeks {
     pub(crate) dropped: u64,
-    /// End of the last old week that stays because a server needs it; `None` if none stays.
+    /// End of the last old week that stays because a server needs rows of it; `None` if no old week stays.
     pub(crate) kept_before: Option<i64>,
 }
 
@@ -71,8 +71,8 @@ impl Store {
     }
 
     /// Begins a removal for some servers only, each with its own first id that stays: row by row, on PostgreSQL too.
-    /// Keeps the sends of bodies that the preceding removal of bodies kept: the reason may be gone by now, and
-    /// without its send nobody would find the body.
+    /// `bodies` is the preceding removal of bodies: the sends of bodies that it kept also stay. The reason to keep a
+    /// body may be gone by now, but without its send nobody would find the body.
     pub async fn begin_removal_of(
         &self,
         which: OldRows,

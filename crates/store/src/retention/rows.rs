@@ -63,7 +63,7 @@ macro_rules! by_key {
     };
 }
 
-/// Removal of events by their messages: of counted events that no webhook waits for.
+/// SQL for removing events by the ids of their messages: only counted events that no webhook waits for.
 macro_rules! events_of_messages {
     ($is_counted:literal) => {
         RowRemoval {

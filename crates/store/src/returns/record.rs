@@ -8,7 +8,7 @@ use crate::messages::StoredBody;
 use crate::outcomes::NewDelivery;
 use crate::suppressions::NewSuppression;
 
-/// Returned mail about a message of the same server, with all its ids.
+/// Returned mail about a message of the same server, with the ids under which the returned mail is stored.
 #[derive(Debug)]
 pub struct NewReturn {
     /// Data of the mail that came back.
@@ -16,23 +16,23 @@ pub struct NewReturn {
     pub body: StoredBody,
     pub id: MessageId,
     pub token: MessageToken,
-    /// The address at which it arrived: the message's return path, or an address for feedback loops.
+    /// The address at which the mail arrived: the message's return path, or an address for feedback loops.
     pub rcpt_to: String,
-    /// The message it is about.
+    /// The message that the mail is about.
     pub about: MessageId,
-    /// `None` if it changes nothing.
+    /// `None` if the mail changes nothing.
     pub effect: Option<ReturnEffect>,
 }
 
-/// Effect of returned mail on the message it is about; applied only if it is new.
+/// Effect of returned mail on the message it is about; applied only if the effect is new.
 #[derive(Debug, Clone)]
 pub struct ReturnEffect {
-    /// For a bounce: its record, which has the message's new status. A complaint does not change the status.
+    /// For a bounce: its delivery record, which has the message's new status. A complaint does not change the status.
     pub delivery: Option<NewDelivery>,
     /// Written once: a message bounces only once, and is complained about only once.
     pub event: NewEvent,
     pub suppress: Option<NewSuppression>,
-    /// Whether it counts for the source address of the message.
+    /// Whether the bounce or complaint counts for the source address of the message.
     pub counts_for_source: bool,
 }
 

@@ -69,7 +69,8 @@ pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Re
     };
     // Mail with an effect is always stored: the event names it.
     let is_stored = has_effect || is_wanted(sql, &new).await?;
-    // The body first: it may take long, and others wait for the rows of the counts that follow.
+    // The body comes first: writing it may take long, and other transactions wait for the counter rows that `apply`
+    // locks.
     if is_stored {
         insert(sql, &new, state.test).await?;
     }
@@ -177,7 +178,8 @@ async fn append_event(
     Ok(())
 }
 
-/// Counts the bounce or complaint for the message's source address, if it still exists: too many pause its warm-up.
+/// Counts the bounce or complaint for the message's source address, if the source still exists: too many bounces or
+/// complaints pause its warm-up.
 async fn count_for_source(
     sql: &Sql<'_>,
     new: &NewReturn,

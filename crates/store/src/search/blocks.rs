@@ -1,4 +1,4 @@
-//! Rows of the index: blocks and postings.
+//! Rows of the search index: blocks and postings.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Key of its postings.
+    /// Key of the block's postings.
     pub(super) fn key(&self) -> i64 {
         if self.state == MERGED { merged_key(self.first_id) } else { self.first_id }
     }
@@ -51,7 +51,7 @@ pub(super) fn merged_key(first_id: i64) -> i64 {
     !first_id
 }
 
-/// Blocks with ids before this one, newest first, without the parts of merged blocks.
+/// Blocks whose first id is below `before`, newest first, without the parts of merged blocks.
 pub(super) async fn list_before(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -87,7 +87,8 @@ pub(super) async fn read_postings(
     Ok(postings)
 }
 
-/// Ids of the messages of blocks, by the block's `first_id`. `blocks` are such ids, also of merged blocks.
+/// Ids of the messages of blocks, by the block's `first_id`. `blocks` contains values of `first_id`, also for merged
+/// blocks.
 pub(super) async fn read_ids(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -1,6 +1,6 @@
-//! Adds the next block of a server to the index, some time after its messages were accepted, in small transactions, so
-//! that accepts wait only briefly. On failure the block stays unwritten, searches keep scanning its messages, and the
-//! next call writes it.
+//! Adds the next block of a server to the index, some time after the block's messages were accepted. The transactions
+//! are small, so that accepts wait only briefly. On failure the block stays unwritten, searches keep scanning its
+//! messages, and the next call writes it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::{Result, Store};
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
 /// If a writer is silent for this long, another node may write the block.
 const CLAIMED_FOR: Duration = Duration::from_mins(1);
-/// Postings written in one transaction. Few, because accepts wait for it.
+/// Postings written in one transaction. Few, because accepts wait for the transaction.
 pub(super) const ROWS_PER_STEP: usize = 500;
 /// Pause for accepts between two transactions.
 pub(super) const STEP_PAUSE: Duration = Duration::from_millis(2);
@@ -45,7 +45,7 @@ struct NewBlock {
     is_begun: bool,
 }
 
-/// The right to write a block. It ends when its time is over, or when a message of the block is erased.
+/// The right to write a block. The claim ends at `until`, or when a message of the block is erased.
 #[derive(Debug, Clone, Copy)]
 struct Claim {
     block: NewBlock,
@@ -60,7 +60,7 @@ struct EncodedBlock {
 }
 
 impl Store {
-    /// Servers with the id of their newest message (0 for none), so that callers see which ones have new messages.
+    /// Servers with the id of their newest message (0 for none), so that callers see which servers have new messages.
     pub async fn list_newest_messages(&self) -> Result<Vec<(ServerId, i64)>> {
         let text =
             "SELECT s.id, (SELECT m.id FROM messages m WHERE m.server_id = s.id ORDER BY m.id DESC LIMIT 1)
@@ -69,8 +69,8 @@ impl Store {
         self.fetch_all(text, Vec::new(), read).await
     }
 
-    /// Adds the next `size` messages of a server to the index, if there are enough outside it. Any node may call it:
-    /// only one of them writes a block.
+    /// Adds the next `size` messages of a server to the index, if there are enough outside it. Any node may call this:
+    /// only one node writes a block.
     pub async fn index_next_block(&self, server_id: ServerId, size: usize) -> Result<IndexProgress> {
         let now = self.clock.now();
         let next = self.read(move |sql| Box::pin(find_next(sql, server_id, size, now))).await?;

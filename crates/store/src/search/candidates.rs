@@ -17,10 +17,10 @@ use crate::sql::Sql;
 /// With at most this many candidates left in a block, reading them costs no more than looking up another token.
 const FEW: usize = 4;
 
-/// Positions of candidates, by block.
+/// Positions of candidate messages in the id list of their block, by the block's key.
 type Candidates = HashMap<i64, Vec<u32>>;
 
-/// How many messages per block have a token, in the blocks that the search has read.
+/// How many messages per block have each token, in the blocks that the search has read.
 #[derive(Debug, Default)]
 pub(super) struct Frequencies(HashMap<i64, Frequency>);
 
@@ -43,7 +43,7 @@ impl Frequencies {
     }
 }
 
-/// Candidates of the blocks that have any.
+/// Candidates in these blocks, given as keys (`Block::key`); blocks without candidates are left out.
 pub(super) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -75,7 +75,8 @@ pub(super) async fn find(
     Ok(found.unwrap_or_default())
 }
 
-/// Positions of the messages that have all tokens. May contain a few others, which the exact test excludes later.
+/// Positions of the messages that have all tokens. May contain a few other messages, which the exact test excludes
+/// later.
 async fn having_all(
     sql: &Sql<'_>,
     server_id: ServerId,

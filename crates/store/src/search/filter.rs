@@ -1,4 +1,4 @@
-//! Conditions of a search, and the exact test of one message. Every match of the index is tested again here.
+//! Conditions of a search, and the exact test of one message. Every match of the index gets this exact test as well.
 
 use std::collections::BTreeMap;
 
@@ -31,11 +31,12 @@ pub struct FilterTerm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matcher {
     To(Needle),
-    /// One of these texts in the recipient.
+    /// At least one of these texts is in the recipient.
     ToAny(Vec<Needle>),
     From(Needle),
     Subject(Needle),
-    /// In the recipient, the sender or the subject; or the whole token, or the Message-ID in angle brackets.
+    /// The text is in the recipient, sender or subject, or is the message's whole token or its Message-ID in angle
+    /// brackets.
     Anywhere(Needle),
     Tag(String),
     /// The sender's domain, as in analytics.
@@ -73,7 +74,8 @@ impl Needle {
         &self.lower
     }
 
-    /// The text, if it can be a token. A word of that length without digits and capitals is not taken for one.
+    /// The text, if it can be a message token. A text of a token's length that has only lower-case letters counts as a
+    /// word, not as a token.
     pub(super) fn token(&self) -> Option<&str> {
         let text = self.original.as_str();
         let is_token = text.len() == MessageToken::LENGTH
@@ -82,7 +84,7 @@ impl Needle {
         is_token.then_some(text)
     }
 
-    /// The Message-ID without its angle brackets, if the text is one with them.
+    /// The text without its angle brackets, if it is a Message-ID in angle brackets.
     pub(super) fn message_id(&self) -> Option<&str> {
         let bare = self.original.strip_prefix('<')?.strip_suffix('>')?;
         bare.contains('@').then_some(bare)

@@ -1,5 +1,5 @@
 //! Reads a page of messages, newest first, in short reads, so that other readers get their turn. A search with few
-//! matches stops at its time limit, and the next page continues there.
+//! matches stops at its time limit, and the next page continues where it stopped.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const ROWS_PER_STEP: usize = 500;
 const ROWS_PER_SCAN: usize = 2_000;
 /// Maximum number of blocks whose postings are read at once; a merged block counts as many as its parts.
 const BLOCKS_PER_STEP: usize = 2_048;
-/// A read examines up to this many times as many blocks as the previous read.
+/// A read examines at most this many times as many blocks as the previous read did.
 const STEP_GROWTH_MAX: u128 = 8;
 /// Number of blocks whose lists of ids are read together.
 const BLOCKS_OF_IDS: usize = 16;
@@ -38,13 +38,13 @@ pub struct SearchPage {
     pub next: Option<MessageId>,
 }
 
-/// Result of one read. The next one continues below `position`.
+/// Result of one read. The next read continues below `position`.
 struct Step {
     rows: Vec<SearchRow>,
     position: i64,
-    /// Whether it used blocks of the index, rather than scanning messages or listing them by status.
+    /// Whether the read used blocks of the index, rather than scanning messages or listing them by status.
     is_of_blocks: bool,
-    /// Whether it ended before the end of its blocks, because they have many candidates.
+    /// Whether the read ended before the end of its blocks, because the blocks have many candidates.
     is_cut: bool,
 }
 
@@ -63,7 +63,8 @@ struct SearchPosition {
 }
 
 impl Store {
-    /// Finds messages of a server before this one. Ends with a full page, at the last message, or after `time_max`.
+    /// Finds messages of a server with ids below `before`, newest first. Ends with a full page, at the oldest message,
+    /// or after `time_max`.
     pub async fn search(
         &self,
         server_id: ServerId,
@@ -243,7 +244,7 @@ async fn list_by_status(
     Ok(ids)
 }
 
-/// Scans the messages that are not in the index, then its blocks.
+/// Scans the messages that are newer than the next block of the index, or else looks for candidates in blocks.
 async fn by_tokens(
     sql: &Sql<'_>,
     filter: &SearchFilter,
@@ -319,7 +320,7 @@ async fn in_blocks(
                 step.rows.extend(matching(read_newest_first(sql, server_id, chunk).await?, filter)?);
                 examined += chunk.len();
                 if examined >= ROWS_PER_STEP && chunks.peek().is_some() {
-                    // The rest of a large block is for the next read.
+                    // The next read continues in the same block.
                     step.position = chunk[chunk.len() - 1];
                     step.is_cut = true;
                     return Ok(step);

@@ -8,7 +8,7 @@ use super::{blocks, messages, tokens};
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Tokens changed in one transaction. Few, because accepts wait for it.
+/// Tokens changed in one transaction. Few, because accepts wait for the transaction.
 const TOKENS_AT_ONCE: usize = 100;
 
 /// Tokens of a message that reveal something about a person.
@@ -19,9 +19,9 @@ pub(crate) struct PersonalTokens {
 }
 
 impl Store {
-    /// Personal tokens of `copies`: the message and all others with the same texts. Tokens of the recipient's address
-    /// are included only for the message itself, the token of the tag only with `with_tag`. Call it before the texts
-    /// are erased.
+    /// Personal tokens of `copies`: the message `id`, and all messages with the same texts. Tokens of the recipient's
+    /// address are included only for the message itself, the token of the tag only with `with_tag`. Call this before
+    /// the texts are erased.
     pub(crate) async fn list_personal_tokens(
         &self,
         server_id: ServerId,
@@ -65,8 +65,8 @@ impl Store {
     }
 }
 
-/// Ends the claims of blocks that are being written with these messages, because they have the old texts. Call it in
-/// the transaction that erases the texts; another writer then begins again. State 0 is `blocks::WRITING`.
+/// Ends the claims of blocks that are being written with these messages, because those blocks get the old texts. Call
+/// this in the transaction that erases the texts; another writer then begins again. State 0 is `blocks::WRITING`.
 pub(crate) async fn end_writing(sql: &Sql<'_>, server_id: ServerId, messages: &[i64]) -> Result<()> {
     let (Some(first), Some(last)) = (messages.iter().min(), messages.iter().max()) else { return Ok(()) };
     let text = "UPDATE search_blocks SET claimed_until = 0
@@ -95,8 +95,8 @@ async fn remove(sql: &Sql<'_>, server_id: ServerId, message: i64, tokens: &[i64]
     Ok(is_found)
 }
 
-/// Ends a merge that has already read these postings: it would bring them back. Another one begins later. State 2 is
-/// `blocks::CHECKED`.
+/// Ends a merge that may have read these postings already: the merge would write them again. Another merge begins
+/// later. State 2 is `blocks::CHECKED`.
 async fn end_merge(sql: &Sql<'_>, server_id: ServerId, message: i64) -> Result<()> {
     let text = "UPDATE search_blocks SET claimed_until = 0
                 WHERE server_id = $1 AND state = 2 AND claimed_until > 0 AND first_id IN

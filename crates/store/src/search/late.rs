@@ -20,7 +20,7 @@ const CHECKED_AFTER: Duration = Duration::from_mins(15);
 const LATE_AT_ONCE: usize = 20;
 
 impl Store {
-    /// Checks one block and returns its server; `None` if none is old enough.
+    /// Checks one block and returns its server; `None` if no unchecked block is old enough.
     pub async fn check_next_block(&self) -> Result<Option<ServerId>> {
         let before = idgen::first_id_at(self.clock.now().minus(CHECKED_AFTER));
         let text = "SELECT server_id, first_id, last_id FROM search_blocks WHERE state = 1 AND last_id < $1
@@ -44,7 +44,7 @@ impl Store {
     }
 }
 
-/// Messages of the block that are not in its index.
+/// Ids of the messages in the block's range that the block's id list does not contain.
 pub(super) async fn list_late(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -18,8 +18,8 @@ pub enum MessageName {
 
 #[boxed_futures]
 impl Store {
-    /// Messages of these servers with this name that are not indexed, at most `limit`. Reads all messages that are not
-    /// indexed.
+    /// Messages of these servers with this name that are not indexed, at most `limit`. Reads all messages of these
+    /// servers that are not indexed.
     pub async fn locate_unindexed(
         &self,
         name: MessageName,

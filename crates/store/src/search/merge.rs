@@ -2,8 +2,7 @@
 //!
 //! The merged postings are written beside the parts' postings, under a key that no search reads yet. One transaction
 //! then makes the merged block visible. The parts stay for a minute: a search that has listed them still finds their
-//! postings.
-//! `blocks.rs` names the states in the SQL.
+//! postings. `blocks.rs` names the states in the SQL.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -31,7 +30,7 @@ const PARTS_KEPT_FOR: Duration = Duration::from_mins(1);
 struct Part {
     first_id: i64,
     last_id: i64,
-    /// Position of its first message in the merged block.
+    /// Position of the part's first message in the merged block.
     offset: u32,
 }
 
@@ -41,7 +40,7 @@ struct BlocksToMerge {
     ids: Vec<i64>,
 }
 
-/// The right to merge blocks of a server. It ends when its time is over, or when the postings of a part change.
+/// The right to merge blocks of a server. The claim ends at `until`, or when the postings of a part change.
 #[derive(Debug, Clone, Copy)]
 struct Claim {
     server_id: ServerId,
@@ -64,7 +63,7 @@ impl Store {
         self.fetch_all(text, Vec::new(), |row| Ok(ServerId(row.int(0)?))).await
     }
 
-    /// Merges the oldest `count` checked blocks of a server into one. Any node may call it: only one of them merges.
+    /// Merges the oldest `count` checked blocks of a server into one. Any node may call this: only one node merges.
     pub async fn merge_next_blocks(&self, server_id: ServerId, count: usize) -> Result<IndexProgress> {
         let found = self.read(move |sql| Box::pin(find_parts(sql, server_id, count))).await?;
         let Some(BlocksToMerge { parts, ids }) = found else { return Ok(IndexProgress::Nothing) };
@@ -89,7 +88,8 @@ impl Store {
         Ok(if is_done { IndexProgress::Added } else { IndexProgress::Nothing })
     }
 
-    /// Removes some rows of the parts of a merged block. `false` if there are none, or if searches may still read them.
+    /// Removes some rows of the parts of a merged block. `false` if no parts are left, or if searches may still read
+    /// them.
     pub async fn remove_merged_parts(&self) -> Result<bool> {
         let text = statements::MERGED_WITH_PARTS;
         let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int(1)?, row.int(2)?));

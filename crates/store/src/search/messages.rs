@@ -32,7 +32,7 @@ pub struct SearchItem {
     pub held_reason: Option<String>,
 }
 
-/// The columns that conditions and lists use.
+/// The columns of a message that search conditions and `SearchItem` use.
 #[derive(Debug)]
 pub(super) struct SearchRow {
     pub(super) id: i64,
@@ -49,7 +49,7 @@ pub(super) struct SearchRow {
     pub(super) size: i64,
     pub(super) test: bool,
     pub(super) created_at: Timestamp,
-    /// Time to which it was rescheduled.
+    /// Send time to which the message was rescheduled.
     pub(super) send_at: Option<Timestamp>,
 }
 
@@ -120,8 +120,8 @@ impl SearchRow {
     }
 }
 
-/// Outgoing messages with ids from `first_id` up to `before`, newest first; fewer than `limit` mean that there are no
-/// more.
+/// Outgoing messages with ids from `first_id` to below `before`, newest first. Fewer rows than `limit` mean that there
+/// are no more.
 pub(super) async fn scan_down(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -133,7 +133,7 @@ pub(super) async fn scan_down(
     sql.query(statements::SCAN_DOWN, &params).await?.iter().map(SearchRow::read).collect()
 }
 
-/// Outgoing messages from the first id on, oldest first; for building the index.
+/// Outgoing messages with ids from `first` to below `before`, oldest first; for building the index.
 pub(super) async fn scan_up(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -5,8 +5,8 @@ use postroad_model::{Status, idgen};
 use super::filter::{Matcher, Needle, SearchFilter};
 use super::tokens::{self, TokenKind};
 
-/// Maximum number of tokens looked up for one text, besides its last one and those of its digits. Looking up more costs
-/// more than it saves.
+/// Maximum number of tokens looked up for one text, besides its last token and the tokens of its digits. Looking up
+/// more costs more than it saves.
 const TOKENS_PER_TEXT: usize = 6;
 /// Maximum number of tokens of a whole search.
 const TOKENS_MAX: usize = 64;
@@ -20,7 +20,8 @@ pub(super) struct Plan {
     /// Every clause must hold. A clause is a list of token sets; it holds if all tokens of one set are present. Empty
     /// if no token helps.
     clauses: Vec<Vec<Vec<i64>>>,
-    /// Statuses that the index of rare statuses or the queue can list; `None` if other statuses are wanted too.
+    /// Statuses that the index of rare statuses or the queue can list; `None` if any status, or also another one, is
+    /// wanted.
     pub(super) listed: Option<ListedStatuses>,
     /// Ids that may match: from `first_id` up to `end_id`, excluding `end_id`.
     pub(super) first_id: i64,

@@ -1,5 +1,5 @@
-//! Encodings of the index: for a token, the positions within the block of the messages that contain it; for a block,
-//! the ids of its messages.
+//! Encodings of the index: for a token, the positions (in the block's id list) of the messages that contain the token;
+//! for a block, the ids of its messages.
 
 use crate::Result;
 use crate::varint;

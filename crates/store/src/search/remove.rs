@@ -11,7 +11,7 @@ use crate::{Result, Store};
 const ROWS_AT_ONCE: i64 = 500;
 
 impl Store {
-    /// Removes a part of a block whose messages are all removed.
+    /// Removes some rows of a block whose messages are all removed.
     pub async fn remove_old_search_rows(&self) -> Result<Removed> {
         let text = "SELECT b.server_id, b.first_id FROM search_blocks b WHERE b.last_id <
                         COALESCE((SELECT m.id FROM messages m WHERE m.server_id = b.server_id ORDER BY m.id LIMIT 1),

@@ -25,7 +25,7 @@ macro_rules! scan {
 pub(super) const SCAN_DOWN: &str = scan!("m.id DESC");
 pub(super) const SCAN_UP: &str = scan!("m.id");
 
-/// The message after `$4` others.
+/// The message after `$4` other messages.
 pub(super) const NTH_MESSAGE: &str = "SELECT id FROM messages
      WHERE server_id = $1 AND id >= $2 AND id < $3 AND bounce_for_id = 0 ORDER BY id LIMIT 1 OFFSET $4";
 
@@ -44,20 +44,20 @@ pub(super) const MESSAGES_POSTGRES: &str = concat!(
      WHERE m.bounce_for_id = 0"
 );
 
-/// The condition is that of the index `messages_by_rare_status`, so that it is used.
+/// The condition on the status is that of the index `messages_by_rare_status`, so that the index is used.
 pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
      WHERE server_id = $1 AND status = $2 AND id >= $3 AND id < $4
      AND (status = 'Held' OR status = 'HardFail' OR status = 'Bounced' OR status = 'HoldCancelled' OR status = 'Cancelled')
      ORDER BY id DESC LIMIT $5";
 pub(super) const BY_QUEUE: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4";
-/// Reads only the scheduled messages of the queue, which may have many others. Without `INDEXED BY`, SQLite would use
-/// the primary key and read them all.
+/// Reads only the scheduled messages of a queue that may have many other messages. Without `INDEXED BY`, SQLite would
+/// use the primary key and read them all.
 pub(super) const BY_SCHEDULE_SQLITE: &str =
     "SELECT message_id FROM queue INDEXED BY queue_scheduled_by_server
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0
      ORDER BY message_id DESC LIMIT $4";
-/// PostgreSQL chooses an index of scheduled messages by itself, because it is smaller than the primary key.
+/// PostgreSQL chooses an index of scheduled messages by itself, because that index is smaller than the primary key.
 pub(super) const BY_SCHEDULE_POSTGRES: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0
      ORDER BY message_id DESC LIMIT $4";
@@ -74,7 +74,7 @@ pub(super) const CLAIM_SQLITE: &str = "SELECT first_id FROM search_blocks
      WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until = $3";
 pub(super) const CLAIM_POSTGRES: &str = "SELECT first_id FROM search_blocks
      WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until = $3 FOR UPDATE";
-/// The token after `$4` others.
+/// The token after `$4` other tokens.
 pub(super) const NTH_TOKEN: &str = "SELECT token FROM search_postings
      WHERE server_id = $1 AND block = $2 AND token >= $3 ORDER BY token LIMIT 1 OFFSET $4";
 pub(super) const TOKENS_BETWEEN: &str = "SELECT token, positions FROM search_postings
@@ -104,7 +104,7 @@ pub(super) const HOLDS_POSTGRES: &str = "SELECT e.message_id, e.data
      CROSS JOIN LATERAL (SELECT * FROM events e WHERE e.server_id = $1 AND e.message_id = wanted.id::bigint
                          AND e.kind = 'message.held' OFFSET 0) e ORDER BY e.seq";
 
-/// The end of the newest written block of server `s`.
+/// Last id of the newest written block of server `s`; -1 without blocks.
 macro_rules! index_end {
     () => {
         "coalesce((SELECT b.last_id FROM search_blocks b WHERE b.server_id = s.id AND b.state <> 0 AND b.state <> 4

@@ -27,7 +27,7 @@ pub(super) enum TokenKind {
 /// index.
 const SHARED_TOKENS: u64 = 1_024;
 
-/// Number of tokens shared by sequences of digits, for the same reason.
+/// Number of tokens shared by sequences of digits: one token for each sequence would also enlarge the index.
 const DIGIT_TOKENS: u64 = 4_096;
 /// Length of a sequence of digits.
 const DIGITS: usize = 6;
@@ -118,7 +118,7 @@ pub(super) fn of_message(row: &SearchRow) -> Result<Vec<i64>> {
     Ok(tokens)
 }
 
-/// Tokens that reveal something about the recipient; with or without the address.
+/// Tokens that reveal something about the recipient; those of the address only with `with_address`.
 pub(super) fn of_person(row: &SearchRow, with_address: bool) -> Result<Vec<i64>> {
     let mut tokens = if with_address { of_recipient(&row.rcpt_to) } else { Vec::new() };
     tokens.extend(of_text(TokenKind::Subject, &lower(&row.subject)));
@@ -133,7 +133,7 @@ fn of_recipient(rcpt_to: &str) -> Vec<i64> {
     of_text(TokenKind::To, &lower(rcpt_to)).chain(of_digits(TokenKind::To, rcpt_to)).collect()
 }
 
-/// FNV-1a of 64 bits, mixed at the end. Stored, so it never changes.
+/// FNV-1a of 64 bits, mixed at the end. Hashes are stored, so the algorithm never changes.
 struct Hash(u64);
 
 impl Hash {

@@ -15,7 +15,7 @@ pub struct AccountCeilings {
     pub hourly_limit: Option<u32>,
     pub daily_limit: Option<u32>,
     pub monthly_limit: Option<u32>,
-    /// Shared by all servers; also the highest rate that one of them may set.
+    /// Send rate that all servers share; also the highest rate that a single server may set.
     pub send_rate: Option<SendRate>,
     pub servers: Option<u32>,
     pub domains: Option<u32>,
@@ -76,7 +76,7 @@ impl AccountCeilings {
         AccountLimits::of(account_id, [self.hourly_limit, self.daily_limit, self.monthly_limit])
     }
 
-    /// The resulting ceilings of each of its servers.
+    /// The ceilings that apply to each server of the account.
     pub(super) fn for_server(&self) -> Ceilings {
         Ceilings {
             mode: None,

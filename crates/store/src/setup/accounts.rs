@@ -29,10 +29,11 @@ pub struct Account {
 #[derive(Debug, Clone, Default)]
 pub struct AccountFilter {
     pub name: Option<String>,
-    /// Part of the name, in any case.
+    /// Part of the name, in any letter case.
     pub name_part: Option<String>,
     pub suspended: Option<bool>,
-    /// Lists deleted accounts that can be restored, instead of the others.
+    /// Whether to list only deleted accounts that can still be restored; otherwise only accounts that are not deleted
+    /// are listed.
     pub deleted: bool,
 }
 
@@ -56,7 +57,7 @@ macro_rules! accounts {
     };
 }
 
-/// A page of accounts; `$by` finds them by index.
+/// SQL text of a page of accounts; `$by` is the condition that uses an index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -116,9 +117,9 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// Applies all changes or none; equal values leave the version as it is. `OtherVersion` unless the account has the
-    /// version `if_version`. `Conflict` if the operator gives a name that another account has. An account may give
-    /// itself any name, so that it does not learn the names of others.
+    /// Applies all changes or none; equal values leave the version as it is. `OtherVersion` if `if_version` is given
+    /// and the account has another version. `Conflict` if the operator gives a name that another account has. An
+    /// account may give itself any name, so that it does not learn the names of other accounts.
     pub async fn update_account(
         &self,
         by: SetBy,
@@ -131,8 +132,8 @@ impl Store {
         self.change(move |sql| Box::pin(update(sql, by, id, if_version, name, ceilings, now))).await
     }
 
-    /// Marks the account as deleted, or restores it (`None`). `NotFound` if it is already in that state, or can no
-    /// longer be restored.
+    /// Marks the account as deleted, or restores it (`None`). `NotFound` if the account is already in that state, or
+    /// can no longer be restored.
     pub async fn set_account_deleted(&self, id: AccountId, delete_at: Option<Timestamp>) -> Result<Account> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await

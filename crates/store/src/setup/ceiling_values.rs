@@ -6,10 +6,10 @@ use super::server_change::ServerChange;
 use crate::error::StoreError;
 use crate::sql::Row;
 
-/// Ceilings of a server; `None` means no ceiling. The effective values never exceed these.
+/// Ceilings of a server; `None` means no ceiling. The server's effective values never exceed its ceilings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ceilings {
-    /// `Development`: only the operator or account that set it can make the server live.
+    /// `Development`: only the operator or account that set this ceiling can make the server live.
     pub mode: Option<ServerMode>,
     pub send_rate: Option<SendRate>,
     pub hourly_limit: Option<u32>,
@@ -28,7 +28,7 @@ pub enum Ceiling {
 }
 
 impl Ceiling {
-    /// Position of its field in API answers.
+    /// Position of the ceiling's field in API answers.
     pub(super) const fn position(self) -> u8 {
         match self {
             Self::Mode(_) => 0,
@@ -41,7 +41,7 @@ impl Ceiling {
 }
 
 impl Ceilings {
-    /// The lower value of each pair.
+    /// The lower ceiling of each kind.
     #[must_use]
     pub(crate) fn min_with(&self, other: &Self) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! Ceilings: the highest values that a server's own key may set. The operator and the account set them, which also
-//! changes the effective values.
+//! Ceilings: the highest values that a server's own key may set. The operator and the account set ceilings, which also
+//! changes the server's effective values.
 
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
@@ -14,16 +14,17 @@ use crate::sql::{Sql, Value};
 #[derive(Debug, Clone)]
 pub enum ServerUpdate {
     Done(Box<Server>),
-    /// Nothing was changed: these ceilings forbid it.
+    /// Nothing was changed: these ceilings, with who set them, forbid the change.
     Exceeds(Vec<(Ceiling, SetBy)>),
     /// Nothing was changed: the server has another version or pool than the caller expected. Contains its version.
     OtherVersion(i64),
 }
 
-/// Changes to a server's ceilings; `Change::Keep` leaves one as it is.
+/// Changes to a server's ceilings; `Change::Keep` and `None` leave a ceiling as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CeilingsChange {
-    /// With `development`, only the operator or account that set it can make the server live.
+    /// `Live` removes the ceiling. With `Development`, only the operator or account that set it can make the server
+    /// live.
     pub mode: Option<ServerMode>,
     pub send_rate: Change<SendRate>,
     pub hourly_limit: Change<u32>,
@@ -62,8 +63,8 @@ fn effective_value<T: Copy + PartialEq>(
     }
 }
 
-/// Sets ceilings; effective values follow them. If `change` would exceed the new ones, changes nothing and returns the
-/// exceeded ceilings.
+/// Sets ceilings; effective values follow them. If `change` would exceed the new ceilings, changes nothing and returns
+/// the exceeded ceilings.
 pub(super) async fn set_all(
     sql: &Sql<'_>,
     server: &Server,

@@ -1,4 +1,4 @@
-//! Idempotency keys of calls that create something: a repeated call finds the object of the first one.
+//! Idempotency keys of calls that create something: a repeated call finds the object that the first call created.
 
 use std::time::Duration;
 

@@ -17,12 +17,12 @@ pub struct CredentialFilter {
     pub account_id: Option<AccountId>,
     pub server_id: Option<ServerId>,
     pub name: Option<String>,
-    /// Part of the name, in any case.
+    /// Part of the name, in any letter case.
     pub name_part: Option<String>,
     pub revoked: Option<bool>,
 }
 
-/// Changes of a credential; `None` and `Keep` keep a setting.
+/// Changes of a credential; `None` and `Change::Keep` keep a setting.
 #[derive(Debug, Clone, Default)]
 pub struct CredentialChange {
     pub name: Option<String>,
@@ -31,7 +31,7 @@ pub struct CredentialChange {
     pub expires_at: Change<Timestamp>,
 }
 
-/// A page of credentials of servers that are not deleted; `$by` finds them by index.
+/// SQL text of a page of credentials of servers that are not deleted; `$by` is the condition that uses an index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -114,8 +114,9 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, filter, after, limit as i64))).await
     }
 
-    /// Changes a credential, if it has the version `if_version`; equal values leave the version as it is. `NotFound` if
-    /// it is revoked, or if it was replaced and the change sets its expiry: the grace period cannot be extended.
+    /// Changes a credential. `OtherVersion` if `if_version` is given and the credential has another version; equal
+    /// values leave the version as it is. `NotFound` if the credential is revoked, or if it was replaced and the change
+    /// sets its expiry: the grace period cannot be extended.
     pub async fn update_credential(
         &self,
         id: CredentialId,

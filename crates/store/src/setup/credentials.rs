@@ -55,7 +55,7 @@ pub struct Credential {
     pub revoked_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The credential that replaced it by rotation.
+    /// The credential that replaced this one by rotation.
     pub replaced_by: Option<CredentialId>,
     /// Incremented by every change.
     pub version: i64,
@@ -72,7 +72,7 @@ pub struct CredentialAccess {
     pub suspended_reason: Option<String>,
     /// The server's own limit of messages an hour.
     pub hourly_limit: Option<u32>,
-    /// Its account's limits.
+    /// Limits of the server's account.
     pub account_limits: Option<AccountLimits>,
     pub tracking: ServerTracking,
 }
@@ -104,7 +104,8 @@ impl Store {
         .await
     }
 
-    /// Creates a credential with a user name for SMTP, in lower case. `Conflict` if another credential has it.
+    /// Creates a credential with a login (a user name for SMTP), in lower case. `Conflict` if another credential has
+    /// the login.
     pub async fn create_credential_with_login(
         &self,
         new: NewCredential,
@@ -120,12 +121,12 @@ impl Store {
         .await
     }
 
-    /// Hashes of key and secret of the credentials that this SMTP user name may log in with.
+    /// Hashes of key and secret of the credentials that are valid for this login.
     pub async fn list_hashes_of_login(&self, login: String) -> Result<Vec<(KeyHash, KeyHash)>> {
         self.read(move |sql| Box::pin(list_hashes_of_login(sql, login))).await
     }
 
-    /// Every user name for SMTP and its credential.
+    /// Every login and its credential.
     pub async fn list_logins(&self) -> Result<Vec<(CredentialId, String)>> {
         self.read(move |sql| Box::pin(list_logins(sql))).await
     }
@@ -324,7 +325,7 @@ async fn list_of_addresses(sql: &Sql<'_>) -> Result<Vec<Credential>, StoreError>
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-/// Revokes a credential. Its login can then be used for another one. Revoking twice changes nothing.
+/// Revokes a credential. Its login can then be used for another credential. Revoking twice changes nothing.
 pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM logins WHERE credential_id = $1", &[id.0.into()]).await?;
     sql.change(
@@ -362,8 +363,8 @@ pub(crate) async fn rotate(
     Ok(new)
 }
 
-/// Stores when credentials were last used; never replaces a time by an earlier one. Done in batches, so that requests
-/// do not wait for it.
+/// Stores when credentials were last used; never replaces a time by an earlier one. The caller collects uses and stores
+/// them together, so that requests do not wait.
 pub(crate) async fn touch(sql: &Sql<'_>, used: Vec<(CredentialId, Timestamp)>) -> Result<(), StoreError> {
     let mut used = used;
     // In a fixed order, to avoid deadlocks between nodes.

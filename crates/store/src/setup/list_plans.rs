@@ -65,7 +65,8 @@ fn queries() -> Vec<Indexed> {
     queries
 }
 
-/// For SQLite only: PostgreSQL chooses by its statistics about the number that `changed_xact` is compared with.
+/// For SQLite only: PostgreSQL's choice depends on its statistics and on the number that is compared with
+/// `changed_xact`.
 fn changed_servers() -> [Indexed; 2] {
     ["servers_by_change", "accounts_by_change"].map(|index| ((CHANGED_SERVERS, vec![Value::Int(1)]), index))
 }

@@ -11,13 +11,13 @@ use crate::events::{NewEvent, append};
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Servers that get the event in one transaction.
+/// Maximum number of servers that get the event in one transaction.
 const SERVERS_AT_ONCE: i64 = 50;
 
 #[boxed_futures]
 impl Store {
-    /// Appends the event of the oldest notice for some servers. `false` if there is no notice, or other nodes work on
-    /// them all.
+    /// Appends the event of the oldest notice for some servers. `false` if there is no notice, or if other nodes work
+    /// on all notices.
     pub async fn write_account_notices(&self) -> Result<bool> {
         // Called every second and usually without effect, so it should not cost a write.
         if !self.read(|sql| Box::pin(has_notice(sql))).await? {
@@ -47,8 +47,8 @@ async fn has_notice(sql: &Sql<'_>) -> Result<bool, StoreError> {
     Ok(sql.query_opt("SELECT id FROM account_notices ORDER BY id LIMIT 1", &[]).await?.is_some())
 }
 
-/// Appends the event of a notice for some servers and returns them. `None` if there is no notice, or other nodes work
-/// on them all.
+/// Appends the event of a notice for some servers and returns these servers. `None` if there is no notice, or if other
+/// nodes work on all notices.
 async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<ServerId>>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id, account_id, kind, data, at, after_server FROM account_notices ORDER BY id LIMIT 1"

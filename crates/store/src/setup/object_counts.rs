@@ -1,5 +1,5 @@
 //! Objects of which an account may have a limited number, such as servers and domains: their stored counts, and the
-//! check before one is added. Also reads an account's message counts.
+//! check before an object is added. Also reads an account's message counts.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitPeriod, LimitedObject, ServerId, Timestamp};
@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Query for the ceiling of an account.
+/// Query for an account's ceiling on the number of these objects.
 const fn ceiling_text(object: LimitedObject) -> &'static str {
     match object {
         LimitedObject::Servers => "SELECT servers_max FROM accounts WHERE id = $1",

@@ -1,5 +1,6 @@
-//! Removal of servers and accounts that can no longer be restored, after the retention task has removed their mail. A
-//! few rows at a time; every statement is limited to the server or account, so that nothing else is touched.
+//! Removal of servers and accounts that can no longer be restored, after the retention task has removed their mail.
+//! Rows are removed a few at a time. Every statement is limited to the server or account, so that nothing else is
+//! touched.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, ServerId, Timestamp};
@@ -10,7 +11,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Rows of one table that one step removes.
+/// Maximum number of rows of one table that one step removes.
 const ROWS_AT_ONCE: i64 = 500;
 
 /// Removes a server's rows of a table by its other key columns.
@@ -35,7 +36,8 @@ macro_rules! of_server {
 const WEBHOOKS: &str = of_server!("webhooks", "id");
 const DOMAINS: &str = of_server!("domains", "id");
 
-/// Statements that remove a server's rows, in this order: rows that refer to other rows are removed before them.
+/// Statements that remove a server's rows, in this order: rows that refer to other rows are removed before those other
+/// rows.
 const OF_SERVER: &[&str] = &[
     of_server!("webhook_queue", "webhook_id, event_id"),
     of_server!("webhook_attempts", "id"),
@@ -46,7 +48,7 @@ const OF_SERVER: &[&str] = &[
     of_server!("idempotency_keys", "key"),
     of_server!("jobs", "id"),
     of_server!("saved_searches", "id"),
-    // Its requests are removed with it (`ON DELETE CASCADE`); there are few.
+    // The requests of the inspector are removed with it (`ON DELETE CASCADE`); there are few.
     of_server!("inspectors", "server_id"),
     of_server!("search_postings", "block, token"),
     of_server!("search_blocks", "first_id"),
@@ -104,9 +106,9 @@ const OF_ACCOUNT: &[&str] = &[
 
 #[boxed_futures]
 impl Store {
-    /// Removes some rows of one server or account that can no longer be restored. `false` if there are none, or if
-    /// their mail must be removed first. The audit log of an account stays. Links in mail of a removed server work
-    /// until `links_until`, if its account is kept.
+    /// Removes some rows of one server or account that can no longer be restored. `false` if there is no such server or
+    /// account, or if its mail must be removed first. The audit log of an account stays. Links in mail of a removed
+    /// server work until `links_until`, if its account is kept.
     pub async fn purge_deleted(&self, links_until: Timestamp) -> Result<bool> {
         let now = self.clock.now();
         let found = self.read(move |sql| Box::pin(find(sql, now))).await?;

@@ -9,7 +9,7 @@ pub struct PoolMove {
     pub to: Option<PoolId>,
 }
 
-/// Settings to change; others are kept.
+/// Settings to change; `None` and `Change::Keep` keep a setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChange {
     pub name: Option<String>,

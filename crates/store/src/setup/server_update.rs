@@ -106,7 +106,7 @@ async fn apply(sql: &Sql<'_>, id: ServerId, change: ServerChange, now: Timestamp
 }
 
 impl ServerChange {
-    /// Whether it gives any setting another value.
+    /// Whether the change gives any setting another value.
     fn differs_from(&self, server: &Server) -> bool {
         let Server { tracking, retention, .. } = server;
         self.name.as_ref().is_some_and(|name| *name != server.name)

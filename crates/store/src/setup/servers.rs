@@ -19,7 +19,7 @@ pub struct NewServer {
     pub account_id: AccountId,
     pub name: String,
     pub mode: ServerMode,
-    /// The pool its mail leaves from; `None` for the installation's default.
+    /// The pool that sends the server's mail; `None` for the installation's default.
     pub pool_id: Option<PoolId>,
 }
 
@@ -31,11 +31,11 @@ pub struct Server {
     pub name: String,
     pub mode: ServerMode,
     pub suspended_reason: Option<String>,
-    /// The pool it sends from; `None` for the installation's default.
+    /// The pool that sends the server's mail; `None` for the installation's default.
     pub pool_id: Option<PoolId>,
-    /// Delays sending; never refuses.
+    /// Mail above this rate is sent later; it is never refused.
     pub send_rate: Option<SendRate>,
-    /// Messages an hour; messages beyond are held.
+    /// Messages an hour; messages beyond this limit are held.
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
@@ -65,7 +65,7 @@ impl SetCeilings {
 }
 
 impl Server {
-    /// Limits of the messages of all servers of its account.
+    /// Message limits for all servers of the server's account together.
     pub fn account_limits(&self) -> Option<AccountLimits> {
         self.account_ceilings.limits(self.account_id)
     }
@@ -74,7 +74,7 @@ impl Server {
     fn within_ceilings(mut self) -> Self {
         let highest = self.account_ceilings.for_server();
         self.send_rate = lower(self.send_rate, highest.send_rate, SendRate::is_above);
-        // Without its own limit the server has what the account has left.
+        // A server without its own limit may use what is left of the account's limit.
         self.hourly_limit =
             self.hourly_limit.and_then(|limit| lower(Some(limit), highest.hourly_limit, is_above));
         let ServerRetention { bodies_days, messages_days } = self.retention;
@@ -91,10 +91,11 @@ impl Server {
 pub struct ServerFilter {
     pub account_id: Option<AccountId>,
     pub name: Option<String>,
-    /// Part of the name, in any case.
+    /// Part of the name, in any letter case.
     pub name_part: Option<String>,
     pub suspended: Option<bool>,
-    /// Lists deleted servers that can be restored, instead of the others.
+    /// Whether to list only deleted servers that can still be restored; otherwise only servers that are not deleted are
+    /// listed.
     pub deleted: bool,
 }
 
@@ -134,7 +135,7 @@ macro_rules! servers {
     };
 }
 
-/// A page of servers; `$by` finds them by index.
+/// SQL text of a page of servers; `$by` is the condition that uses an index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -216,8 +217,8 @@ impl Store {
         self.read(move |sql| Box::pin(list_page(sql, filter, after, limit as i64, now))).await
     }
 
-    /// Marks the server as deleted, or restores it (`None`). `NotFound` if it is already in that state, or can no
-    /// longer be restored.
+    /// Marks the server as deleted, or restores it (`None`). `NotFound` if the server is already in that state, or can
+    /// no longer be restored.
     pub async fn set_server_deleted(&self, id: ServerId, delete_at: Option<Timestamp>) -> Result<Server> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await
@@ -286,7 +287,8 @@ async fn list_page(
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 
-/// SQL condition: the suspension `$2` by `$3` differs from the server's. Equal ones leave the version as it is.
+/// SQL condition: the suspension `$2` by `$3` differs from the server's. An equal suspension leaves the version as it
+/// is.
 macro_rules! is_changed_suspension {
     () => {
         "(suspended_reason IS DISTINCT FROM $2 OR ($2 IS NOT NULL AND suspended_by IS DISTINCT FROM $3))"

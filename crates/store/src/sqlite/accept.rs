@@ -30,11 +30,11 @@ pub(super) struct Written {
 pub(super) struct Queued {
     pub(super) message_id: MessageId,
     pub(super) due_at: Timestamp,
-    /// Whether it is due now, not later.
+    /// Whether the entry is due now, not later.
     pub(super) pending: bool,
 }
 
-/// Writes one send, or all sends of a batch, whose idempotency key is in the first.
+/// Writes one send, or all sends of a batch. The idempotency key of a batch is in its first send.
 pub(super) fn accept(
     connection: &Mutex<Connection>,
     sends: &[NewSend],
@@ -71,7 +71,7 @@ pub(super) fn accept(
 /// Hold causes of the suppressed recipients.
 fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, StoreError> {
     let mut causes = HoldCauses::new();
-    // Twice as fast as a list of both keys, for which SQLite would fill a temporary table.
+    // `UNION ALL` is twice as fast as `IN` with both keys, for which SQLite would fill a temporary table.
     let mut find = connection.prepare_cached(
         "SELECT reason, details, created_at FROM suppressions
          WHERE server_id = ?1 AND address = ?2 AND (expires_at IS NULL OR expires_at > ?3)
@@ -137,8 +137,8 @@ fn hold_beyond_limits(
     Ok(uses)
 }
 
-/// Counts messages in the account's current windows, as far as they fit. When a new window begins, those before the
-/// previous one are deleted.
+/// Counts messages in the account's current windows, as far as they fit. The first messages in a new window delete all
+/// windows before the previous window.
 fn count_account(
     connection: &Connection,
     limits: &AccountLimits,
@@ -185,8 +185,8 @@ fn count_account(
     Ok(admission)
 }
 
-/// Adds to the count of the server's hour; returns the count before that. When a new hour begins, those before the
-/// previous one are deleted.
+/// Adds messages to the count of the server's hour; returns the count before. The first messages in a new hour delete
+/// all hours before the previous hour.
 fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<i64, StoreError> {
     let (server, hour) = (send.info.server_id.0, hour_of(send));
     let total: i64 = connection
@@ -205,7 +205,8 @@ fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<
     Ok(before)
 }
 
-/// Writes the key, or returns its earlier use. There is only one writer, so nobody writes the key after it was read.
+/// Writes the key, or returns its earlier use. There is only one writer, so nobody else writes the key between the read
+/// and the write.
 fn claim_key(
     connection: &Connection,
     send: &NewSend,

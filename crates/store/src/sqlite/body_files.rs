@@ -1,5 +1,5 @@
-//! Large bodies as files: written and flushed before the row that names them. A crash between the two leaves an
-//! orphaned file, which the sweep at start removes. A row without its file cannot occur.
+//! Large bodies as files: written and flushed before the row that names them. A crash before the row is committed
+//! leaves an orphaned file, which the sweep at start removes. A row without its file cannot occur.
 
 use std::fs;
 use std::io::{self, Read as _, Write};

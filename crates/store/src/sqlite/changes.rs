@@ -25,7 +25,8 @@ use crate::outcomes::source_tally::SourceTally;
 use crate::queue::waiting::Entry;
 use crate::sql::Sql;
 
-/// Accepts sends. While delivery runs, pending messages are claimed for it before the commit, and handed over after it.
+/// Accepts sends. While delivery runs, pending messages are claimed for delivery before the commit, and handed over
+/// after the commit.
 pub(super) struct AcceptWork {
     /// One send, or all sends of a batch; empty once they are handed over. All belong to one server.
     sends: Vec<NewSend>,
@@ -136,7 +137,8 @@ impl Work for SettleWork {
             let key = outcome.key();
             {
                 let mut claims = self.claims.lock();
-                // The claim may be for another attempt, perhaps since a commit that recorded this outcome.
+                // The claim may be for another attempt, for example if an earlier commit has already recorded this
+                // outcome.
                 let relation = claims.claimed_for(key).map(|due_at| outcome.match_attempt(due_at));
                 if let Some(relation @ (AttemptMatch::Recorded | AttemptMatch::Other)) = relation {
                     settled.push(relation == AttemptMatch::Recorded);
@@ -176,8 +178,8 @@ impl Work for SettleWork {
     }
 }
 
-/// Changes a message that is not being sent, and ends a claim on it. Until the change is committed, nobody can claim or
-/// begin the message.
+/// Changes a message that is not being sent, and ends a claim on the message. Until the change is committed, nobody can
+/// claim or begin the message.
 pub(super) struct ChangeWaitingWork<T> {
     pub(super) key: Key,
     pub(super) ids: Arc<IdGenerator>,

@@ -37,12 +37,12 @@ pub(crate) struct Claims {
 #[derive(Debug, Clone, Copy)]
 struct Claim {
     due_at: Timestamp,
-    /// Whether it is being sent.
+    /// Whether the message is being sent.
     begun: bool,
-    /// Whether an outcome of it is written but not committed. Until the commit, neither a second outcome nor a new
-    /// claim is possible.
+    /// Whether an outcome of the message is written but not committed. Until the commit, neither a second outcome nor a
+    /// new claim is possible.
     settling: bool,
-    /// Whether it was released, or `begin` answered `Gone`, while an outcome or a change was not committed.
+    /// Whether the claim was released, or `begin` answered `Gone`, while an outcome or a change was not committed.
     released: bool,
 }
 
@@ -52,7 +52,7 @@ struct Change {
     uncommitted: u32,
     /// Effect of the committed changes.
     effect: Option<EntryAfter>,
-    /// Due time of the entry when a claim skipped it, or when it was queued, during the change.
+    /// Due time with which a claim skipped the entry, or with which the entry was queued, during the change.
     passed: Option<Timestamp>,
 }
 
@@ -63,7 +63,7 @@ pub(super) enum EntryAfter {
     Gone,
     /// The entry is in the queue, unclaimed.
     Queued(Timestamp),
-    /// The entry is in the queue, still claimed by us.
+    /// The entry is in the queue, still claimed by this process.
     Kept(Timestamp),
 }
 
@@ -88,7 +88,7 @@ impl Claims {
         self.claimed.insert(key, Claim { due_at, begun: false, settling: false, released: false });
     }
 
-    /// Claims an entry of the queue; `false` if it is not free, or its server is skipped. An entry that is being
+    /// Claims an entry of the queue; `false` if the entry is not free, or its server is skipped. An entry that is being
     /// changed becomes claimable when the change is over.
     pub(super) fn take(&mut self, key: Key, due_at: Timestamp) -> bool {
         if let Some(change) = self.changing.get_mut(&key) {
@@ -120,7 +120,7 @@ impl Claims {
     }
 
     /// Call this for every entry that was queued or became unclaimed, after the commit: a concurrent claim may have
-    /// passed it before it was visible.
+    /// passed the entry before the commit made it visible.
     pub(super) fn note_queued(&mut self, (server_id, message_id): Key, due_at: Timestamp) {
         let (key, position) = ((server_id, message_id), (due_at, message_id));
         if let Some(change) = self.changing.get_mut(&key) {
@@ -153,7 +153,8 @@ impl Claims {
         }
     }
 
-    /// Returns whether the server of a free entry is skipped. If so, notes the entry for when it no longer is.
+    /// Returns whether the server of a free entry is skipped. If so, notes the entry's position, from which the queue
+    /// is read again when the server is no longer skipped.
     fn note_if_skipped(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
         let Some(waiting) = self.skipped.get_mut(&server_id) else { return false };
         let position = (due_at, message_id);
@@ -164,12 +165,12 @@ impl Claims {
     /// Moves the cursor back, so that the queue is read again from this entry on.
     fn go_back_to(&mut self, (due_at, message_id): QueuePosition) {
         self.cursor = (due_at, MessageId(message_id.0 - 1));
-        // Entries from there on are read with the others.
+        // Entries from this position on are read from the table again.
         self.behind.split_off(&((due_at, message_id), ServerId(i64::MIN)));
     }
 
-    /// Makes the next claims read the whole queue again. Call it after a failure: the commit may have happened anyway,
-    /// with entries that were never noted.
+    /// Makes the next claims read the whole queue again. Call this after a failure: the commit may have happened
+    /// anyway, with entries that were never noted.
     pub(super) fn read_all_again(&mut self) {
         self.cursor = START;
         self.behind.clear();
@@ -178,8 +179,9 @@ impl Claims {
         }
     }
 
-    /// Marks a message as being sent. `false` unless it is claimed for this due time and was not begun before. While a
-    /// change of it is not committed, returns `false` too and releases the claim: the caller forgets the message.
+    /// Marks a message as being sent. `false` unless the message is claimed for this due time and was not begun before.
+    /// Also returns `false`, and releases the claim, while a change or outcome of the message is not committed: the
+    /// caller forgets the message.
     pub(super) fn begin(&mut self, key: Key, due_at: Timestamp) -> bool {
         let is_changing = self.changing.contains_key(&key);
         match self.claimed.get_mut(&key) {
@@ -207,7 +209,8 @@ impl Claims {
         self.claimed.get(&key).map(|claim| claim.due_at)
     }
 
-    /// Marks a message as being settled; `false` if it is not claimed, or somebody else is changing it.
+    /// Marks a message as being settled; `false` if the message is not claimed, or if somebody else is changing or
+    /// settling it.
     pub(super) fn begin_settling(&mut self, key: Key) -> bool {
         let is_changing = self.changing.contains_key(&key);
         match self.claimed.get_mut(&key) {
@@ -246,7 +249,8 @@ impl Claims {
     }
 
     /// Begins a change of a message that is neither being sent nor being settled; `false` otherwise. Nobody claims or
-    /// begins it until `end_change`. The second of two changes in one group sees the rows that the first wrote.
+    /// begins the message until `end_change`. The second of two changes in one group sees the rows that the first
+    /// wrote.
     pub(super) fn begin_change(&mut self, key: Key) -> bool {
         let waits = self.claimed.get(&key).is_none_or(|claim| !claim.begun && !claim.settling);
         if waits {
@@ -255,8 +259,8 @@ impl Claims {
         waits
     }
 
-    /// Ends a change after its commit or rollback. `effect` is `None` if it changed nothing or was rolled back. After
-    /// the last change of the group, the claim of a changed entry ends.
+    /// Ends a change after its commit or rollback. `effect` is `None` if the change had no effect or was rolled back.
+    /// After the last change of the group, the claim of a changed entry ends.
     pub(super) fn end_change(&mut self, key: Key, effect: Option<EntryAfter>) {
         let Some(change) = self.changing.get_mut(&key) else { return };
         change.uncommitted -= 1;

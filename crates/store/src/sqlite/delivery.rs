@@ -77,7 +77,7 @@ impl Engine {
         self.writer.run(0, SettleWork::new(outcomes, ids, Arc::clone(&self.claims))).await
     }
 
-    /// Changes a message that is not being sent; otherwise returns `result_if_being_sent`. Ends a claim on it.
+    /// Changes a message that is not being sent; otherwise returns `result_if_being_sent`. Ends a claim on the message.
     pub(crate) async fn change_waiting<T: Send + 'static>(
         &self,
         key: Key,

@@ -13,7 +13,7 @@ use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceTally;
 use crate::sql::storable;
 
-/// Result of one outcome.
+/// Result of storing one outcome.
 pub(super) enum Settled {
     Recorded(EntryAfter),
     /// The outcome is recorded already, by a commit that was reported as failed. Nothing was written.
@@ -43,8 +43,8 @@ pub(super) fn settle(
     let Some((status, last_seq, test, due_at)) = found else { return Ok(Settled::Impossible) };
     let due_at = Timestamp::from_micros(due_at);
     match outcome.match_attempt(due_at) {
-        // The caller has compared the claim in memory. If the entry's time changed while it was being claimed, the
-        // message was still sent, so its outcome counts.
+        // The caller has compared the claim in memory. If the entry's due time changed while the entry was being
+        // claimed, the message was sent anyway, so the outcome counts.
         AttemptMatch::Same | AttemptMatch::Other => {}
         AttemptMatch::Recorded if outcome.keep_claim => {
             return Ok(Settled::AlreadyRecorded(EntryAfter::Kept(due_at)));

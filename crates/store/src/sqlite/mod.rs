@@ -133,7 +133,7 @@ impl Engine {
         accepted
     }
 
-    /// Writes large bodies to their files, several at the same time. On failure removes those that were written.
+    /// Writes large bodies to their files, several at the same time. On failure removes the files that were written.
     async fn write_bodies(&self, sends: &[NewSend]) -> Result<(), StoreError> {
         let large: Vec<&NewSend> = sends.iter().filter(|send| send.is_large()).collect();
         let mut written = Vec::new();
@@ -289,7 +289,7 @@ fn lock_out_others(path: &Path) -> Result<std::fs::File, OpenError> {
     let mut lock_path = path.as_os_str().to_owned();
     lock_path.push(".lock");
     let lock_path = PathBuf::from(lock_path);
-    // Anybody who can open it can hold the lock and keep the service from starting.
+    // Anybody who can open the lock file can hold the lock and keep the service from starting.
     create_private_file(&lock_path)?;
     let file = std::fs::File::options().write(true).open(&lock_path).map_err(OpenError::io(&lock_path))?;
     match file.try_lock() {
@@ -299,13 +299,13 @@ fn lock_out_others(path: &Path) -> Result<std::fs::File, OpenError> {
     }
 }
 
-/// Keeps some disk space free: below it nothing new is accepted, so that outcomes of accepted messages can still be
-/// written.
+/// Keeps `reserve` bytes of disk space free: with less, nothing new is accepted, so that outcomes of accepted messages
+/// can still be written.
 #[derive(Debug)]
 struct DiskReserve {
     folder: PathBuf,
     reserve: u64,
-    /// When the free space was last read, and how many bytes it was.
+    /// When the free space was last read, and how many bytes were free.
     checked: Mutex<Option<(std::time::Instant, u64)>>,
 }
 

@@ -51,7 +51,7 @@ pub(super) trait Operation: Send {
     /// Runs inside the group's transaction; keeps the result for the answer.
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(), StoreError>;
 
-    /// Called after the commit was flushed, or failed.
+    /// Sends the result to the caller. Called after the commit was flushed, or failed.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 

@@ -35,7 +35,7 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
-/// Claims entries that returned, or were added, before the cursor: they are due before all others.
+/// Claims entries that returned, or were added, before the cursor: they are due before all entries after the cursor.
 fn take_behind(
     connection: &Connection,
     claims: &Mutex<Claims>,
@@ -55,8 +55,8 @@ fn take_behind(
             .query_row(params![server_id.0, message_id.0, due_at.as_micros()], |row| Ok(read(row)))
             .optional()?;
         claims.forget_behind(&entry);
-        // No row: the entry was settled, is due at another time, or is still scheduled. It is noted again when that
-        // changes.
+        // No row: the entry was settled, is due at another time, or is still scheduled. It is noted in `Claims` again
+        // when it becomes claimable.
         if let Some(found) = found.transpose()?
             && claims.take(found.key(), found.due_at)
         {
@@ -79,7 +79,7 @@ fn take_ahead(
          WHERE (due_at, message_id) > (?1, ?2) AND due_at <= ?3 ORDER BY due_at, message_id LIMIT ?4",
     )?;
     while claimed.len() < limit {
-        // Locked before the read begins: entries in the table that are not claimed then are free.
+        // Locked before the read begins: entries in the table that nobody has claimed at that moment are free.
         let mut claims = claims.lock();
         let (after, after_id) = claims.cursor();
         let mut rows =
@@ -91,7 +91,7 @@ fn take_ahead(
             seen += 1;
             let found = read(row)?;
             claims.advance((found.due_at, found.message_id));
-            // A scheduled entry is recorded behind the cursor when it becomes pending.
+            // A scheduled entry is noted before the cursor when it becomes pending (`Claims::note_queued`).
             let is_scheduled = row.get::<_, i64>(8)? > 0;
             if !is_scheduled && claims.take(found.key(), found.due_at) {
                 claimed.push(found);

@@ -21,7 +21,7 @@ type ReadJob = Box<dyn FnOnce(&Mutex<Connection>) + Send>;
 
 #[derive(Debug)]
 pub(super) struct Readers {
-    /// `None` only while it is being dropped.
+    /// `None` only while `Readers` is being dropped.
     queue: Option<mpsc::Sender<ReadJob>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -55,7 +55,7 @@ impl Readers {
         self.run_or_undo(work, drop).await
     }
 
-    /// Runs a query. `undo` gets the result if the caller disconnected before it arrived.
+    /// Runs a query. `undo` gets the result if the caller disconnected before the result arrived.
     pub(super) async fn run_or_undo<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Mutex<Connection>) -> Result<T, StoreError> + Send + 'static,

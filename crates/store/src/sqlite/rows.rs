@@ -11,8 +11,8 @@ use crate::sql::storable;
 use crate::suppressions::NewSuppression;
 use crate::suppressions::record::address_key;
 
-/// Inserts the event with the outbox rows of the subscribed webhooks. The writer must create its id, because the order
-/// of ids is the order of the feed.
+/// Inserts the event with the outbox rows of the subscribed webhooks. The writer must create the event's id, because
+/// the order of ids is the order of the feed.
 pub(crate) fn insert_event(connection: &Connection, event: &EventRow<'_>) -> Result<(), StoreError> {
     let EventRow { server_id, message_id, id, seq, kind, at, test, data } = event;
     connection
@@ -96,8 +96,8 @@ pub(crate) fn insert_delivery(connection: &Connection, row: &DeliveryRow<'_>) ->
     Ok(())
 }
 
-/// Writes a suppression, but keeps an existing row unless it has expired or the new one lasts longer. Returns whether
-/// the new one was written.
+/// Writes a suppression, but keeps an existing row unless that row has expired or the new suppression lasts longer.
+/// Returns whether the new suppression was written.
 pub(crate) fn insert_suppression(
     connection: &Connection,
     server_id: ServerId,

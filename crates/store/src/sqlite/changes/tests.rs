@@ -1,4 +1,4 @@
-//! Claims during changes that are written but not committed.
+//! Tests claims of messages whose changes are written but not committed.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -180,7 +180,7 @@ async fn changes_of_one_group_follow_each_other() {
     let queue = Queue::with_an_entry().await;
     let reschedule = queue.begin_change(MOVE, Ok(Entry::Queued(LATER))).await;
     let mut cancel = Box::pin(change(&queue.store, job(REMOVE, Ok(Entry::Gone), None)));
-    // Polled once, it waits for the writer, which takes it into the same group.
+    // Polled once, the cancellation waits for the writer, which takes it into the same group.
     let is_pending = poll_fn(|context| Poll::Ready(cancel.as_mut().poll(context).is_pending())).await;
     assert!(is_pending);
     assert_eq!(reschedule.commit().await.expect("the store works"), (true, Entry::Queued(LATER)));

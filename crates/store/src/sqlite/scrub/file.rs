@@ -10,7 +10,7 @@ use memchr::memmem;
 
 /// Bytes of the file that are read at a time.
 const READ_BYTES: usize = 4 << 20;
-/// Pause after each part, because others use the disk too.
+/// Pause after each part, because other tasks use the disk too.
 const READ_PAUSE: Duration = Duration::from_millis(2);
 
 /// Texts in lower case; matched in any letter case.

@@ -26,15 +26,16 @@ use crate::sql::Sql;
 
 /// Pages that one operation of the writer overwrites.
 const PAGES_AT_ONCE: usize = 16;
-/// Maximum number of times the file is read. Pages change in between, so it is read until nothing is left to overwrite.
+/// Maximum number of times the file is read. Pages change in between, so the file is read again until nothing is left
+/// to overwrite.
 const ROUNDS_MAX: usize = 8;
 
 impl Engine {
-    /// Overwrites `texts` in unused parts of the file. They are in lower case and matched in any case. Returns the
-    /// number of pages with a row that still contains one.
+    /// Overwrites `texts` in unused parts of the file. The texts are in lower case, and match in any letter case.
+    /// Returns the number of pages with a row that still contains one of the texts.
     pub(crate) async fn scrub(&self, texts: Vec<String>) -> Result<u64, StoreError> {
         let path = self.path.clone();
-        // Pages that are only in the log would be missed.
+        // Otherwise, pages that are only in the log would be missed.
         blocking(move || log::write_back(&connection::open_reader_of_pages(&path)?)).await?;
         for _ in 0..ROUNDS_MAX {
             let (path, texts) = (self.path.clone(), texts.clone());

@@ -1,5 +1,5 @@
-//! Unused ends of the last pages of long values. Only the row of a value shows where it ends, so SQLite's statistics
-//! (`dbstat`) are read, which list the pages of each row, table by table.
+//! Unused ends of the last pages of long values. Only the row of a value shows where the value ends. So SQLite's
+//! statistics (`dbstat`) are read, which list the pages of each row, table by table.
 
 use std::collections::BTreeSet;
 
@@ -68,8 +68,8 @@ fn walk(
         if !wanted.remove(&number) {
             continue;
         }
-        // The path of an overflow page consists of the path of the row's page, and the positions of the row and of the
-        // page in the value.
+        // The path of an overflow page consists of the path of the row's page, the position of the row in that page,
+        // and the position of the overflow page in the value.
         let owner = path.rfind('/').map_or("", |end| &path[..=end]);
         let owner = above.iter().rev().find(|(ancestor, _)| ancestor == owner).map(|(_, number)| *number);
         let (Some(data), Some(owner)) = (read_page(connection, number)?, owner) else { continue };

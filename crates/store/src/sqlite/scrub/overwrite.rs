@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::file::Needles;
 
-/// Another page as it was read, which showed that the bytes are unused.
+/// Another page, as it was read: its content shows that the bytes are unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Guard {
     pub(super) page: u32,
@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) overwrites: Vec<Overwrite>,
     /// Pages where a row still contains a text.
     pub(super) pages_in_use: u64,
-    /// Number of pages whose use was not found, because it changed during the search.
+    /// Number of pages whose use was not found, because their use changed during the search.
     pub(super) unclear: usize,
 }
 
