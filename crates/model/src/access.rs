@@ -53,7 +53,7 @@ impl Scope {
         [Self::Full, Self::Send, Self::Read, Self::Address].into_iter().find(|scope| scope.as_str() == text)
     }
 
-    /// Whether a key with this scope may make a call that needs `needed`.
+    /// Whether a key with this scope may make a call that needs the scope `needed`.
     pub fn allows(self, needed: Self) -> bool {
         self == Self::Full || self == needed
     }

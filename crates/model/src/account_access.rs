@@ -86,14 +86,14 @@ impl FromStr for AccountScope {
     }
 }
 
-/// Role of a person in an account. Each role may do everything that later ones may.
+/// Role of a person in an account. Each role may do everything that the roles after it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UserRole {
     Owner,
-    /// Servers, keys, domains, people.
+    /// May also manage servers, keys, domains and people.
     Admin,
-    /// Mail: sending, templates, suppressions, webhooks.
+    /// May also send mail, and change templates, suppressions and webhooks.
     Member,
     ReadOnly,
 }

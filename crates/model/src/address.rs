@@ -83,8 +83,8 @@ impl EmailAddress {
         format!("{}@{}", self.local_part().to_ascii_lowercase(), self.domain)
     }
 
-    /// Spellings in which texts may name the mailbox, with ASCII letters in lower case: with its domain in DNS form, in
-    /// its own letters, and as it was parsed.
+    /// Spellings in which texts may name the mailbox, with ASCII letters in lower case: with the domain in DNS form,
+    /// with the domain in its own letters, and as the address was parsed.
     pub fn spellings(&self) -> Vec<String> {
         let unicode = format!("{}@{}", self.local_part().to_ascii_lowercase(), self.domain.to_unicode());
         let mut spellings = vec![self.mailbox_key()];

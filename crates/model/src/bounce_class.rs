@@ -35,11 +35,11 @@ bounce_classes! {
     SpamBlock = "spam_block",
     /// Our address or domain has a bad reputation at the receiver, or is on a blocklist.
     Reputation = "reputation",
-    /// A rule of the receiver, named or not.
+    /// A rule of the receiver forbids the message, whether the reply names that rule or not.
     Policy = "policy",
-    /// SPF, DKIM, DMARC, reverse DNS, or credentials at a smart host.
+    /// Failed authentication: SPF, DKIM, DMARC, reverse DNS, or credentials at a smart host.
     AuthFailure = "auth_failure",
-    /// Too much, too fast, too many connections.
+    /// Too many messages, recipients or connections in a time.
     RateLimited = "rate_limited",
     /// The message is larger than the receiver accepts.
     TooLarge = "too_large",

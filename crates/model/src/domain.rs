@@ -50,7 +50,7 @@ impl DomainName {
         Ok(Self(ascii))
     }
 
-    /// Accepts surrounding blanks and the final dot of a fully qualified name, as people enter or paste it.
+    /// Accepts surrounding blanks and the final dot of a fully qualified name, as people enter or paste names.
     pub fn parse_entered(text: &str) -> Result<Self, DomainError> {
         let text = text.trim();
         Self::parse(text.strip_suffix('.').unwrap_or(text))

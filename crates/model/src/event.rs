@@ -88,7 +88,7 @@ impl EventKind {
 pub struct EventSet(i64);
 
 impl EventSet {
-    /// Includes types of later versions.
+    /// All types, including those that later versions of Postroad add.
     pub const ALL: Self = Self(i64::MAX);
 
     pub const fn bits(self) -> i64 {

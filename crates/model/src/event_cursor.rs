@@ -1,4 +1,4 @@
-//! Position in a server's event stream. All events up to it were read; none can appear before it later.
+//! Position in a server's event stream. All events up to the position were read; no event can appear before it later.
 
 use std::fmt;
 

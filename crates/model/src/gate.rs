@@ -20,7 +20,7 @@ pub enum GateScope {
         pool: String,
         domain: DomainName,
     },
-    /// Mailbox provider, by the name in its rules.
+    /// A provider, by its name in the rules for large providers.
     Provider(String),
     /// Mail from one source address to one set of MX hosts.
     Path {
@@ -54,7 +54,7 @@ impl GateScope {
         }
     }
 
-    /// Key within its kind; empty for `Everything`.
+    /// Key of the scope within its kind; empty for `Everything`.
     pub fn key(&self) -> String {
         match self {
             Self::Everything => String::new(),

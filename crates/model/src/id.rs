@@ -54,7 +54,7 @@ ids! {
     AccountKeyId,
     /// Person who signs in to an account.
     UserId,
-    /// One sign-in of a person, until the person signs out or it expires.
+    /// One sign-in of a person, until the person signs out or the session expires.
     UserSessionId,
     /// Invitation of a person to an account.
     InvitationId,

@@ -35,8 +35,8 @@ impl IdGenerator {
         Self { clock, node, last: AtomicI64::new(without_node(last_id)) }
     }
 
-    /// Highest id handed out so far; if there is none, a number below all ids to come. Must be stored for the next
-    /// start.
+    /// Highest id handed out so far; if there is none, a number below all ids to come. The caller must store this
+    /// number for the next start.
     pub fn last(&self) -> i64 {
         with_node(self.last.load(Ordering::Relaxed), self.node)
     }
@@ -56,7 +56,7 @@ impl IdGenerator {
     }
 }
 
-/// Second in which an id was handed out, or a later one: ids never go back, even if the clock does.
+/// Second in which an id was handed out, or a later second: ids never go back, even if the clock does.
 pub fn second_of_id(id: i64) -> Timestamp {
     Timestamp::from_micros(((id >> (SEQUENCE_BITS + NODE_BITS)) + EPOCH_SECS) * 1_000_000)
 }

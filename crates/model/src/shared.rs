@@ -7,8 +7,9 @@ use std::sync::Arc;
 /// The value that clones of a handle share, such as the parts of `App`.
 ///
 /// Used instead of `Arc<T>` where `T` has many parts and many boxed futures hold the handle. For each boxed future, the
-/// compiler proves again that all types within its `Arc`s are `Send` and `Sync`; for `App` they are thousands, which took
-/// nearly half of the time to compile the portal. Here `new` demands it once. An access costs a virtual call.
+/// compiler proves again that all types within its `Arc`s are `Send` and `Sync`; for `App` these are thousands of
+/// types, which took nearly half of the time to compile the portal. `Shared::new` demands the proof once. An access
+/// costs a virtual call.
 pub struct Shared<T>(Arc<dyn AsRef<T> + Send + Sync>);
 
 impl<T: Send + Sync + 'static> Shared<T> {

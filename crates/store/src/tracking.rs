@@ -16,7 +16,8 @@ use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
 use crate::{Engine, Result, Store};
 
-/// A message with this many events gets no more opens and clicks: anybody who received it can fetch its links forever.
+/// A message with this many events gets no more opens and clicks: anybody who received the message can fetch its links
+/// forever.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
 /// A click this soon after delivery is a scanner's: people do not read that fast.
@@ -38,7 +39,7 @@ pub struct NewTrackingEvent {
     pub at: Timestamp,
     pub ip_address: String,
     pub user_agent: String,
-    /// Whether the request looks like a program's, judged without the message.
+    /// Whether the request looks like a program's, judged by the request alone.
     pub is_bot: bool,
 }
 
@@ -207,7 +208,7 @@ impl MessageState {
         Some((mark, NewEvent { kind, data: data.to_string() }))
     }
 
-    /// Whether it is a click within a second of delivery, or on a message that has no delivery record yet.
+    /// Whether the event is a click within a second of delivery, or on a message that has no delivery record yet.
     fn is_too_fast(&self, tracked_event: &NewTrackingEvent) -> bool {
         if !matches!(tracked_event.kind, TrackingEventKind::Click { .. }) || self.test {
             return false;

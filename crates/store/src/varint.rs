@@ -1,4 +1,5 @@
-//! Variable-length numbers of one to ten bytes: seven bits each, the highest bit says that more follow.
+//! Variable-length numbers of one to ten bytes: each byte has seven bits of the number, and its highest bit says that
+//! more bytes follow.
 
 use crate::error::StoreError;
 

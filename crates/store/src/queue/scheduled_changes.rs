@@ -156,7 +156,8 @@ async fn list(
 ) -> Result<ScheduledPage, StoreError> {
     let (mut after, mut until) = (after.0, i64::MAX);
     if let ScheduledOf::Batch(batch_id) = &of {
-        // Messages of a batch have ids between the batch's own and that of its last send.
+        // Messages of a batch have ids above the batch's id and below the id of its last send: a send's id is created
+        // after the ids of its messages.
         let text = "SELECT max(id) FROM sends WHERE server_id = $1 AND batch_id = $2";
         let last = sql.query_opt(text, &[server_id.0.into(), batch_id.0.into()]).await?;
         after = after.max(batch_id.0);

@@ -121,7 +121,7 @@ impl Store {
         .await
     }
 
-    /// Hashes of key and secret of the credentials that are valid for this login.
+    /// Hashes of key and secret of the login's credential, and of the credential that this one replaced.
     pub async fn list_hashes_of_login(&self, login: String) -> Result<Vec<(KeyHash, KeyHash)>> {
         self.read(move |sql| Box::pin(list_hashes_of_login(sql, login))).await
     }

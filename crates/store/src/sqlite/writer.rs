@@ -1,6 +1,6 @@
 //! Group commit: one thread owns the write connection, runs all waiting operations in one transaction, flushes once,
 //! and then answers all callers. There is no timed window: operations that arrive while a group is flushed form the
-//! next one.
+//! next group.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// `None` only while it is being dropped.
+    /// `None` only while `Writer` is being dropped.
     queue: Option<mpsc::Sender<Waiting>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -87,7 +87,7 @@ struct WriterThread {
     path: PathBuf,
     connection: Mutex<Connection>,
     ids: Arc<IdGenerator>,
-    /// The highest id the database knows of.
+    /// The highest id that the database has stored; 0 if this connection has not stored one.
     stored_id: i64,
 }
 
@@ -95,7 +95,7 @@ impl WriterThread {
     fn work(&mut self, mut waiting: mpsc::Receiver<Waiting>) {
         while let Some(first) = waiting.blocking_recv() {
             // On a busy processor, lets callers that are about to enqueue go first, so that they share the commit. On
-            // an idle one it has no effect.
+            // an idle processor, the yield has no effect.
             thread::yield_now();
             let mut done = Vec::new();
             let outcome = self.run_group(first, &mut waiting, &mut done);
@@ -118,7 +118,7 @@ impl WriterThread {
     ) -> Result<(), StoreError> {
         let mut bytes = 0;
         let rows_before = self.rows_written();
-        // The first of the operations that share a savepoint.
+        // Index in `done` of the first operation that shares the current savepoint.
         let mut shared_from = None;
         let mut next = Some(first);
         // If this fails, the first operation is dropped without an answer, and its caller gets `Unavailable`.
@@ -146,8 +146,8 @@ impl WriterThread {
         self.execute("COMMIT")
     }
 
-    /// Runs an operation under a savepoint shared with its neighbours. If it fails, all of them are rolled back and run
-    /// again one by one.
+    /// Runs an operation under a savepoint shared with its neighbours. If the operation fails, all operations under the
+    /// savepoint are rolled back and run again one by one.
     fn run_shared(
         &self,
         operation: Box<dyn Operation>,
@@ -167,7 +167,7 @@ impl WriterThread {
         done[from..].iter_mut().try_for_each(|operation| self.run_alone(Some(operation)))
     }
 
-    /// Runs an operation under its own savepoint. If it fails, only its own changes are rolled back.
+    /// Runs an operation under its own savepoint. If the operation fails, only its own changes are rolled back.
     fn run_alone(&self, operation: Option<&mut Box<dyn Operation>>) -> Result<(), StoreError> {
         self.execute("SAVEPOINT one")?;
         match operation.map(|operation| operation.run(&self.connection)) {

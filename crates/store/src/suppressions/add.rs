@@ -1,4 +1,4 @@
-//! Suppresses addresses. An existing entry stays unless it has expired or the new one lasts longer.
+//! Suppresses addresses. An existing entry stays unless it has expired or the new entry lasts longer.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! Time of each server's latest suppression. A message that is sent right after its acceptance is read again only if an
-//! address was suppressed since. For SQLite, where every change is made in this process.
+//! Time of each server's latest suppression. A message that is sent right after its acceptance is read again only if
+//! its server has suppressed an address since. For SQLite, where every change is made in this process.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::queue::Begin;
 pub(crate) struct LastSuppressed(Mutex<HashMap<ServerId, Timestamp>>);
 
 impl LastSuppressed {
-    /// Records suppressions. Call it after the commit and before the caller gets its answer.
+    /// Records suppressions. Call this after the commit and before the caller gets its answer.
     pub(crate) fn note(&self, servers: impl IntoIterator<Item = ServerId>, now: Timestamp) {
         let mut last = self.lock();
         for server_id in servers {
@@ -21,7 +21,7 @@ impl LastSuppressed {
         }
     }
 
-    /// Marks messages to be read whose server suppressed an address since they were due.
+    /// Sets `needs_message` for messages whose server has suppressed an address since they were due.
     pub(crate) fn require_read(&self, entries: &mut [Begin]) {
         let last = self.lock();
         for entry in entries {

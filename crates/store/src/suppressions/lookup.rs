@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// A page of the suppressions with a reason; `$index` is a hint for SQLite.
+/// SQL text of a page of the suppressions with a reason; `$index` is a hint for SQLite.
 macro_rules! of_reason {
     ($index:literal) => {
         concat!(
@@ -67,7 +67,7 @@ impl Store {
             }
             Some(reason) => {
                 params.push(reason.as_str().into());
-                // SQLite, which has no statistics here, would walk all suppressions by time.
+                // Without the hint, SQLite (which has no statistics of this table) would walk all suppressions by time.
                 if self.is_sqlite() {
                     of_reason!("INDEXED BY suppressions_by_reason")
                 } else {
@@ -108,7 +108,7 @@ pub(crate) async fn find(
     let erased = erased_key(server_id, &key);
     let row = sql
         .query_opt(
-            // SQLite would fill a temporary table from a list of both keys.
+            // `UNION ALL`, because SQLite would fill a temporary table for `IN` with both keys.
             "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
              WHERE server_id = $1 AND address = $2 AND (expires_at IS NULL OR expires_at > $4)
              UNION ALL

@@ -7,7 +7,7 @@ use postroad_model::{DomainName, EmailAddress, MessageId, ServerId, SuppressionR
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSuppression {
-    /// The address as the caller wrote it; it is stored as the mailbox's key.
+    /// The address as the caller wrote it; the store keeps its mailbox's key.
     pub address: String,
     pub reason: SuppressionReason,
     /// Explanation by the mail server, the customer or Postroad.
@@ -32,7 +32,7 @@ pub struct Suppression {
 pub struct AddedSuppression {
     /// The entry in force.
     pub stored: Suppression,
-    /// Whether it is the new entry; otherwise an existing one lasts at least as long.
+    /// Whether the entry in force is the new one; otherwise an existing entry lasts at least as long.
     pub is_new: bool,
 }
 
@@ -60,11 +60,11 @@ impl SuppressionCursor {
     }
 }
 
-/// The key of an address in any spelling.
+/// The key under which an address is suppressed; the same for every spelling of the address.
 pub(crate) fn address_key(address: &str) -> String {
     match EmailAddress::parse(address) {
         Ok(address) => address.mailbox_key(),
-        // Not an address we would send to, but it may be on an imported list.
+        // Postroad does not send to such a text, but an imported list may contain it.
         Err(_) => address.to_ascii_lowercase(),
     }
 }

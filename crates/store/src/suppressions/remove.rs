@@ -13,7 +13,7 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Removes the suppression of an address; returns whether it was suppressed.
+    /// Removes the suppression of an address; returns whether the address was suppressed.
     pub async fn remove_suppression(&self, server_id: ServerId, address: String) -> Result<bool> {
         Ok(self.remove_suppressions(server_id, vec![address]).await?.contains(&true))
     }
@@ -44,7 +44,7 @@ impl Store {
     /// Removes expired suppressions, at most `limit`; returns how many.
     pub async fn remove_expired_suppressions(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
-        // Usually there are none, and the writer is not needed.
+        // Usually no suppression has expired, and the writer is not needed.
         if !self.read(move |sql| Box::pin(has_ended(sql, now))).await? {
             return Ok(0);
         }

@@ -14,7 +14,7 @@ use crate::{Result, Store, Updated};
 /// Changes of a template; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateChange {
-    /// Changes nothing unless this is the newest version. `None` changes any version.
+    /// Changes nothing unless this is the newest version. With `None`, the newest version may be any.
     pub if_latest: Option<i64>,
     /// `Some(None)` removes the alias.
     pub alias: Option<Option<String>>,
@@ -26,8 +26,9 @@ pub struct TemplateChange {
 #[boxed_futures]
 impl Store {
     /// Changes alias and name, and adds a version if there is new content. Keeps the newest `versions_kept_max`
-    /// versions, the published version and the one published before it. `OtherVersion` unless `if_latest` is the newest
-    /// version; `Conflict` if the alias or name is taken, `MissingReference` without the layout of the content.
+    /// versions, the published version and the one published before it. `OtherVersion` if `if_latest` is given and is
+    /// not the newest version; `Conflict` if the alias or name is taken, `MissingReference` if the layout that the
+    /// content names does not exist.
     pub async fn change_template(
         &self,
         server_id: ServerId,

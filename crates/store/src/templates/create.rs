@@ -23,7 +23,8 @@ pub struct NewTemplate {
 #[boxed_futures]
 impl Store {
     /// Creates a template with its first version, not published. `Conflict` if the alias or name is taken,
-    /// `LimitReached` if the server already has `templates_max`, `MissingReference` without its layout.
+    /// `LimitReached` if the server already has `templates_max` templates, `MissingReference` if the layout does not
+    /// exist.
     pub async fn create_template(&self, new: NewTemplate, templates_max: usize) -> Result<Template> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, templates_max as i64, now))).await

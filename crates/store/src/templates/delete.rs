@@ -17,7 +17,7 @@ impl Store {
 }
 
 async fn delete(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -> Result<(), StoreError> {
-    // Locks the row: a template that is being saved with this layout waits, and then finds it deleted.
+    // Locks the row: a template that is being saved with this layout waits, and then finds the layout deleted.
     let text = "UPDATE templates SET alias = NULL WHERE server_id = $1 AND id = $2";
     sql.change(text, &[server_id.0.into(), id.0.into()]).await?;
     let text = "SELECT v.version FROM template_versions v JOIN templates t ON t.server_id = v.server_id AND t.id = v.template_id

@@ -5,7 +5,7 @@ use postroad_model::{ServerId, TemplateId};
 use crate::error::StoreError;
 use crate::sql::Sql;
 
-/// Keeps the layout from being deleted until the transaction ends. `MissingReference` if it does not exist.
+/// Keeps the layout from being deleted until the transaction ends. `MissingReference` if there is no such layout.
 pub(super) async fn lock_layout(
     sql: &Sql<'_>,
     server_id: ServerId,

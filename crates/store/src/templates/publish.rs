@@ -13,8 +13,8 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Publishes this version, and its layout if that has no published version. `NotFound` without the template or the
-    /// version, `MissingReference` without its layout.
+    /// Publishes this version; also publishes its layout if no version of the layout is published. `NotFound` if the
+    /// template or version does not exist, `MissingReference` if the layout does not exist.
     pub async fn publish_template(
         &self,
         server_id: ServerId,
@@ -53,7 +53,8 @@ async fn publish(
     find_by_id(sql, server_id, id).await
 }
 
-/// Publishes the newest version of a layout that has none published, so that later drafts of it change no mail.
+/// Publishes the newest version of a layout that has no published version, so that later drafts of the layout change no
+/// mail.
 async fn publish_layout(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -17,7 +17,7 @@ pub struct Template {
     pub latest: i64,
     /// The version that mails are rendered from.
     pub published: Option<i64>,
-    /// The version that was published before it.
+    /// The version that was published before `published`.
     pub previous: Option<i64>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -99,10 +99,10 @@ pub struct TemplateTexts {
     pub html_body: Option<String>,
     /// The text as its author wrote it; without it a plain text is generated from the HTML.
     pub plain_body: Option<String>,
-    /// The HTML generated from `html_body` when it was saved, if it differs.
+    /// The HTML generated from `html_body` when the version was saved, if the two differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_html: Option<String>,
-    /// The generated plain text.
+    /// The plain text generated from the HTML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_plain: Option<String>,
 }

@@ -13,7 +13,7 @@ use crate::{Result, Store};
 pub struct TemplateVersionInfo {
     pub version: i64,
     pub created_at: Timestamp,
-    /// When it was published last.
+    /// When the version was published last.
     pub published_at: Option<Timestamp>,
 }
 

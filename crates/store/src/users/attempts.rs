@@ -10,8 +10,8 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Counts one attempt under each key. Returns the counts since `window_start`, including this one, and the start of
-    /// each count.
+    /// Counts one attempt under each key. Returns the counts since `window_start`, including this attempt, and the
+    /// start of each count.
     pub async fn count_attempt(
         &self,
         keys: Vec<KeyHash>,

@@ -52,8 +52,8 @@ pub struct InvitationFilter {
 
 #[boxed_futures]
 impl Store {
-    /// Creates an invitation. It replaces an earlier one of the same address, whose link stops working. `Conflict` if
-    /// the person is already in the account, `CeilingReached` if the account may have no more users.
+    /// Creates an invitation. The new invitation replaces an earlier one of the same address, whose link stops working.
+    /// `Conflict` if the person is already in the account, `CeilingReached` if the account may have no more users.
     pub async fn create_invitation(&self, new: NewInvitation) -> Result<Invitation> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, now))).await

@@ -25,7 +25,7 @@ pub struct SavedSearch {
 
 #[boxed_futures]
 impl Store {
-    /// Saves a search; one that the person already has gets the new name. `LimitReached` if the person already has
+    /// Saves a search; a search that the person already has gets the new name. `LimitReached` if the person already has
     /// `searches_max` other searches of the server.
     pub async fn save_search(&self, new: NewSavedSearch, searches_max: usize) -> Result<()> {
         let now = self.clock.now();

@@ -28,7 +28,7 @@ impl Store {
         self.write(move |sql| Box::pin(disable(sql, id, now))).await
     }
 
-    /// Consumes the code of a time step; `false` if it, or a later code, was used before.
+    /// Consumes the code of a time step; `false` if this code, or one of a later step, was used before.
     pub async fn take_totp_step(&self, id: UserId, step: i64) -> Result<bool> {
         let text = "UPDATE users SET totp_step = $2 WHERE id = $1 AND totp_step < $2";
         Ok(self.execute(text, vec![id.0.into(), step.into()]).await? == 1)

@@ -69,7 +69,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, token_hash, seen_since, now))).await
     }
 
-    /// Unexpired sessions that were used since `seen_since`, before `before`, newest first.
+    /// Unexpired sessions that were used since `seen_since`, with ids below `before`, newest first.
     pub async fn list_user_sessions(
         &self,
         user_id: UserId,

@@ -43,7 +43,8 @@ pub struct UserToken {
     pub expires_at: Timestamp,
 }
 
-/// The first person, and the account, which is created unless one of this name exists.
+/// The first person, and the name of the person's account. The account is created unless an account of this name
+/// exists.
 #[derive(Debug, Clone)]
 pub struct FirstUser {
     pub account_name: String,

@@ -79,7 +79,7 @@ macro_rules! users_where {
     };
 }
 
-/// A page of people; `$by` finds them by index.
+/// SQL text of a page of people; `$by` is the condition that uses an index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -143,7 +143,7 @@ async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, Sto
     insert(sql, new, now).await
 }
 
-/// Inserts a person without checking the ceiling: for invited people it was checked when they were invited.
+/// Inserts a person without checking the ceiling: for invited people, `create_invitation` has checked it.
 pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
     let changed_at = new.password_hash.as_ref().map(|_| now);
     let inserted = sql

@@ -38,7 +38,7 @@ pub enum WebhookNext {
     /// The webhook's format cannot express the event, which can happen after the format was changed. The event is not
     /// posted, and this is not a failure of the endpoint.
     UnsupportedInFormat,
-    /// A test, not from the outbox.
+    /// The post was a test of an event that is not in the outbox.
     Nothing,
 }
 
@@ -290,7 +290,7 @@ async fn change_outbox(sql: &Sql<'_>, outcome: &WebhookOutcome) -> Result<(), St
     }
 }
 
-/// Removes an event from the outbox. If it was replayed during the attempt, it stays and is posted again.
+/// Removes an event from the outbox. If the event was replayed during the attempt, it stays and is posted again.
 async fn remove(
     sql: &Sql<'_>,
     key: (ServerId, WebhookId),
@@ -302,7 +302,7 @@ async fn remove(
     Ok(())
 }
 
-/// Lets an event wait for its next attempt. If it was replayed during this attempt, it stays due.
+/// Lets an event wait for its next attempt. If the event was replayed during this attempt, it stays due.
 async fn put_off(
     sql: &Sql<'_>,
     key: (ServerId, WebhookId),

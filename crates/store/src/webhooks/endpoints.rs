@@ -16,10 +16,10 @@ use crate::setup::object_counts;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// Maximum number of outbox rows removed in one transaction, which keeps it short.
+/// Maximum number of outbox rows removed in one transaction, which keeps the transaction short.
 const PURGE_ROWS: i64 = 500;
 
-/// A signing secret; its `Debug` output hides it.
+/// A signing secret; its `Debug` output hides the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(pub String);
 
@@ -47,17 +47,17 @@ pub struct Webhook {
     pub events: EventSet,
     pub format: WebhookFormat,
     pub enabled: bool,
-    /// Why Postroad disabled it, if it did.
+    /// Why Postroad disabled the webhook, if it did.
     pub disabled_reason: Option<String>,
     pub secret: WebhookSecret,
-    /// An older secret, which also signs until this time.
+    /// The previous secret, with which events are also signed until this time.
     pub previous_secret: Option<(WebhookSecret, Timestamp)>,
     /// When the current series of failures began.
     pub failing_since: Option<Timestamp>,
     pub last_success_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Incremented by every change of its settings.
+    /// Incremented by every change of the settings or the secret.
     pub version: i64,
 }
 
@@ -110,8 +110,8 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// Changes a webhook if it has the version `if_version`, or any version for `None`. `enabled: true` clears its
-    /// failures. A disabled webhook that is enabled again gets only new events.
+    /// Changes a webhook if it has the version `if_version`, or any version for `None`. `enabled: true` clears the
+    /// webhook's failures. A disabled webhook that is enabled again gets only new events.
     pub async fn change_webhook(
         &self,
         server_id: ServerId,
@@ -120,7 +120,7 @@ impl Store {
         change: WebhookChange,
     ) -> Result<Updated<Webhook>> {
         let (now, is_disabled) = (self.clock.now(), change.enabled == Some(false));
-        // A transaction that began before the webhook was disabled may have added rows after the purge.
+        // A transaction that began before the webhook was disabled may have added outbox rows after they were removed.
         if change.enabled == Some(true)
             && self.find_webhook(server_id, id).await?.is_some_and(|webhook| !webhook.enabled)
         {
@@ -157,8 +157,9 @@ impl Store {
         self.purge_webhook_queue(server_id, id).await
     }
 
-    /// Disables an endpoint, appends `webhook.disabled`, and removes the endpoint's waiting events. `false` if it was
-    /// already disabled, or has not been failing since `failing_before`, because a post succeeded meanwhile.
+    /// Disables an endpoint, appends `webhook.disabled`, and removes the endpoint's waiting events. `false` if the
+    /// endpoint was already disabled, or has not been failing since `failing_before`, because a post succeeded
+    /// meanwhile.
     pub async fn disable_webhook(
         &self,
         server_id: ServerId,
@@ -179,7 +180,7 @@ impl Store {
         Ok(is_changed)
     }
 
-    /// Removes all waiting events of a webhook in small steps, so that others can write in between.
+    /// Removes all waiting events of a webhook in small steps, so that other transactions can write in between.
     async fn purge_webhook_queue(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         while self.write(move |sql| Box::pin(purge_queue(sql, server_id, id))).await? > 0 {}
         Ok(())

@@ -35,15 +35,16 @@ pub struct WebhookWork {
 
 #[boxed_futures]
 impl Store {
-    /// Due times of the next event of each enabled webhook; webhooks with none are left out.
+    /// Due time of the next event of each enabled webhook of a server that is not deleted; on PostgreSQL, of the next
+    /// event that no node has claimed. Webhooks without such an event are left out.
     pub async fn list_due_webhooks(&self) -> Result<Vec<WebhookDue>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(due(sql, now))).await
     }
 
     /// Claims the events to post to a webhook now, oldest first. On SQLite a claim is only a read, and events that the
-    /// caller already has (`known`) are left out. On PostgreSQL nobody else gets them for two minutes, so take small
-    /// portions.
+    /// caller already has (`known`) are left out. On PostgreSQL nobody else gets these events for two minutes, so claim
+    /// few at a time.
     pub async fn claim_webhook_work(
         &self,
         server_id: ServerId,
@@ -98,8 +99,8 @@ impl Store {
     }
 }
 
-/// SQL condition: the server and its account are not deleted. Events of deleted servers wait for their restoration.
-/// Deleted servers are few, so they are read once, not looked up for each webhook.
+/// SQL condition: the server and its account are not deleted. Events of a deleted server wait until the server is
+/// restored. Deleted servers are few, so they are read once, not looked up for each webhook.
 macro_rules! is_active {
     () => {
         "w.server_id NOT IN (SELECT s.id FROM servers s WHERE s.delete_at IS NOT NULL
@@ -107,10 +108,10 @@ macro_rules! is_active {
     };
 }
 
-/// Due times of the next event of each enabled webhook: an index lookup for each.
+/// Due time of the next event of each enabled webhook: an index lookup for each webhook.
 pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>, StoreError> {
     let text = if sql.is_sqlite() {
-        // Without the limit SQLite looks up each due time twice.
+        // Without `LIMIT -1`, SQLite looks up each due time twice.
         concat!(
             "SELECT server_id, id, due_at FROM (
                  SELECT w.server_id, w.id, (SELECT q.due_at FROM webhook_queue q WHERE q.server_id = w.server_id
@@ -195,8 +196,8 @@ pub(crate) async fn claim(
     };
     let works: Result<Vec<WebhookWork>, StoreError> = rows.iter().map(read).collect();
     let mut works = works?;
-    // PostgreSQL returns an event of `known` only if a replay has ended its old claim. It was claimed again here, so
-    // dropping it would block it until this claim expires.
+    // PostgreSQL returns an event of `known` only if a replay has ended its old claim. The statement above has claimed
+    // this event again, so dropping it here would block it until that claim expires.
     if sql.is_sqlite() {
         works.retain(|work| !known.contains(&work.event.id));
         works.truncate(limit);
@@ -211,7 +212,7 @@ macro_rules! orphans {
     };
 }
 
-/// Whether rows are left whose event no longer exists, for example because it was replayed just when it expired.
+/// Whether rows are left whose event no longer exists, for example because the event was replayed just when it expired.
 pub(crate) async fn has_orphans(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -20,7 +20,7 @@ const REPLAY_EVENTS: i64 = 500;
 #[derive(Debug, Clone, Copy)]
 pub enum Replay {
     Event(EventId),
-    /// Events in this time range, end excluded, after `after`.
+    /// Events in this time range (`to` excluded), with ids above `after`.
     Between {
         from: Timestamp,
         to: Timestamp,

@@ -7,7 +7,7 @@ use std::ops::Range;
 const FILE_HEADER_BYTES: usize = 100;
 /// Offset in the file's header of the number of the first trunk page of the freelist.
 const FIRST_TRUNK_AT: usize = 32;
-/// A freeblock begins with the next one's offset and its own size.
+/// A freeblock begins with the offset of the next freeblock, and its own size.
 const FREEBLOCK_HEADER_BYTES: usize = 4;
 
 /// Unused ranges of a b-tree page; `None` if it is no b-tree page, or an inconsistent one.
@@ -34,7 +34,7 @@ pub(super) fn unused_ranges(page: &[u8], number: u32) -> Option<Vec<Range<usize>
     while block != 0 {
         let (next, size) = (usize::from(u16_at(page, block)?), usize::from(u16_at(page, block + 2)?));
         let end = block + size;
-        // The blocks are in order, and lie among the cells.
+        // The freeblocks are in ascending order, and lie among the cells.
         if block < last_end || size < FREEBLOCK_HEADER_BYTES || end > page.len() {
             return None;
         }
@@ -58,7 +58,7 @@ pub(super) fn read_trunk(page: &[u8]) -> Option<(u32, Vec<u32>, Range<usize>)> {
     Some((next, leaves, end..page.len()))
 }
 
-/// Whether an overflow page is the last of its value: no other follows.
+/// Whether an overflow page is the last page of its value: it names no next page.
 pub(super) fn is_last_overflow(page: &[u8]) -> bool {
     u32_at(page, 0) == Some(0)
 }

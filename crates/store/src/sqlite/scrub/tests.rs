@@ -1,4 +1,4 @@
-//! Removed rows leave nothing behind, and nothing else is touched.
+//! Tests that removed rows leave no text in the file, and that rows in use stay unchanged.
 
 use parking_lot::Mutex;
 
@@ -38,7 +38,7 @@ fn check_integrity(connection: &Connection) {
     assert_eq!(checked, "ok");
 }
 
-/// Rows that were removed, changed and moved between pages, short and long.
+/// Creates short and long rows, then removes and changes some, so that rows move between pages.
 fn fill(connection: &Connection) {
     connection.execute_batch("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID; BEGIN").unwrap();
     for number in 0..3_000 {
