@@ -109,7 +109,8 @@ fn is_atom_char(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c)
     } else {
-        // RFC 6531 3.3 allows all of UTF-8; control characters and invisible ones mostly serve attacks.
+        // RFC 6531 3.3 allows all of UTF-8. Control and invisible characters are refused, because they mostly serve
+        // attacks.
         !c.is_control() && !is_invisible(c)
     }
 }

@@ -73,7 +73,7 @@ impl EventKind {
         1 << self as u32
     }
 
-    /// Whether the event concerns a message; the others concern a server.
+    /// Whether the event concerns a message; all other events concern a server.
     pub fn is_about_message(self) -> bool {
         self.as_str().starts_with("message.")
     }

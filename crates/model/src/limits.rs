@@ -29,7 +29,8 @@ impl Limits {
     pub const RAW_RECIPIENTS_MAX: usize = 1_000;
     /// Messages in one batch.
     pub const BATCH_MESSAGES_MAX: usize = 500;
-    /// Recipients of all messages of a batch: one transaction writes them, and other requests wait for it.
+    /// Recipients of all messages of a batch: one transaction writes them, and other requests wait for that
+    /// transaction.
     pub const BATCH_RECIPIENTS_MAX: usize = 5_000;
     pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
     pub const METADATA_PAIRS_MAX: usize = 10;

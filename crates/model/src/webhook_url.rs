@@ -40,7 +40,7 @@ impl WebhookUrl {
         if text.len() > WEBHOOK_URL_BYTES_MAX {
             return Err(WebhookUrlError::TooLong);
         }
-        // The URL standard drops tabs, line ends and outer blanks; here they are an error.
+        // The URL standard drops tabs, line ends and outer blanks; `parse` refuses them.
         if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
             return Err(WebhookUrlError::Syntax);
         }

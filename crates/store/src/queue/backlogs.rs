@@ -27,7 +27,8 @@ impl Backlog {
 
 #[boxed_futures]
 impl Store {
-    /// Servers with the most waiting messages; of equal ones, those whose messages are due first.
+    /// Servers with the most waiting messages first; of servers with equally many, the one with the earliest due
+    /// message.
     pub async fn list_backlogs(&self, limit: usize) -> Result<Vec<Backlog>> {
         let text = "WITH counted AS (
                         SELECT s.id, s.name, s.account_id,

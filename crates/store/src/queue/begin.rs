@@ -34,8 +34,8 @@ pub enum Begun {
 #[boxed_futures]
 impl Store {
     /// Call this right before claimed messages are sent; returns one answer for each. A message that may be sent is
-    /// then begun: it can no longer be cancelled or retried, and is not begun a second time. A message is read, and its
-    /// recipient checked for suppression, if `needs_message` is set or if its server suppressed an address after the
+    /// then begun: it can no longer be cancelled or retried, and is not begun a second time. Reads a message and checks
+    /// its recipient for suppression if `needs_message` is set, or if its server suppressed an address after the
     /// message was due.
     pub async fn begin(&self, mut entries: Vec<Begin>) -> Result<Vec<Begun>> {
         let now = self.clock.now();

@@ -2,8 +2,8 @@
 
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
-/// A queue entry claimed by this node. No other node gets the entry until its message is finished or released, this
-/// node is dead, or a change of the message, such as a retry, ends the claim.
+/// A queue entry claimed by this node. No other node gets the entry until the claim ends: its message is finished,
+/// released or changed (by a retry, for example), or this node is dead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
     pub server_id: ServerId,

@@ -14,7 +14,7 @@ const PROMOTIONS_MAX: u32 = 4;
 
 #[boxed_futures]
 impl Store {
-    /// From now on, pending messages for which `sink` has room are accepted as claimed by this node, and passed to
+    /// From now on, pending messages for which `sink` has room are accepted as claimed by this node. They are passed to
     /// `sink` right after the commit, even if the client that sent them has disconnected.
     pub fn deliver_to(&self, sink: Arc<dyn FreshSink>) {
         self.hand_over.attach(Some(sink));
@@ -26,15 +26,15 @@ impl Store {
     }
 
     /// Claims unclaimed entries that are due by `due_by`, oldest first. Before that, scheduled messages that are due
-    /// become pending, their servers taking turns, or are held (`due_holds.rs`). Entries that `skip` names are
-    /// left out, so that a server or a destination that takes no more does not block the others.
+    /// become pending, their servers taking turns, or are held (`due_holds.rs`). Entries that `skip` names are left
+    /// out, so that a server or a destination that takes no more does not block other servers and destinations.
     pub async fn claim(&self, due_by: Timestamp, limit: usize, skip: ClaimSkips) -> Result<Vec<Claimed>> {
         let mut round = 0;
         loop {
             round += 1;
             let has_more = self.promote_due(limit).await;
             let claimed = match &*self.engine {
-                // Entries handed out once are not read again, so no destination blocks others.
+                // Entries that are claimed already are not read again, so no destination blocks the others.
                 Engine::Sqlite { engine, .. } => engine.claim(due_by, limit, skip.servers.clone()).await?,
                 Engine::Postgres(engine) => engine.claim(due_by, limit, &skip).await?,
             };
@@ -71,7 +71,8 @@ impl Store {
 
     /// Claims messages that dead nodes had begun 15 minutes ago or earlier. During those 15 minutes, the dead nodes can
     /// return with their journals. The messages may have arrived: the caller must finish them with a record that says
-    /// so, and no node sends them before. If this node dies too, or releases them, the next call returns them again.
+    /// so, and no node sends them before that record is stored. If this node dies too, or releases them, the next call
+    /// returns them again.
     pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
         match &*self.engine {
             // There is only one process, and its journal knows the messages that it had begun.
@@ -80,8 +81,8 @@ impl Store {
         }
     }
 
-    /// Claims those of these messages that are queued and that no living node has claimed. Used to settle entries of a
-    /// journal, or outcomes of messages claimed under a lost lease.
+    /// Claims the messages among `keys` that are queued and that no living node has claimed. Used to settle entries of
+    /// a journal, or outcomes of messages claimed under a lost lease.
     pub async fn adopt(&self, keys: Vec<(ServerId, MessageId)>) -> Result<Vec<Claimed>> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.adopt(keys).await,

@@ -22,7 +22,8 @@ impl Store {
     }
 }
 
-/// Expired entries; on PostgreSQL without those that are being sent. On SQLite only memory knows which are being sent.
+/// Expired entries; on PostgreSQL without those that are being sent. On SQLite, only the claims in memory know which
+/// entries are being sent.
 pub(crate) async fn list_expired(
     sql: &Sql<'_>,
     now: Timestamp,

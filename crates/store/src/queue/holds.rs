@@ -16,7 +16,7 @@ impl Store {
     /// Ends expired holds, at most `limit`; returns how many were examined.
     pub async fn expire_holds(&self, limit: usize) -> Result<u64> {
         let (now, limit) = (self.clock.now(), limit as i64);
-        // Called every few seconds and usually without effect, so it should not cost a write.
+        // Called every few seconds, usually without effect: the read avoids a useless write.
         if !self.read(move |sql| Box::pin(has_expired_holds(sql, now))).await? {
             return Ok(0);
         }

@@ -47,7 +47,7 @@ impl Store {
     /// transactions are small, because a held message costs several statements.
     async fn promote_in_turns(&self, limit: usize) -> Result<bool> {
         let now = self.clock.now();
-        // Called every second and usually without effect, so it should not cost a write.
+        // Called every second, usually without effect: the read avoids a useless write.
         let due = self.read(move |sql| {
             Box::pin(async move {
                 if has_due(sql, now).await? { list_due_servers(sql, now).await } else { Ok(Vec::new()) }

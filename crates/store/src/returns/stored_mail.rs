@@ -13,7 +13,8 @@ const RETURNS_PER_MESSAGE_MAX: usize = 20;
 /// Size of a body's pieces on PostgreSQL, as for sends.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// Whether to store the mail: it is no repetition, such as after our 250 was lost, and within the maximum number.
+/// Whether to store the mail: `false` for a repetition, such as after our 250 was lost, and beyond the maximum number
+/// per message.
 pub(crate) async fn is_wanted(sql: &Sql<'_>, new: &NewReturn) -> Result<bool, StoreError> {
     let stored = sql
         .query(

@@ -41,7 +41,7 @@ struct NewBlock {
     server_id: ServerId,
     first_id: i64,
     last_id: i64,
-    /// Whether another writer began it and did not finish.
+    /// Whether another writer began this block and did not finish it.
     is_begun: bool,
 }
 
@@ -195,7 +195,7 @@ async fn claim_block(sql: &Sql<'_>, block: NewBlock, now: Timestamp) -> Result<b
 }
 
 impl Claim {
-    /// The renewed claim; `None` if it is lost.
+    /// The renewed claim; `None` if the claim is lost.
     async fn keep(self, sql: &Sql<'_>, until: Timestamp) -> Result<Option<Self>> {
         let text = "UPDATE search_blocks SET claimed_until = $4
                     WHERE server_id = $1 AND first_id = $2 AND state = 0 AND claimed_until = $3";

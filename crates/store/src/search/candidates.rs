@@ -37,7 +37,7 @@ impl Frequencies {
         frequency.messages += messages as u64;
     }
 
-    /// Messages per 1,000 blocks; 0 for a token that was not looked up yet, so that it comes first.
+    /// Messages per 1,000 blocks; 0 for a token that was not looked up yet, so that such a token comes first.
     fn of(&self, token: i64) -> u64 {
         self.0.get(&token).map_or(0, |seen| seen.messages.saturating_mul(1_000) / seen.blocks.max(1))
     }

@@ -78,7 +78,7 @@ pub(crate) async fn end_writing(sql: &Sql<'_>, server_id: ServerId, messages: &[
 /// Removes tokens of a message; returns whether a written block has the message.
 async fn remove(sql: &Sql<'_>, server_id: ServerId, message: i64, tokens: &[i64]) -> Result<bool> {
     end_merge(sql, server_id, message).await?;
-    // Up to two rows: a merged block, and the part that it replaces until the part is removed.
+    // Up to two rows: a merged block, and a part of it that is replaced but not yet removed.
     let text = "SELECT first_id, state, ids FROM search_blocks
                 WHERE server_id = $1 AND first_id <= $2 AND last_id >= $2 ORDER BY first_id DESC LIMIT 2";
     let mut is_found = false;

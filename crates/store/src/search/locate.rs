@@ -12,7 +12,7 @@ use crate::{Result, Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageName {
     Token(String),
-    /// The header without its angle brackets. All messages of a send share it.
+    /// The header without its angle brackets. All messages of a send share this header.
     MessageId(String),
 }
 

@@ -174,7 +174,7 @@ async fn find_parts(sql: &Sql<'_>, server_id: ServerId, count: usize) -> Result<
     Ok(Some(BlocksToMerge { parts, ids }))
 }
 
-/// The claim, renewed if it would end soon; `None` if it is lost.
+/// The claim, renewed if it would end soon; `None` if the claim is lost.
 async fn keep(sql: &Sql<'_>, claim: Claim, now: Timestamp) -> Result<Option<Claim>> {
     let text = if sql.is_sqlite() { statements::CLAIM_SQLITE } else { statements::CLAIM_POSTGRES };
     let params = [claim.server_id.0.into(), claim.first_id.into(), claim.until.into()];

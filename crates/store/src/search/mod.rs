@@ -1,8 +1,8 @@
 //! Message search: a token index in blocks of messages, built after the accepts, and pages read through it.
 //!
 //! FTS5 and pg_trgm were rejected: neither index is keyed by server, so one server's search would walk the entries of
-//! all others. Both need every insert in the accepting transaction or a second copy of the texts, and a hosted
-//! PostgreSQL may lack the extension pg_trgm. Tokens are hashes, so no text is stored twice.
+//! all others. FTS5 and pg_trgm also need every insert in the accepting transaction or a second copy of the texts. A
+//! hosted PostgreSQL may lack the extension pg_trgm. Tokens are hashes, so no text is stored twice.
 
 mod blocks;
 mod build;

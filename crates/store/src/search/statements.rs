@@ -52,7 +52,7 @@ pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
 pub(super) const BY_QUEUE: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4";
 /// Reads only the scheduled messages of a queue that may have many other messages. Without `INDEXED BY`, SQLite would
-/// use the primary key and read them all.
+/// use the primary key and read all messages of the queue.
 pub(super) const BY_SCHEDULE_SQLITE: &str =
     "SELECT message_id FROM queue INDEXED BY queue_scheduled_by_server
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 AND scheduled > 0

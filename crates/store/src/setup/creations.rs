@@ -12,7 +12,7 @@ use crate::{Result, Store};
 /// How long a key is kept.
 const KEPT: Duration = Duration::from_hours(24);
 
-/// First use of an idempotency key: the fingerprint of the call, and the object that it created.
+/// First use of an idempotency key: the fingerprint of the call, and the object that the call created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Creation {
     pub fingerprint: Vec<u8>,

@@ -121,7 +121,7 @@ impl Store {
         .await
     }
 
-    /// Hashes of key and secret of the login's credential, and of the credential that this one replaced.
+    /// Hashes of key and secret of the login's credential, and of the older credential that it replaced by rotation.
     pub async fn list_hashes_of_login(&self, login: String) -> Result<Vec<(KeyHash, KeyHash)>> {
         self.read(move |sql| Box::pin(list_hashes_of_login(sql, login))).await
     }
@@ -247,8 +247,8 @@ pub(crate) async fn create_with_login(
     row.map(|_| id).ok_or(StoreError::Conflict)
 }
 
-/// Hashes of key and secret for a login: of its credential, and of the credential that this one replaced, which may
-/// still be valid.
+/// Hashes of key and secret for a login: of its credential, and of the older credential that this credential replaced
+/// by rotation and that may still be valid.
 pub(crate) async fn list_hashes_of_login(
     sql: &Sql<'_>,
     login: String,

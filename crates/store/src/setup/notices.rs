@@ -19,7 +19,7 @@ impl Store {
     /// Appends the event of the oldest notice for some servers. `false` if there is no notice, or if other nodes work
     /// on all notices.
     pub async fn write_account_notices(&self) -> Result<bool> {
-        // Called every second and usually without effect, so it should not cost a write.
+        // Called every second, usually without effect: the read avoids a useless write.
         if !self.read(|sql| Box::pin(has_notice(sql))).await? {
             return Ok(false);
         }

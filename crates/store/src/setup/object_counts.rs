@@ -99,7 +99,7 @@ async fn period_counts(
 }
 
 /// Checks in the adding transaction that the account may have one more object. Adds an event at nine tenths of the
-/// ceiling and at the ceiling. `CeilingReached` beyond it.
+/// ceiling and at the ceiling. `CeilingReached` if the ceiling is reached already.
 pub(crate) async fn check_ceiling(
     sql: &Sql<'_>,
     account_id: AccountId,

@@ -137,8 +137,8 @@ fn hold_beyond_limits(
     Ok(uses)
 }
 
-/// Counts messages in the account's current windows, as far as they fit. The first messages in a new window delete all
-/// windows before the previous window.
+/// Counts messages in the account's current windows, as far as they fit. The first count in a new window deletes the
+/// rows of all windows before the previous one.
 fn count_account(
     connection: &Connection,
     limits: &AccountLimits,
@@ -185,8 +185,8 @@ fn count_account(
     Ok(admission)
 }
 
-/// Adds messages to the count of the server's hour; returns the count before. The first messages in a new hour delete
-/// all hours before the previous hour.
+/// Adds messages to the count of the server's hour; returns the count before. The first count in a new hour deletes the
+/// rows of all hours before the previous one.
 fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<i64, StoreError> {
     let (server, hour) = (send.info.server_id.0, hour_of(send));
     let total: i64 = connection

@@ -50,7 +50,7 @@ pub(crate) struct Engine {
     doubtful_bodies: Mutex<Vec<SendId>>,
     claims: Arc<Mutex<Claims>>,
     hand_over: Arc<HandOver>,
-    /// Held by a batch while it waits for its group: a single send waits for at most one batch.
+    /// Held by a batch of sends while it waits for its group, so that a single send waits for at most one batch.
     batch_turn: Box<tokio::sync::Mutex<()>>,
     disk: Box<DiskReserve>,
     path: PathBuf,

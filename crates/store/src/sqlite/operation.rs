@@ -74,7 +74,7 @@ impl<W: Work> Operation for PendingOp<W> {
     }
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(), StoreError> {
-        // A bug in one operation must not kill the writer, and with it everybody's mail.
+        // A bug in one operation must not end the writer thread, on which all other operations depend.
         let result = catch_unwind(AssertUnwindSafe(|| self.work.run(connection)))
             .unwrap_or_else(|_| Err(StoreError::Internal("a store operation panicked".into())));
         let outcome = result.as_ref().map(drop).map_err(Clone::clone);

@@ -185,7 +185,7 @@ impl WriterThread {
         self.execute("RELEASE one")
     }
 
-    /// Stores the highest id in the same commit as the rows that use it, so that a restart never uses it again.
+    /// Stores the highest id in the same commit as the rows that use it, so that no id is used again after a restart.
     fn store_last_id(&mut self) -> Result<(), StoreError> {
         let last = self.ids.last();
         if last > self.stored_id {

@@ -7,7 +7,7 @@ use postroad_model::{DomainName, EmailAddress, MessageId, ServerId, SuppressionR
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSuppression {
-    /// The address as the caller wrote it; the store keeps its mailbox's key.
+    /// The address as the caller wrote it. The store keeps only the mailbox's key.
     pub address: String,
     pub reason: SuppressionReason,
     /// Explanation by the mail server, the customer or Postroad.

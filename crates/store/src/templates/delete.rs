@@ -1,4 +1,4 @@
-//! Deletes a template, unless others use it as their layout.
+//! Deletes a template, unless other templates use it as their layout.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, TemplateId};

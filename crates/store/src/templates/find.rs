@@ -25,7 +25,8 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, template))).await
     }
 
-    /// Templates after `after`, in the order of their ids; with `name_part`, those whose name or alias has it.
+    /// Templates after `after`, in the order of their ids; with `name_part`, only those whose name or alias contains
+    /// this text.
     pub async fn list_templates(
         &self,
         server_id: ServerId,

@@ -153,7 +153,7 @@ async fn create_first(
     now: Timestamp,
 ) -> Result<User, StoreError> {
     take(sql, UserTokenKind::SetUp, token_hash, now).await?;
-    // Every node has its own set-up token: none of them may create another first user.
+    // Every node has its own set-up token: none of these tokens may create another first user.
     sql.execute("DELETE FROM user_tokens WHERE kind = $1", &[UserTokenKind::SetUp.as_str().into()]).await?;
     if sql.query_opt("SELECT id FROM users ORDER BY id LIMIT 1", &[]).await?.is_some() {
         return Err(StoreError::NotFound);

@@ -89,7 +89,8 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, id))).await
     }
 
-    /// Webhooks of a server with ids after `after`, in the order of their ids; with `url_part`, those whose URL has it.
+    /// Webhooks of a server with ids after `after`, in the order of their ids; with `url_part`, only those whose URL
+    /// contains this text.
     pub async fn list_webhooks(
         &self,
         server_id: ServerId,
@@ -338,8 +339,8 @@ fn read(row: &Row) -> Result<Webhook, StoreError> {
     })
 }
 
-/// Disables an endpoint and appends `webhook.disabled`. `false` if it was already disabled, or has not been failing
-/// since `failing_before`.
+/// Disables an endpoint and appends `webhook.disabled`. `false` if the endpoint was already disabled, or has not been
+/// failing since `failing_before`.
 pub(crate) async fn disable(
     sql: &Sql<'_>,
     ids: &IdGenerator,

@@ -89,7 +89,7 @@ impl Store {
         self.write(move |sql| Box::pin(async move { release(sql, server_id, id, &events).await })).await
     }
 
-    /// Releases everything that this node has claimed, when it stops posting.
+    /// Releases all events that this node has claimed. For a node that stops posting.
     pub async fn release_webhook_claims(&self) -> Result<()> {
         match &*self.engine {
             // A claim is only a read.
@@ -140,8 +140,8 @@ pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>
     rows.iter().map(read).collect()
 }
 
-/// Claims due events of a webhook, oldest first. On PostgreSQL only `node` has them for two minutes. On SQLite there is
-/// one process, which passes the events that it already has as `known`.
+/// Claims due events of a webhook, oldest first. On PostgreSQL no other node than `node` gets these events for two
+/// minutes. On SQLite there is one process, which passes the events that it already has as `known`.
 pub(crate) async fn claim(
     sql: &Sql<'_>,
     server_id: ServerId,

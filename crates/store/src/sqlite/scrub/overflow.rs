@@ -68,8 +68,8 @@ fn walk(
         if !wanted.remove(&number) {
             continue;
         }
-        // The path of an overflow page consists of the path of the row's page, the position of the row in that page,
-        // and the position of the overflow page in the value.
+        // The path of an overflow page has three parts: the path of the row's page, the position of the row in that
+        // page, and the position of the overflow page in the value.
         let owner = path.rfind('/').map_or("", |end| &path[..=end]);
         let owner = above.iter().rev().find(|(ancestor, _)| ancestor == owner).map(|(_, number)| *number);
         let (Some(data), Some(owner)) = (read_page(connection, number)?, owner) else { continue };
