@@ -39,7 +39,7 @@ bounce_classes! {
     Policy = "policy",
     /// Failed authentication: SPF, DKIM, DMARC, reverse DNS, or credentials at a smart host.
     AuthFailure = "auth_failure",
-    /// Too many messages, recipients or connections in a time.
+    /// Too much mail in a short time, or too many connections at once.
     RateLimited = "rate_limited",
     /// The message is larger than the receiver accepts.
     TooLarge = "too_large",
