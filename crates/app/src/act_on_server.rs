@@ -9,7 +9,7 @@ use crate::{App, Caller, FieldProblem, Peer, Refusal};
 
 #[boxed_futures]
 impl App {
-    /// Checks that `by` may perform `operation` on a server, and returns the caller for it. On a suspended
+    /// Checks that `by` may perform `operation` on a server, and returns a `Caller` for that server. On a suspended
     /// server, operations with `Effect::Send` are refused, except the cancellation of scheduled mail.
     pub async fn act_on_server(
         &self,

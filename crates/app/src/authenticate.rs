@@ -21,7 +21,7 @@ pub struct Peer {
     pub tls: bool,
 }
 
-/// Authenticated caller of an operation on one server: its key, or a person.
+/// Authenticated caller of an operation on one server: a key of this server, or a person.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub server_id: ServerId,

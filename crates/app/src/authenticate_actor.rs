@@ -22,7 +22,8 @@ pub struct PresentedKeys<'a> {
 
 #[boxed_futures]
 impl App {
-    /// Checks the most powerful key of a call. The function that runs the operation checks whose object it acts on.
+    /// Checks the most powerful key of a call. The owner of the object is checked later, by the function that runs the
+    /// operation.
     pub async fn authenticate_actor(
         &self,
         keys: PresentedKeys<'_>,

@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 /// Failures of an address (IPv6: of its /64 network) are counted in windows of this length.
 const WINDOW: Duration = Duration::from_mins(1);
-/// Failures in a window that are answered without a delay.
+/// Number of failures in a window that are answered without a delay.
 const FREE_FAILURES: u32 = 50;
 /// After this many failures in a window, an address is shut out: SMTP sessions that fail again are disconnected.
 const FAILURES_MAX: u32 = 200;
 /// How long an address is shut out.
 const SHUT_OUT: Duration = Duration::from_mins(1);
-/// Delay of each further failure.
+/// Delay of each failure beyond `FREE_FAILURES`.
 const DELAY: Duration = Duration::from_secs(1);
 /// Maximum number of addresses whose failures are counted.
 const ADDRESSES_MAX: usize = 10_000;
@@ -49,7 +49,7 @@ impl BadKeys {
         let mut failures = self.failures.lock();
         if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&address) {
             failures.retain(|_, failures| failures.is_remembered(now));
-            // Still full: a flood from many addresses. Delay every new one instead of remembering it.
+            // Still full: a flood from many addresses. Delay failures of new addresses instead of counting them.
             if failures.len() >= ADDRESSES_MAX {
                 return Penalty { delay: DELAY, shut_out: false };
             }

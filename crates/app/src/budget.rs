@@ -81,7 +81,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         Some(Reservation { key, amount })
     }
 
-    /// Returns the unused part to the budget.
+    /// Returns the part of a reservation beyond `used` to the budget.
     pub(crate) fn return_unused(&self, reservation: Reservation<K>, used: usize) {
         let unused = reservation.amount.saturating_sub(used);
         let mut state = self.state.lock();

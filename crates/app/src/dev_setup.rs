@@ -30,7 +30,7 @@ const OLD_KEYS_MAX: usize = 1_000;
 /// Options of `postroad dev`, set once while it starts.
 #[derive(Debug, Default)]
 pub(crate) struct DevOptions {
-    /// Key that clients without a login submit with.
+    /// Key for SMTP clients that submit without authentication.
     key: OnceLock<KeyHash>,
     any_from: OnceLock<()>,
     /// Token of the link that signs in.
@@ -80,7 +80,7 @@ pub struct DevSetup {
     pub key_ids: DevKeyIds,
 }
 
-/// Ids of the keys that one start created, written as `1 2 3`; by default none.
+/// Ids of the keys that one start created, written as `1 2 3`. The default stands for no keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DevKeyIds {
     pub credential: CredentialId,
@@ -106,7 +106,7 @@ impl FromStr for DevKeyIds {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // An earlier version wrote the first id alone; no key has the id 0.
+        // An earlier version wrote only the first id. Missing ids become 0, which no key has.
         let ids: Vec<i64> = text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>()?;
         let id = |at: usize| ids.get(at).copied().unwrap_or(0);
         Ok(Self {
@@ -131,8 +131,8 @@ impl fmt::Debug for DevSetup {
 
 #[boxed_futures]
 impl App {
-    /// Creates whatever is missing, and new keys, because old ones cannot be shown again. Revokes the keys of all
-    /// earlier starts, except keys that the caller chose.
+    /// Creates what is missing of account, server and domain, and new keys, because old keys cannot be shown again.
+    /// Revokes the keys of all earlier starts, except keys that the caller chose.
     pub async fn dev_setup(&self) -> Result<DevSetup, AdminError> {
         self.dev_setup_with(DevSetupRequest::default()).await
     }
@@ -192,7 +192,7 @@ impl App {
         })
     }
 
-    /// Finds the credential of a key that the caller chose, from an earlier start, or creates it.
+    /// Finds the credential that an earlier start created for a key chosen by the caller, or creates this credential.
     async fn find_or_create_fixed_credential(
         &self,
         server: &Server,

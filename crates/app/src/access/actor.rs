@@ -35,7 +35,8 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// The account that the actor belongs to; `None` for the command line, operator keys and server keys.
+    /// The account of an account key or person. `None` for other actors, also for a server key, which carries only the
+    /// id of its server.
     pub fn account_id(&self) -> Option<AccountId> {
         match self {
             Self::AccountKey { account_id, .. } | Self::User { account_id, .. } => Some(*account_id),
@@ -43,7 +44,8 @@ impl Actor {
         }
     }
 
-    /// Whether it is the operator: at the command line, with a key, or signed in.
+    /// Whether the actor is the operator: at the command line, with an operator key, or signed in with the operator's
+    /// rights.
     pub fn is_operator(&self) -> bool {
         matches!(self, Self::CommandLine | Self::OperatorKey { .. } | Self::User { operator: true, .. })
     }

@@ -2,7 +2,7 @@
 
 use postroad_model::{Scope, UserRole};
 
-/// Which keys and people may call an operation. People also need its lowest role.
+/// Which keys and people may call an operation. People also need the operation's lowest role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// One server's data: the server's keys, and people, but no account or operator keys.
@@ -202,7 +202,7 @@ operations! {
 }
 
 impl Operation {
-    /// `group/action`: its name in the audit log, and the path of its endpoint if it has one.
+    /// `group/action`: the operation's name in the audit log, and the path of its endpoint, if there is an endpoint.
     pub const fn name(self) -> &'static str {
         self.row().0
     }
@@ -215,7 +215,8 @@ impl Operation {
         self.row().2
     }
 
-    /// Lowest role with which a person may call it. At the level `Operator`, people need the operator's rights, too.
+    /// Lowest role with which a person may call the operation. At the level `Operator`, people also need the operator's
+    /// rights.
     pub const fn role(self) -> UserRole {
         self.row().3
     }

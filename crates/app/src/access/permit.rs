@@ -22,7 +22,7 @@ pub enum Subject {
 /// Why an actor may not perform an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// The operation is for other kinds of keys, or only for the operator; contains the operation's level.
+    /// The operation is not for this kind of actor; contains the operation's level.
     Kind(Level),
     ServerScope {
         scope: Scope,

@@ -1,4 +1,4 @@
-//! An account's operations on itself: read, rename, usage. The operator names the account.
+//! An account's operations on itself: read, rename, usage. The operator passes the account's id.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject};
@@ -23,7 +23,7 @@ pub struct AccountUsage {
 
 #[boxed_futures]
 impl App {
-    /// The actor's own account, or the one that the operator names.
+    /// The actor's own account, or the account with the id that the operator passes.
     pub async fn find_own_account(
         &self,
         by: &Requester,

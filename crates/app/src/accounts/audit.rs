@@ -1,4 +1,5 @@
-//! Reading the audit log, and checking that nothing in it was changed.
+//! Reading the audit log, and checking that no entry was changed or removed. Each account's entries form a chain of
+//! hashes.
 
 use std::collections::HashMap;
 
@@ -51,8 +52,8 @@ impl App {
         Ok(page)
     }
 
-    /// Like `export_audit`, but as lines of JSON, one for each entry, as `postroad audit export` prints them. Returns
-    /// where the next page begins if more may follow.
+    /// Like `export_audit`, but as lines of JSON, one for each entry, as `postroad audit export` prints them. Also
+    /// returns the position where the next page begins, if more entries may follow.
     pub async fn export_audit_lines(
         &self,
         by: &Requester,
@@ -194,8 +195,8 @@ impl App {
     }
 }
 
-/// Where a check of the log continues: after the entry `seq` of the account's chain, which has this hash. The default is
-/// the beginning of the log.
+/// Where a check of the log continues: after the entry `seq` of the account's chain. `hash` is the hash of that entry.
+/// The default is the beginning of the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AuditPosition {
     account_id: AccountId,
@@ -209,7 +210,7 @@ impl Default for AuditPosition {
     }
 }
 
-/// An entry as exports show it.
+/// JSON of an entry, as exports show it.
 pub(crate) fn audit_entry(entry: &AuditEntry) -> Value {
     json!({
         "account": entry.account_id,

@@ -22,7 +22,7 @@ pub struct NamedAuditEntry {
 /// Name of the actor that made a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActorName {
-    /// At the command line of the machine.
+    /// The operator at the command line of the machine.
     CommandLine,
     /// The operator of the service, by a key or signed in. Shown to customers, who do not learn which key or person.
     Operator,
@@ -44,15 +44,15 @@ pub enum ActorName {
     FormerKey,
 }
 
-/// The thing that was changed.
+/// The object that was changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubjectName {
-    /// Its name after the change, or before a deletion; empty for objects without a name.
+    /// The object's name after the change, or before a deletion; empty for objects without a name.
     pub name: String,
     /// The server itself, or the server that the object belongs to, if that server still exists.
     pub server: Option<(ServerId, String)>,
-    /// Whether the object still has a page, or a list that shows it. False for entries without `after`, such as
-    /// deletions.
+    /// Whether the object still has a page in the portal, or a list that shows it. False for entries without `after`,
+    /// such as deletions.
     pub exists: bool,
 }
 
@@ -78,7 +78,7 @@ impl App {
     }
 }
 
-/// Names for one page of the log, each read once.
+/// Names that the entries of one page of the log need. Each is read from the store once.
 struct Names<'a> {
     store: &'a Store,
     shows_operators: bool,

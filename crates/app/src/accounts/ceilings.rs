@@ -8,7 +8,7 @@ use super::AccountRefusal;
 use crate::server_settings::check_days;
 use crate::{App, FieldProblem, Refusal};
 
-/// Requested changes, not checked yet.
+/// Requested changes of an account's ceilings, not checked yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountCeilingsRequest {
     pub hourly_limit: Change<i64>,

@@ -16,7 +16,7 @@ use crate::access::{Actor, Operation, permit, permit_any};
 use crate::secrets::KeyPair;
 
 const NETWORKS_MAX: usize = 100;
-/// Maximum number of valid credentials of one server. Only creation is refused beyond it, not rotation.
+/// Maximum number of valid credentials of one server. A server that has as many can rotate them, but not create more.
 const CREDENTIALS_MAX: usize = 1_000;
 /// Longest time that the old key stays valid after a rotation.
 const GRACE_MAX: Duration = Duration::from_hours(30 * 24);
@@ -44,7 +44,7 @@ pub struct CredentialChangeRequest {
     pub expires_at: Change<Timestamp>,
 }
 
-/// A credential with its key and secret; these are absent if an earlier call created it.
+/// A credential. Its key and secret are absent if an earlier call with the same idempotency key created it.
 pub struct CreatedCredential {
     pub credential: Credential,
     pub api_key: Option<String>,
@@ -59,7 +59,8 @@ impl std::fmt::Debug for CreatedCredential {
 
 #[boxed_futures]
 impl App {
-    /// Refuses one more credential beyond `CREDENTIALS_MAX`. Concurrent calls may exceed it: it need not be exact.
+    /// Refuses one more credential beyond `CREDENTIALS_MAX`. Concurrent calls may exceed the limit: it need not be
+    /// exact.
     async fn check_credential_count(&self, server_id: ServerId) -> Result<(), AccountRefusal> {
         if self.inner.store.count_credentials(server_id, CREDENTIALS_MAX).await? < CREDENTIALS_MAX {
             return Ok(());
@@ -108,7 +109,7 @@ impl App {
             None => store.create_credential(new).await,
             Some(login) => store.create_credential_with_login(new, login).await,
         };
-        // A concurrent call with the same idempotency key may have created it.
+        // A concurrent call with the same idempotency key may have created the credential.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await?
         {
@@ -208,7 +209,7 @@ impl App {
     }
 
     /// Creates a credential with the rights of the old one, within the networks and expiry of the requesting key. The
-    /// old one stays valid for at most `grace`.
+    /// old credential stays valid for at most `grace`.
     pub async fn rotate_credential_as(
         &self,
         by: &Requester,
@@ -288,8 +289,8 @@ impl App {
     }
 }
 
-/// Only the operator changes the networks of an address key, because clients in them need no secret. At least one must
-/// remain.
+/// Only the operator changes the networks of an address key, because clients in these networks need no secret. At least
+/// one network must remain.
 fn check_networks_of_address_key(
     by: &Requester,
     current: &[IpNet],

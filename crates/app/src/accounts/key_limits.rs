@@ -1,4 +1,4 @@
-//! Networks and expiry of the requesting key: it can give other keys no wider networks and no later expiry.
+//! Networks and expiry of the requesting key. A key can give other keys no wider networks and no later expiry.
 
 use ipnet::IpNet;
 use postroad_model::Timestamp;
@@ -10,7 +10,7 @@ use crate::access::Actor;
 /// Limits of an account or operator key; people and the command line have none.
 #[derive(Debug, Default)]
 pub(super) struct KeyLimits {
-    /// Empty for all networks.
+    /// The requesting key's networks; empty for all networks.
     allow: Vec<IpNet>,
     expires_at: Option<Timestamp>,
 }
@@ -39,7 +39,7 @@ impl KeyLimits {
         Err(AccountRefusal::problem("allow", "should be within the networks of the calling key"))
     }
 
-    /// The requested expiry, or that of the requesting key if it is earlier or none is requested.
+    /// The earlier of the requested expiry and the requesting key's own; `None` if neither is set.
     pub(super) fn until(&self, requested: Option<Timestamp>) -> Option<Timestamp> {
         requested.into_iter().chain(self.expires_at).min()
     }

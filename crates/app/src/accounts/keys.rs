@@ -21,7 +21,7 @@ const NETWORKS_MAX: usize = 100;
 #[derive(Debug, Clone, Default)]
 pub struct AccountKeyRequest {
     pub name: String,
-    /// Empty for `full`.
+    /// Empty for the scope `full`.
     pub scopes: Vec<AccountScope>,
     pub allow: Vec<IpNet>,
     pub expires_at: Option<Timestamp>,
@@ -51,7 +51,8 @@ impl App {
         self.create_key_of(by, Operation::AccountKeysCreate, Some(account_id), request, None).await
     }
 
-    /// Creates a key with an idempotency key; returns no clear text if an earlier call created it.
+    /// Creates an account key, with an idempotency key. Returns no clear text if an earlier call created the account
+    /// key.
     pub async fn create_account_key_once(
         &self,
         by: &Requester,
@@ -66,7 +67,7 @@ impl App {
         }
         match self.create_key_of(by, operation, Some(account_id), request, creation).await {
             Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
-            // A concurrent call with the same idempotency key may have created it.
+            // A concurrent call with the same idempotency key may have created the API key.
             Err(refusal @ AccountRefusal::Exists(_)) => {
                 self.find_key_created_before(Some(account_id), creation).await?.ok_or(refusal)
             }
@@ -87,8 +88,8 @@ impl App {
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
-    /// Creates an operator key. It works like an account key of every account, and for operations of the operator's
-    /// level.
+    /// Creates an operator key. Such a key works like an account key of every account, and for operations of the
+    /// operator's level.
     pub async fn create_operator_key(
         &self,
         by: &Requester,
@@ -99,7 +100,8 @@ impl App {
         self.create_key_of(by, Operation::OperatorKeysCreate, None, request, None).await
     }
 
-    /// Creates an operator key with an idempotency key; returns no clear text if an earlier call created it.
+    /// Creates an operator key, with an idempotency key. Returns no clear text if an earlier call created the operator
+    /// key.
     pub async fn create_operator_key_once(
         &self,
         by: &Requester,
@@ -113,7 +115,7 @@ impl App {
         }
         match self.create_key_of(by, operation, None, request, creation).await {
             Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
-            // A concurrent call with the same idempotency key may have created it.
+            // A concurrent call with the same idempotency key may have created the API key.
             Err(refusal @ AccountRefusal::Exists(_)) => {
                 self.find_key_created_before(None, creation).await?.ok_or(refusal)
             }

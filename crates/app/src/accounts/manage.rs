@@ -1,4 +1,4 @@
-//! Accounts, as the operator manages them.
+//! The operator's operations on accounts: create, list, change, suspend, delete and restore.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl App {
         let subject = AuditSubject::NewAccount(name.clone());
         let creation = key.map(|key| (postroad_store::INSTALLATION, key));
         let created = self.recording_creation(by, operation, subject, creation).create_account(name).await;
-        // A concurrent call with the same idempotency key may have created it.
+        // A concurrent call with the same idempotency key may have created the account.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(None, key).await?
         {
@@ -127,8 +127,8 @@ impl App {
         self.permitted_account(by, operation, id).await
     }
 
-    /// Deletes an account. Its keys and those of its servers stop working at once, on other nodes within two seconds.
-    /// The data stays for seven days, during which the account can be restored.
+    /// Deletes an account. The keys of the account and of its servers stop working at once, on other nodes within two
+    /// seconds. The data stays for seven days, during which the account can be restored.
     pub async fn delete_account_as(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsDelete;
         self.permitted_account(by, operation, id).await?;

@@ -49,8 +49,8 @@ impl Requester {
 }
 
 impl App {
-    /// The account that an operation acts on: the actor's own, or the one that the operator names. Another account
-    /// is refused like one that does not exist.
+    /// The account that an operation acts on: the actor's own, or the `requested` one. Somebody else's account is
+    /// refused like an account that does not exist.
     pub(crate) async fn account_of(
         &self,
         by: &Requester,
@@ -66,9 +66,9 @@ impl App {
         Ok(id)
     }
 
-    /// The subject for `permit` if an account owns the object. For the operator it is `Absent` if the account does not
-    /// exist, or if it is deleted and `operation` would change it. For others the account is not read: `permit`
-    /// compares its id with their own account's, and the keys and people of a deleted account have no access anyway.
+    /// The subject for `permit` if an account owns the object. For the operator, `Absent` if the account does not
+    /// exist, or is deleted and `operation` is a change. For other actors the account is not read: `permit` compares
+    /// `id` with the actor's own account, and the keys and people of a deleted account have no access anyway.
     pub(crate) async fn account_subject(
         &self,
         by: &Requester,
@@ -83,7 +83,8 @@ impl App {
         Ok(if is_present { Subject::Account(id) } else { Subject::Absent })
     }
 
-    /// Like `account_subject`, for a server.
+    /// The subject for `permit` if a server owns the object. `Absent` if `server` is `None`, and for a change if
+    /// `account_subject` is `Absent`.
     pub(crate) async fn server_subject(
         &self,
         by: &Requester,
@@ -97,7 +98,7 @@ impl App {
         Ok(Subject::Server { id, account_id })
     }
 
-    /// The account whose objects are listed; `None` for those of all accounts, which only the operator may list.
+    /// The account whose objects are listed. `None` for the objects of all accounts, which only the operator may list.
     pub(crate) async fn listed_account(
         &self,
         by: &Requester,
@@ -112,7 +113,7 @@ impl App {
     }
 }
 
-/// One page of at most `limit` entries, and whether there are more.
+/// Cuts `found`, which was read with `limit + 1`, to one page. Also returns whether there are more entries.
 pub(crate) fn page<T>(mut found: Vec<T>, limit: usize) -> (Vec<T>, bool) {
     let has_more = found.len() > limit;
     found.truncate(limit);

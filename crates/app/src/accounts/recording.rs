@@ -23,7 +23,7 @@ impl CreationKey {
     }
 }
 
-/// Something that was created by this call or, with the same idempotency key, by an earlier one.
+/// An object that was created by this call or, with the same idempotency key, by an earlier call.
 #[derive(Debug, Clone)]
 pub struct Created<T> {
     pub value: T,
@@ -36,8 +36,8 @@ impl App {
         self.recording_creation(by, operation, subject, None)
     }
 
-    /// Like `recording`, for a change that creates something; stores the idempotency key and its
-    /// account with it.
+    /// Like `recording`, for a change that creates something. The idempotency key and its account are stored with the
+    /// change.
     pub(crate) fn recording_creation(
         &self,
         by: &Requester,

@@ -65,7 +65,7 @@ pub enum AccountRefusal {
     Refused(Refusal),
     #[error("the actor may not do this")]
     Denied(Denial),
-    /// Does not exist, or belongs to somebody else.
+    /// The object does not exist, or belongs to somebody else.
     #[error("there is no such {}", .0.name())]
     NotFound(ObjectKind),
     #[error("this {} exists already", .0.name())]
@@ -76,7 +76,8 @@ pub enum AccountRefusal {
     #[error("the pool is in use: remove its addresses and give its servers another pool first")]
     PoolInUse,
     /// The credential cannot be rotated, because it is revoked, expired or replaced, or has the scope `address`, whose
-    /// key nobody uses. Or it cannot be changed, because it is revoked, or replaced and the change sets its expiry.
+    /// key nobody uses. Or the credential cannot be changed: it is revoked, or it is replaced and the change sets its
+    /// expiry.
     #[error("the credential is revoked, expired, replaced or bound to addresses: create a new one instead")]
     CredentialEnded,
     /// The account would be left without an owner.
@@ -84,7 +85,7 @@ pub enum AccountRefusal {
         "the last owner of an account cannot be removed or given another role: make somebody else an owner first"
     )]
     LastOwner,
-    /// The account made too many calls of this kind, such as invitations; `limit` says when it may call again.
+    /// The account made too many calls of one kind, such as invitations. `limit` says when the account may call again.
     #[error("{}", .problem.message)]
     TooManyCalls { problem: Box<FieldProblem>, limit: CallLimit },
     /// The operator set the suspension or gate: an account cannot lift or replace it.
@@ -95,7 +96,7 @@ pub enum AccountRefusal {
 }
 
 impl AccountRefusal {
-    /// A denial; an object that is absent or belongs to somebody else is reported as not found.
+    /// Turns a denial into a refusal. An object that is absent or belongs to somebody else is reported as not found.
     pub(crate) fn from_denial_on(object: ObjectKind) -> impl FnOnce(Denial) -> Self {
         move |denial| match denial {
             Denial::NotFound => Self::NotFound(object),

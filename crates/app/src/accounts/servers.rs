@@ -25,7 +25,7 @@ pub struct NewServerRequest {
     pub account: Option<AccountId>,
     pub name: String,
     pub mode: ServerMode,
-    /// The pool that its mail leaves from.
+    /// The pool that the server's mail leaves from; `None` for the shared one.
     pub pool: Option<PoolId>,
     pub idempotency_key: Option<CreationKey>,
 }
@@ -35,10 +35,10 @@ pub struct ServerUpdateRequest {
     /// The version that the caller has seen.
     pub if_version: Option<i64>,
     pub change: ServerChangeRequest,
-    /// The pool that its mail leaves from; `Clear` for the shared one.
+    /// The pool that the server's mail leaves from; `Clear` for the shared one.
     pub pool: Change<PoolId>,
-    /// Ceilings to set, as those of the operator or of the account, depending on the requester. `name` and tracking
-    /// have none.
+    /// Ceilings to set: the operator's or the account's, depending on the requester. The name and the tracking settings
+    /// have no ceilings.
     pub ceilings: ServerChangeRequest,
 }
 
@@ -77,7 +77,7 @@ impl App {
         );
         let new = NewServer { account_id, name, mode: request.mode, pool_id: request.pool };
         let created = store.create_server_by(owner_of(by), new).await;
-        // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
+        // A concurrent call with the same idempotency key may have created the server, which then reached the ceiling.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
             && let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await?
         {
@@ -225,7 +225,7 @@ impl App {
         if is_allowed { Ok(()) } else { Err(AccountRefusal::NotFound(ObjectKind::IpPool)) }
     }
 
-    /// Whether the requester may give the pool to a server of the account, and take it away.
+    /// Whether the requester may give the pool to a server of the account, and take the pool from a server.
     async fn is_pool_for(
         &self,
         by: &Requester,

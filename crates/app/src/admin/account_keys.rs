@@ -67,8 +67,8 @@ impl App {
         Ok(shown(&revoked))
     }
 
-    /// One page of an account's log, oldest first; of the installation's own log if there is no account. `next` is
-    /// where the next page begins, if more may follow.
+    /// One page of an account's audit log, or of the installation's own without an account; oldest first. `next` is the
+    /// position where the next page begins, if more entries may follow.
     pub async fn show_audit(
         &self,
         account: Option<&str>,
@@ -97,8 +97,8 @@ impl App {
         Ok(found?.id)
     }
 
-    /// Checks a part of the log. Fails if a chain in this part is broken, or if an entry expected as `ACCOUNT:SEQ:HASH`
-    /// is missing or differs. `next` is where the next part begins.
+    /// Checks a part of the audit log. Fails if a chain in this part is broken, or if an entry expected as
+    /// `ACCOUNT:SEQ:HASH` is missing or differs. `next` is the position where the next part begins.
     pub async fn check_audit(&self, expected: &[String], from: AuditPosition) -> Result<Value, AdminError> {
         let (verdicts, next) = self.verify_audit(&Requester::command_line(), from).await?;
         if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {
@@ -123,7 +123,7 @@ fn altered(account: AccountId, seq: i64) -> AdminError {
     ))
 }
 
-/// Parses `ACCOUNT:SEQ:HASH`, as `check_audit` shows it.
+/// Parses `ACCOUNT:SEQ:HASH`, the form of `heads` in the answer of `check_audit`.
 fn parse_head(text: &str) -> Result<(AccountId, i64, &str), AdminError> {
     let wrong =
         || AdminError::refused(format!("`{text}` should be ACCOUNT:SEQ:HASH, as this command prints it"));

@@ -48,8 +48,8 @@ impl App {
         Ok(shown(&self.update_account_as(&by, id, request).await.map_err(named(object))?))
     }
 
-    /// Numbers of the account's objects, and of its messages in the current periods that have a limit. Also its
-    /// ceilings.
+    /// The account's ceilings, the numbers of its objects, and the numbers of its messages in the current hour, day and
+    /// month, as far as they have a limit.
     pub async fn show_account_usage(&self, name: &str) -> Result<Value, AdminError> {
         let account = self.find_account(name).await?;
         let usage = self.account_usage(&Requester::command_line(), Some(account.id)).await?;

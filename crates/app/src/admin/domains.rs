@@ -13,10 +13,11 @@ use crate::domains::{DkimKeyRequest, DomainRefusal, DomainView, NamedOwner, Reco
 
 /// Maximum number of domains that one list shows.
 const LISTED_MAX: usize = 100_000;
-/// Maximum number of domains that are read for one name.
+/// Maximum number of domains of the same name that are read.
 const NAMED_MAX: usize = 100;
 
-/// A domain as the operator names it: with its server or account, or by name alone if only one owner has it.
+/// A domain as the operator names it: with its server or account, or by name alone if only one owner has a domain of
+/// that name.
 #[derive(Debug, Clone)]
 pub struct NamedDomain {
     pub name: String,
@@ -160,7 +161,7 @@ impl App {
     }
 }
 
-/// The owner of a domain that was found.
+/// Names the owner of a domain, for operations that take a `NamedOwner`.
 pub(super) fn owner_of(domain: &Domain) -> NamedOwner {
     match domain.owner() {
         DomainOwner::Server(id) => NamedOwner { server: Some(id), account: None },

@@ -7,7 +7,7 @@ use postroad_store::{Account, AccountFilter, Server, ServerFilter};
 use super::AdminError;
 use crate::App;
 
-/// Maximum number of servers or accounts that are read for one name; as many deleted ones are read, too.
+/// Maximum number of servers or accounts that are read for one name; also of deleted ones, which are read in addition.
 const NAMED_MAX: usize = 10;
 
 #[boxed_futures]
@@ -17,7 +17,7 @@ impl App {
         Ok(self.find_server(name_or_id).await?.id)
     }
 
-    /// The server of an installation with exactly one.
+    /// The only server of the installation. Refuses if there is none, or more than one.
     pub async fn only_server_id(&self) -> Result<ServerId, AdminError> {
         match self.inner.store.list_servers_page(ServerFilter::default(), None, 2).await?.as_slice() {
             [only] => Ok(only.id),
@@ -33,7 +33,7 @@ impl App {
         if let Ok(id) = name_or_id.parse() {
             matching.extend(self.inner.store.find_server(ServerId(id)).await?);
         }
-        // New names have no slashes, but older ones may.
+        // New names of servers and accounts have no slashes, but older ones may.
         for (at, _) in name_or_id.match_indices('/') {
             for account in self.accounts_named(&name_or_id[..at]).await? {
                 matching.extend(self.servers_named(&name_or_id[at + 1..], Some(account.id)).await?);

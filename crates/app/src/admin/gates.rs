@@ -18,7 +18,7 @@ impl App {
         set
     }
 
-    /// Lifts a gate, whether a person or Postroad itself set it. Returns whether there was one.
+    /// Lifts a gate, whether a person or Postroad itself set it. Returns whether the scope had a gate.
     pub async fn resume_scope(&self, scope: GateScope) -> Result<bool, StoreError> {
         let subject = AuditSubject::Gate(scope.clone());
         let store = self.recording(&Requester::command_line(), Operation::InstallationResume, subject);

@@ -107,7 +107,7 @@ impl App {
         id: CredentialId,
         request: CredentialChangeRequest,
     ) -> Result<Value, AdminError> {
-        // Reports an unknown key in the same words as the other commands.
+        // Reports an unknown key in the same words as the other commands for keys.
         self.find_key(id).await?;
         let changed = self.update_credential(&Requester::command_line(), id, request).await?;
         self.shown_key(&changed).await
@@ -139,7 +139,7 @@ impl App {
         let grace = Duration::from_secs(grace_seconds);
         let rotated = self.rotate_credential_as(&Requester::command_line(), id, grace).await;
         let rotated = rotated.map_err(unknown(id))?;
-        // Read it back: the old key may expire before the grace period ends.
+        // Read the expiry back: the old key may expire before the grace period ends.
         let old_expires_at = self.find_key(id).await?.expires_at;
         let mut shown = self.shown_once(&rotated).await?;
         shown["replaces"] = json!(id);

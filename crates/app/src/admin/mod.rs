@@ -65,7 +65,7 @@ fn whole_list<T>((items, has_more): (Vec<T>, bool), kind: &str, call: &str) -> R
     Ok(items)
 }
 
-/// Turns a refusal into an error, which names the object if it exists already or is a pool in use.
+/// Turns a refusal into an error. The error names the object if the object exists already, or is a pool in use.
 fn named(object: String) -> impl FnOnce(AccountRefusal) -> AdminError {
     move |refusal| match refusal {
         AccountRefusal::Exists(_) => AdminError::refused(format!("{object} exists already")),
@@ -80,7 +80,7 @@ impl From<AccountRefusal> for AdminError {
     fn from(refusal: AccountRefusal) -> Self {
         match refusal {
             AccountRefusal::Store(error) => error.into(),
-            // All wrong fields, not only the first.
+            // Report all wrong fields, not only the first.
             AccountRefusal::Refused(Refusal::Validation(problems)) => {
                 let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
                 Self::refused(texts.join("; "))

@@ -21,7 +21,7 @@ const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]
 impl App {
-    /// Creates a pool; `account` is the account that it is reserved for.
+    /// Creates a pool; `account` is the account that the pool is reserved for.
     pub async fn create_pool(
         &self,
         name: String,
@@ -122,7 +122,7 @@ impl App {
         Ok(json!({ "server": server.name, "pool": pool }))
     }
 
-    /// Names of all pools, in order.
+    /// Names of all pools, in alphabetical order.
     pub async fn list_pool_names(&self) -> Result<Vec<String>, AdminError> {
         let mut names: Vec<String> =
             self.inner.store.list_pools().await?.into_iter().map(|pool| pool.name).collect();

@@ -1,4 +1,4 @@
-//! Admin commands for messages that wait.
+//! Admin commands for messages that are queued or held.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId};

@@ -1,4 +1,4 @@
-//! Admin commands for servers; their limits are in `ceilings`.
+//! Admin commands for servers. Commands for their limits are in `ceilings`.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, LimitedObject, ServerMode, Timestamp};

@@ -10,7 +10,7 @@ use crate::accounts::Requester;
 use crate::suppressions::SuppressionRequest;
 use crate::{App, FieldProblem};
 
-/// Maximum number of entries of a list, and page size of an export.
+/// Maximum number of suppressions in a list, and in one page of an export.
 const AT_ONCE: usize = 1_000;
 
 #[boxed_futures]

@@ -25,7 +25,8 @@ pub struct SetDomainTracking {
     pub domain: NamedDomain,
     pub opens: Option<Switch>,
     pub clicks: Option<Switch>,
-    /// Empty for the default: `track.<domain>` if verified, else the installation's.
+    /// Host of tracking links. An empty text selects the default: `track.<domain>` if verified, else the installation's
+    /// host.
     pub host: Option<String>,
 }
 
@@ -51,7 +52,7 @@ impl From<Switch> for Option<bool> {
 impl App {
     pub async fn set_server_tracking(&self, request: SetServerTracking) -> Result<Value, AdminError> {
         let id = self.find_server(&request.server).await?.id;
-        // A single empty name empties the list.
+        // Empty names are dropped, so that a single empty name empties the list.
         let hosts =
             request.excluded_hosts.map(|hosts| hosts.into_iter().filter(|host| !host.is_empty()).collect());
         let change = ServerChangeRequest {
@@ -98,8 +99,8 @@ fn shown_server(server: &Server) -> Value {
     })
 }
 
-/// `null` for `opens` and `clicks`: the server's setting; for `host`: `track.<domain>` if verified, else the
-/// installation's.
+/// JSON of a domain's tracking settings. In `opens` and `clicks`, `null` stands for the sending server's setting; in
+/// `host`, for `track.<domain>` if verified, else the installation's host.
 fn shown_domain(domain: &Domain, tracking: &DomainTracking) -> Value {
     json!({
         "id": domain.id,

@@ -15,7 +15,7 @@ const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]
 impl App {
-    /// Creates a person; the answer has a link to choose a password.
+    /// Creates a person; the answer has a link with which the person chooses a password.
     pub async fn add_user(
         &self,
         email: String,

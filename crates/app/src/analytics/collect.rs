@@ -12,10 +12,10 @@ use crate::{App, Caller, Refusal};
 /// Maximum number of rows read or looked up for one answer.
 const ROWS_MAX: usize = 200_000;
 
-/// Maximum number of sets of dimensions that an answer may use or choose from.
+/// Maximum number of sets (see `DimensionSets`) of a breakdown from which an answer may be computed.
 const SETS_MAX: usize = 50_000;
 
-/// Values of the requested dimensions, in their order.
+/// Values of the requested dimensions, in the order of the request.
 pub(super) type Group = Vec<DimensionValue>;
 
 /// Selection from a server's counters.
@@ -55,8 +55,8 @@ impl DimensionSets {
         numbers
     }
 
-    /// Number of look-ups needed to read only the selected sets. `None` if all are selected or there would be more than
-    /// `max` look-ups; then all sets of the breakdown are read.
+    /// Number of look-ups needed to read only the selected sets. `None` if all sets are selected, or more than `max`
+    /// look-ups would be needed; then all sets of the breakdown are read.
     fn look_ups(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
         let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
         let look_ups = self.group_of.len().saturating_mul(spans as usize);
@@ -117,8 +117,8 @@ impl App {
         Ok(CounterSums { collected, has_other: sets.has_other })
     }
 
-    /// Uses the total if no dimension is requested or filtered by, the sets of one dimension if that is enough, and
-    /// all combinations only for two or more dimensions.
+    /// Selects the sets to add up: the total if no dimension is requested or filtered by, the sets of one dimension if
+    /// that is enough, and combinations of all dimensions only for two or more.
     async fn selected_sets(
         &self,
         caller: &Caller,

@@ -10,9 +10,9 @@ use postroad_store::{CountProgress, CountingRules, StoreError};
 use crate::App;
 
 /// Pause after each count of all events, because events counted together need fewer rows. Analytics calls do not wait
-/// for it.
+/// for the end of this pause.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Longest wait for a notification after the pause: other nodes or slow transactions may have added events.
+/// Longest wait, after the pause, for a notice of new events. Events of other nodes come without a notice.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of batches, of up to 2,000 events each, of one server before the next server's turn.
 const BATCHES_PER_TURN: usize = 2;
@@ -74,7 +74,7 @@ impl App {
         for _ in 0..BATCHES_PER_CALL {
             match self.inner.store.count_events(server, &rules).await? {
                 CountProgress::AllDone => return Ok(true),
-                // `Overtaken`: mostly, another node was faster. Try the next batch.
+                // `Overtaken`: usually, another node has counted this batch. Try the next one.
                 CountProgress::MoreLeft | CountProgress::Overtaken => {}
             }
         }
@@ -91,7 +91,7 @@ where
     L: Future<Output = Result<Vec<ServerId>, StoreError>>,
     T: Future<Output = Result<CountProgress, StoreError>>,
 {
-    // Errors of one server must not stop the others.
+    // An error of one server must not end the turns of other servers.
     let mut failed: HashMap<ServerId, StoreError> = HashMap::new();
     loop {
         let mut has_more = false;

@@ -16,7 +16,7 @@ pub struct Latency {
     pub sent: Percentiles,
 }
 
-/// In seconds; `None` without messages.
+/// Percentiles of a time, in seconds; `None` without messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Percentiles {
     pub p50: Option<f64>,

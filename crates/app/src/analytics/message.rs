@@ -31,11 +31,12 @@ pub struct MessageMetrics {
     /// First open by a person, not by a program.
     pub first_opened_at: Option<Timestamp>,
     pub first_clicked_at: Option<Timestamp>,
-    /// Most clicked first.
+    /// Links with the most clicks by people first.
     pub links: Vec<LinkClicks>,
-    /// Seconds from acceptance, or from the scheduled time, to the start of the first attempt. `None` without one.
+    /// Seconds from acceptance, or from the scheduled time, to the start of the first attempt. `None` without an
+    /// attempt.
     pub first_attempt_after: Option<f64>,
-    /// Seconds from the same time until the receiving server accepted the message.
+    /// Seconds from acceptance, or from the scheduled time, until the receiving server accepted the message.
     pub sent_after: Option<f64>,
 }
 
@@ -88,7 +89,7 @@ fn figures_of(status: Status, due_at: Timestamp, events: &[Event]) -> MessageMet
             EventKind::Delivered | EventKind::Delayed | EventKind::Failed => {
                 figures.add_attempt(event, &data, due_at);
             }
-            // Refused in an attempt, not returned later.
+            // The message was refused in an attempt, not returned later.
             EventKind::Bounced if data["bounce"]["kind"] != "async" => {
                 figures.add_attempt(event, &data, due_at);
             }

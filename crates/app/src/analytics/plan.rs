@@ -1,6 +1,6 @@
-//! Chooses the counters to read for a list of spans. Counters of whole UTC days are read where they fit into one span;
-//! before and after them, counters of hours and quarters. Quarters serve ranges that begin or end within an hour, and
-//! time zones that are not whole hours from UTC.
+//! Chooses the counters to read for a list of spans. Where whole UTC days fit into one span, counters of days are read;
+//! before and after these days, counters of hours and of quarters of an hour. Quarters serve ranges that begin or end
+//! within an hour, and time zones that are not whole hours from UTC.
 
 use postroad_store::Grain;
 
@@ -12,7 +12,7 @@ pub(super) struct CounterRange {
     pub(super) to: i64,
 }
 
-/// Longest first.
+/// Grains to choose from, the longest first.
 const GRAINS: [Grain; 3] = [Grain::Day, Grain::Hour, Grain::Quarter];
 
 /// Counters to read for the spans between `borders`, which lie on quarters of an hour.
@@ -24,7 +24,7 @@ pub(super) fn counter_ranges(borders: &[i64]) -> Vec<CounterRange> {
     all
 }
 
-/// Covers the range with the first grain where it fits, and with finer ones before and after it.
+/// Covers the range with whole intervals of the first grain, and with finer grains before and after them.
 fn cover(from: i64, to: i64, grains: &[Grain], all: &mut Vec<CounterRange>) {
     let Some((grain, finer)) = grains.split_first() else { return };
     let length = grain.seconds();
@@ -54,7 +54,7 @@ mod tests {
 
     const DAY: i64 = 86_400;
 
-    /// Grain and number of rows of each range.
+    /// Grain and number of rows of each range that `counter_ranges` chooses.
     fn grains(borders: &[i64]) -> Vec<(Grain, i64)> {
         let rows = |range: CounterRange| (range.to - range.from) / range.grain.seconds();
         counter_ranges(borders).into_iter().map(|range| (range.grain, rows(range))).collect()

@@ -25,7 +25,7 @@ pub struct SummaryQuery {
 
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Rounded to quarters of an hour.
+    /// Start, rounded down to a quarter of an hour; `to` is rounded up.
     pub from: Timestamp,
     pub to: Timestamp,
     pub figures: Figures,
@@ -66,7 +66,7 @@ pub(super) fn at_second(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 
-/// From the start of the first span that the range touches to the end of the last.
+/// Start of the first span that the range touches, and end of the last one.
 pub(super) fn whole_spans(grain: Grain, from: Timestamp, to: Timestamp) -> [i64; 2] {
     let last = Timestamp::from_micros(to.as_micros() - 1);
     [grain.start(from), grain.start(last) + grain.seconds()]

@@ -41,7 +41,7 @@ pub struct Timeseries {
     /// Start of the first span and end of the last.
     pub from: Timestamp,
     pub to: Timestamp,
-    /// Largest first; the rest is last.
+    /// Largest first; the series with `is_rest`, if there is one, is last.
     pub series: Vec<Series>,
     pub is_current: bool,
     /// True if tags, templates or source addresses that the query uses are counted together, because there are too
@@ -53,7 +53,7 @@ pub struct Timeseries {
 pub struct Series {
     /// Values of the requested dimensions; all `None` if `is_rest`.
     pub values: Vec<DimensionValue>,
-    /// Whether this series is the sum of all that are not listed.
+    /// Whether this series is the sum of all groups that are not listed.
     pub is_rest: bool,
     pub points: Vec<Point>,
 }
@@ -131,7 +131,7 @@ fn series_of(collected: Collected, borders: &[i64], query: &TimeseriesQuery) -> 
         let sizes = [Metric::Accepted, Metric::Sent].map(|metric| std::cmp::Reverse(size(spans, metric)));
         (sizes, group.clone())
     });
-    // If not all fit, the last series is the rest.
+    // If not all groups fit, the last series is the sum of the smallest ones.
     let rest = groups.split_off(groups.len().min(if groups.len() > series_max {
         series_max - 1
     } else {

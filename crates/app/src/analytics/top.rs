@@ -15,13 +15,13 @@ use super::summary::{at_second, check_length, whole_spans};
 use super::{Filter, USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
 
-/// Maximum number of rows (recipient domains times blocks of days) added up for one answer.
+/// Maximum number of rows added up for one answer. There is one row for each recipient domain and block of days.
 const ROWS_MAX: usize = 500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopBy {
     Dimension(Dimension),
-    /// Counted by whole UTC days, without filters and latencies.
+    /// Recipient domains are counted by whole UTC days, without filters and latencies.
     RecipientDomain,
 }
 
@@ -118,7 +118,7 @@ impl App {
         let found = self.inner.store.list_recipient_domains(caller.server_id, (from, to), ROWS_MAX).await?;
         let mut found = found.ok_or_else(too_many_domains)?;
         if found.len() > query.limit {
-            // Select the largest first: there may be a hundred thousand.
+            // Select the largest before sorting: there may be a hundred thousand domains.
             found.select_nth_unstable_by(query.limit, |(a_domain, a), (b_domain, b)| {
                 size(b, query).cmp(&size(a, query)).then_with(|| a_domain.cmp(b_domain))
             });

@@ -52,8 +52,8 @@ impl Zone {
         self.at(at.as_secs()).map(|local| local.strftime("%Y-%m-%dT%H:%M").to_string()).unwrap_or_default()
     }
 
-    /// Borders of all spans that `from` to `to` touches, in seconds since 1970: one more than there are spans.
-    /// `None` if there are more than `spans_max`.
+    /// Borders of all spans that the range from `from` to `to` touches, in seconds since 1970: one more than there are
+    /// spans. `None` for more than `spans_max` spans.
     pub(crate) fn borders(
         &self,
         from: Timestamp,
@@ -84,7 +84,7 @@ impl Zone {
         }
     }
 
-    /// Start of the span after the one that begins at `start`.
+    /// Start of the span that follows the span beginning at `start`.
     fn next(&self, start: i64, granularity: Granularity) -> Option<i64> {
         let local = self.at(start)?;
         match granularity {
@@ -102,7 +102,7 @@ impl Zone {
         Some(jiff::Timestamp::from_second(seconds).ok()?.to_zoned(self.rules.clone()))
     }
 
-    /// First second of a local day; later than midnight if clocks skip it.
+    /// First second of a local day; later than midnight if clocks skip midnight.
     fn start_of_day(&self, day: DateTime) -> Option<i64> {
         let noon = day.date().at(12, 0, 0, 0).to_zoned(self.rules.clone()).ok()?;
         noon.start_of_day().ok().map(|day| day.timestamp().as_second())
@@ -141,7 +141,7 @@ mod tests {
         let berlin = |from, to| hours("Europe/Berlin", from, to, Granularity::Day);
         assert_eq!(berlin("2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z"), [24.0, 23.0, 24.0]);
         assert_eq!(berlin("2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z"), [24.0, 25.0, 24.0]);
-        // Clocks jump over midnight here.
+        // Clocks in Egypt skip midnight when summer time begins.
         let cairo = hours("Africa/Cairo", "2026-04-23T12:00:00Z", "2026-04-25T12:00:00Z", Granularity::Day);
         assert_eq!(cairo, [24.0, 23.0, 24.0]);
     }
