@@ -46,7 +46,7 @@ impl DevOptions {
         self.sign_in_token.get().map(String::as_str)
     }
 
-    /// Later calls are ignored.
+    /// Sets the token of the link that signs in. Later calls are ignored.
     pub(crate) fn set_sign_in_token(&self, token: &str) {
         self.sign_in_token.get_or_init(|| token.to_owned());
     }

@@ -1,4 +1,4 @@
-//! Steps of periodic background work. A step that fails does not keep the others from running.
+//! Steps of periodic background work. A step that fails does not keep the other steps from running.
 
 use postroad_store::StoreError;
 
@@ -7,7 +7,7 @@ use postroad_store::StoreError;
 #[error("{}: {error}", steps.join(", "))]
 pub struct FailedSteps {
     pub steps: Vec<&'static str>,
-    /// The first failure.
+    /// Error of the first step that failed.
     pub error: StoreError,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// Takes the result of a step; `None` if it failed.
+    /// Records whether a step failed. Returns the value of its result; `None` if the step failed.
     pub(crate) fn take<T>(&mut self, step: &'static str, result: Result<T, StoreError>) -> Option<T> {
         match (result, &mut self.failed) {
             (Ok(done), _) => return Some(done),

@@ -16,19 +16,19 @@ use crate::App;
 const WAITING_OF_SERVER_MAX: usize = 8;
 /// Maximum number of calls of all servers that wait their full time.
 const WAITING_MAX: usize = 512;
-/// Waiting time of further calls, so that repeated polling stays slow.
+/// Maximum waiting time of further calls, so that repeated polling stays slow.
 const WAIT_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
-/// Interval of look-ups without a notice: other nodes add events without notifying this one.
+/// Interval of look-ups without a notice: other nodes add events without notifying this node.
 const POLL: Duration = Duration::from_secs(1);
 /// Pause after a notice, so that events in quick succession are read together.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// Maximum number of pages without a matching event that are scanned before a call is answered.
 const PAGES_MAX: usize = 20;
 
-/// Start position.
+/// Position at which a feed request starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedStart {
-    /// Oldest event that is kept.
+    /// At the oldest event that is kept.
     Oldest,
     /// Only events from now on.
     Latest,

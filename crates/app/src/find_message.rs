@@ -11,9 +11,9 @@ use crate::{App, Caller};
 /// Requested parts of a message; `Record` costs more to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageDetail {
-    /// Id and token.
+    /// Only id and token.
     Summary,
-    /// The message with its status and details, but not its bytes: they are read once memory for them is reserved.
+    /// The message with its status and details, but not its bytes. The bytes are read once memory for them is reserved.
     Record,
 }
 
@@ -52,9 +52,9 @@ impl App {
     }
 
     /// Reads the stored bytes of a message: `record.send.size` bytes, preceded, for an outgoing message, by the
-    /// `Received` header that each delivery adds. The signature and the links of a tracked copy are not included.
-    /// `None` if retention or an erasure has removed the body. Also `None` for the service's own mail, which can
-    /// contain links to set a password.
+    /// `Received` header that each delivery adds. The DKIM signature, and the changed links of a tracked copy, are not
+    /// included. `None` if retention or an erasure has removed the body. Also `None` for the service's own mail, which
+    /// can contain links to set a password.
     pub async fn read_message_bytes(
         &self,
         caller: &Caller,
@@ -75,7 +75,7 @@ impl App {
         Ok(Some(bytes))
     }
 
-    /// Number of bytes that `read_message_bytes` would return, even if they no longer exist.
+    /// Number of bytes that `read_message_bytes` returns, or returned before the body was removed.
     pub fn message_size(&self, record: &Message) -> u64 {
         match record.send.direction {
             Direction::Incoming => record.send.size,

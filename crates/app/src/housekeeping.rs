@@ -3,7 +3,7 @@
 //! notices about ceilings. Cancels the mail of deleted servers that can no longer be restored, and hands it to the
 //! retention task; then removes such servers and accounts. Corrects stored times after the clock went back.
 //!
-//! A step that fails is repeated in the next round and does not keep the others from running.
+//! A step that fails is repeated in the next round and does not keep the other steps from running.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,11 +19,11 @@ use crate::App;
 use crate::failed_steps::{FailedSteps, Round};
 use crate::send::IDEMPOTENCY_KEYS_KEPT;
 
-/// Interval of rounds.
+/// Interval of the rounds of housekeeping.
 const ROUND_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval of notices about ceilings. Short, because somebody should act on them.
 const NOTICES_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of transactions for sending notices in one such interval.
+/// Maximum number of transactions for sending notices in one `NOTICES_INTERVAL`.
 const NOTICE_STEPS_MAX: usize = 20;
 // Maximum numbers of rows changed in one transaction.
 const PURGE_AT_ONCE: usize = 5_000;
@@ -51,7 +51,7 @@ impl<Id: Copy + Eq + Hash> LastUses<Id> {
         self.at.lock().insert(id, at);
     }
 
-    /// Stores the recorded times; keeps them if that fails.
+    /// Stores the recorded times. If the store fails, keeps them for the next round.
     async fn store<F: Future<Output = Result<(), StoreError>>>(
         &self,
         store: impl FnOnce(Vec<(Id, Timestamp)>) -> F,
@@ -72,7 +72,7 @@ impl<Id: Copy + Eq + Hash> LastUses<Id> {
     }
 }
 
-/// Running background task; call `stop` to store the last data.
+/// The running background task. Call `stop` to store the last uses that are not stored yet.
 #[derive(Debug)]
 pub struct Housekeeping {
     app: App,

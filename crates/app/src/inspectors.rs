@@ -19,19 +19,21 @@ use crate::sealing::UnsealError;
 use crate::secrets::{hash, new_key};
 use crate::{App, Caller};
 
-/// Maximum number of servers with an inspector. A further one replaces the oldest of the account that has the most.
+/// Maximum number of servers with an inspector. A further inspector replaces the oldest one of the account that has the
+/// most.
 const INSPECTORS_MAX: usize = 200;
 const VALID_FOR: Duration = Duration::from_hours(24);
-/// Our tokens are shorter; longer ones are refused without a look-up.
+/// Tokens of inspectors are shorter. Longer texts are refused without a look-up.
 const TOKEN_BYTES_MAX: usize = 100;
 /// An inspector takes 50 requests at once and 20 a second on each node, all inspectors together ten times as many: each
-/// is a transaction, and mail comes first. `BYTES` limits what is written.
+/// request is a transaction, and mail comes first. `BYTES` limits their size.
 const REQUESTS: BudgetLimits =
     BudgetLimits { all_max: 500, each_max: 50, refill: Duration::from_millis(2_500) };
 /// An inspector takes 1 MiB at once and 128 KiB a second on each node, all inspectors together four times as much.
 const BYTES: BudgetLimits =
     BudgetLimits { all_max: 4 << 20, each_max: 1 << 20, refill: Duration::from_secs(8) };
-/// Interval of look-ups without a notice, if there may be other nodes: their requests do not notify this one.
+/// Interval of look-ups without a notice, if there may be other nodes: requests that arrive there do not notify this
+/// node.
 const POLL: Duration = Duration::from_secs(2);
 
 /// An inspector as its page shows it.
@@ -99,7 +101,8 @@ impl InspectorBudgets {
 
 #[boxed_futures]
 impl App {
-    /// Opens the inspector of the caller's server for a day. Does nothing if it is open and its address can be read.
+    /// Opens an inspector of the caller's server for a day. Does nothing if the inspector is open and its token can be
+    /// unsealed.
     pub async fn open_inspector(&self, caller: &Caller) -> Result<(), StoreError> {
         let (server_id, token) = (caller.server_id, new_key());
         let open = self.inner.store.find_inspector(server_id).await?;
@@ -185,7 +188,8 @@ impl App {
         Ok(())
     }
 
-    /// Number that grows with each arrival, clearing and opening of a server's inspector; `None` if none is open.
+    /// Number that grows when a request arrives at a server's inspector, and when the inspector is cleared or opened;
+    /// `None` if none is open.
     pub async fn count_inspector_changes(&self, server_id: ServerId) -> Result<Option<i64>, StoreError> {
         self.inner.store.count_inspector_changes(server_id).await
     }
@@ -219,7 +223,7 @@ impl App {
     }
 }
 
-/// Purpose under which a token is sealed: in another server's row it cannot be unsealed.
+/// Purpose under which a token is sealed. A token copied into another server's row cannot be unsealed.
 fn seal_purpose(server_id: ServerId) -> String {
     format!("inspector:{server_id}")
 }

@@ -1,5 +1,5 @@
-//! Identity of this installation: the secret of its return paths and Message-IDs, and its DKIM key. Created once and
-//! stored, so it is the same on every node.
+//! Identity of this installation: the secret of its return paths and Message-IDs, and its DKIM key. The identity is
+//! created once and stored, so that it is the same on every node.
 
 use std::fmt;
 

@@ -110,7 +110,7 @@ pub struct Settings {
     pub simulator_domain: DomainName,
     /// Give new domains a second DKIM key, Ed25519.
     pub dkim_ed25519: bool,
-    /// Retention periods.
+    /// Retention periods of the installation.
     pub retention: Retention,
     /// Maximum number of webhooks of one server. Each costs a row for every matching event, in the event's
     /// transaction.
@@ -122,7 +122,7 @@ pub struct Settings {
     /// Length of the warm-up plan of a new source address.
     pub warm_up_days: u32,
     pub feedback: FeedbackSettings,
-    /// Seals secrets in the store.
+    /// Key that seals secrets in the store.
     pub sealing_key: SealingKey,
     /// Sender of mail to people who use the portal; `None` for `postroad@<hostname>`.
     pub notices_from: Option<EmailAddress>,
@@ -207,7 +207,7 @@ struct Inner {
     service_server: ttl_cache::TtlCache<(), Option<ServerId>>,
     /// Cache of networks that credentials are bound to.
     bound_networks: ttl_cache::TtlCache<(), Vec<log_in::BoundNetwork>>,
-    /// Client addresses that sent invalid keys.
+    /// Failures of client addresses that sent invalid keys or SMTP secrets.
     bad_keys: bad_keys::BadKeys,
     /// Idempotency keys of requests in progress.
     in_progress: send::InProgress,
@@ -215,7 +215,7 @@ struct Inner {
     used: housekeeping::LastUses<CredentialId>,
     /// Last use of account and operator keys, until housekeeping stores it.
     used_account_keys: housekeeping::LastUses<AccountKeyId>,
-    /// Retention periods.
+    /// Retention periods of the installation.
     retention: Retention,
     webhooks_per_server: usize,
     /// Number of days after which an address is warm.
@@ -228,13 +228,13 @@ struct Inner {
     job_created: tokio::sync::Notify,
     /// Calls that wait for events.
     waiting: feed::WaitingCalls,
-    /// Limits of what is stored for inspectors.
+    /// Budgets for what is stored for inspectors.
     inspector_budgets: inspectors::InspectorBudgets,
     /// Compiled templates that were used recently.
     templates: templates::Templates,
     /// Computes password hashes, a few at a time.
     passwords: users::PasswordHasher,
-    /// Seals secrets in the store.
+    /// Key that seals secrets in the store.
     sealing_key: SealingKey,
     /// Last use of sessions, until housekeeping stores it.
     used_sessions: housekeeping::LastUses<UserSessionId>,
@@ -325,7 +325,7 @@ impl App {
     /// Sets the base URL of tracking links, such as `https://track.example.com`. Call once, before anything is
     /// accepted.
     pub fn set_tracking_base(&self, base_url: String) {
-        // A second one would belong to another listener: keep the first.
+        // A second URL would belong to another listener: keep the first.
         let _ = self.inner.tracking_base.set(base_url);
     }
 

@@ -1,5 +1,5 @@
 //! Authentication of SMTP clients: by user name and secret, by IP address, or none (in `postroad dev`). The user name
-//! is an API key or its login, an e-mail address chosen for that key.
+//! is an API key, or the login of a key: an e-mail address chosen for that key.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ pub struct Submitter {
 /// Why a client may not submit.
 #[derive(Debug)]
 pub enum LoginFailure {
-    /// Unknown, wrong, revoked, expired, or from a forbidden network. Reply only after `delay`; disconnect a
-    /// client that is `shut_out`, because it has failed too often.
+    /// The key or login is unknown, revoked, expired, or used from a forbidden network; or the secret is wrong. Reply
+    /// only after `delay`; disconnect a client that is `shut_out`, because it has failed too often.
     Invalid {
         delay: Duration,
         shut_out: bool,
@@ -54,7 +54,8 @@ pub(crate) struct BoundNetwork {
 
 #[boxed_futures]
 impl App {
-    /// AUTH: the user name is an API key or the login of a key; the password is the key's secret.
+    /// Authenticates an AUTH command. The user name is an API key or the login of a key; the password is the key's
+    /// secret.
     pub async fn log_in(&self, user_name: &str, secret: &str, peer: Peer) -> Result<Submitter, LoginFailure> {
         let secret_hash = hash(secret);
         let key_hash = self.find_key_of_login(user_name, secret_hash).await.map_err(LoginFailure::Store)?;
@@ -109,7 +110,7 @@ impl App {
         Ok(Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: true })
     }
 
-    /// Checks whether the client may send a message now, and returns its caller.
+    /// Checks whether the client may send a message now, and returns a `Caller` for the client's key.
     pub async fn may_submit(&self, submitter: &Submitter) -> Result<Caller, LoginFailure> {
         let peer = submitter.peer;
         let access = self.find_access(submitter.key_hash).await.map_err(LoginFailure::Store)?;

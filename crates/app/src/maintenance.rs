@@ -1,4 +1,4 @@
-//! Maintenance mode: the operator closes the API temporarily. Kept in the store, so all nodes follow.
+//! Maintenance mode: the operator closes the API temporarily. The mode is kept in the store, so all nodes follow.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{AuditSubject, StoreError};

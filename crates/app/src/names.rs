@@ -2,7 +2,8 @@
 
 const SERVICE_NAME: &str = "postroad";
 
-/// Problem of a name; `None` if it is valid. The text continues a sentence that begins with the name of the field.
+/// Problem of a name; `None` if the name is valid. The returned text continues a sentence that begins with the name of
+/// the field.
 pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
     let name = name.trim();
     // A slash would make `ACCOUNT/NAME` ambiguous.
@@ -16,14 +17,14 @@ pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
     None
 }
 
-/// Problem of an account name; `None` if it is valid. Reserves the name of the service, so that no customer's mail or
-/// invitation seems to come from it.
+/// Problem of an account name; `None` if the name is valid. Reserves the name of the service, so that no customer's
+/// mail or invitation seems to come from it.
 pub(crate) fn find_account_problem(name: &str) -> Option<&'static str> {
     let is_reserved = name.trim().eq_ignore_ascii_case(SERVICE_NAME);
     find_problem(name).or(is_reserved.then_some("should be another one: this one is the service's own"))
 }
 
-/// Problem of the reason of a suspension or slow-down; `None` if it is valid.
+/// Problem of the reason of a suspension or slow-down; `None` if the reason is valid.
 pub(crate) fn find_reason_problem(reason: &str) -> Option<&'static str> {
     let is_valid = !reason.trim().is_empty() && reason.chars().count() <= 500;
     (!is_valid).then_some("should have 1 to 500 characters")

@@ -33,7 +33,8 @@ impl App {
     }
 }
 
-/// Problem of the certificate of a node's listeners, as the rest of a sentence; `None` if there is none.
+/// Problem of the certificate of a node's listeners, as the end of a sentence that begins with the
+/// certificate; `None` if there is no problem.
 pub fn certificate_trouble(note: &CertificateNote, now: Timestamp) -> Option<String> {
     if let Some(problem) = &note.file_problem {
         return Some(format!("cannot be loaded again, and the next restart will fail: {problem}"));

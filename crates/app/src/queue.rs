@@ -1,5 +1,5 @@
-//! The queue as people see it, and the gates that they set on it: an account on its own servers, the operator on
-//! everything. Delivery applies a gate within seconds; the messages are not changed.
+//! The queue as people see it, and the gates that people set: an account on its own servers, the operator on any scope.
+//! Delivery applies a gate within seconds; the messages are not changed.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const GATE_TIME_MAX: Duration = Duration::from_hours(30 * 24);
 pub struct GateRequest {
     pub action: GateAction,
     pub reason: String,
-    /// Duration; `None` if the gate stays until it is lifted.
+    /// Duration of the gate; `None` if the gate stays until it is lifted.
     pub time: Option<Duration>,
 }
 
@@ -82,8 +82,8 @@ impl App {
         Ok(gates)
     }
 
-    /// Stops or slows the sending of a server. Its keys keep working: messages are accepted and wait. An account cannot
-    /// replace a gate of the operator.
+    /// Stops or slows the sending of a server. The server's keys keep working: messages are accepted and wait. An
+    /// account cannot replace a gate of the operator.
     pub async fn suspend_queue_as(
         &self,
         by: &Requester,

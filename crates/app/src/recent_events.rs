@@ -1,4 +1,4 @@
-//! Newest events of a server, for people.
+//! Newest events of a server, as the portal shows them to people.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, EventSet, Timestamp};
@@ -9,7 +9,7 @@ use crate::{App, Caller};
 /// Maximum number of events that one call examines.
 const SCANNED_MAX: usize = 5_000;
 
-/// Selection of events.
+/// Selection of events by kind and time.
 #[derive(Debug, Clone, Copy)]
 pub struct EventSelection {
     pub kinds: EventSet,
@@ -19,8 +19,8 @@ pub struct EventSelection {
 
 #[boxed_futures]
 impl App {
-    /// The newest events, newest first. One call examines at most `SCANNED_MAX` events; `before` of the answer says
-    /// where the next call continues.
+    /// Selected events of the server, newest first. One call examines at most `SCANNED_MAX` events; `before` of the
+    /// answer says where the next call continues.
     pub async fn list_recent_events(
         &self,
         caller: &Caller,

@@ -14,7 +14,7 @@ pub struct AccountUsage {
     pub servers: usize,
     pub domains: usize,
     pub webhooks: usize,
-    /// People and open invitations.
+    /// Number of people and open invitations.
     pub users: usize,
     /// Messages of this hour, day and month; `None` where no limit is set.
     pub messages: PeriodCounts,

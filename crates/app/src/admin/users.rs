@@ -170,7 +170,7 @@ impl From<UserRefusal> for AdminError {
     }
 }
 
-/// Normal form of a person's address; `None` if it is not an address.
+/// Normal form of a person's address; `None` if `email` is not an address.
 fn email_key(email: &str) -> Option<String> {
     EmailAddress::parse(email.trim()).ok().map(|address| address.mailbox_key())
 }

@@ -1,8 +1,8 @@
-//! Task that checks domains periodically. It also writes the waiting events of domains, which earlier transactions
-//! stored with the domain. Every node runs the task; the store assigns each due check to one node.
+//! Task that checks domains periodically, and writes the waiting events of domains, which earlier transactions stored
+//! with the domain. Every node runs the task; the store assigns each due check to one node.
 //!
-//! If the store is unavailable, it tries again after a pause. Stopping aborts running checks: nothing is recorded,
-//! and they are due again a few minutes later.
+//! If the store is unavailable, the task tries again after a pause. Stopping the task aborts running checks: nothing is
+//! recorded, and they are due again a few minutes later.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,7 +31,7 @@ impl DomainCheckTask {
             let pause = INTERVAL_MAX.min(app.inner.check_intervals.shortest);
             loop {
                 app.begin_checks(&mut running).await;
-                // When a check ends, another can begin.
+                // Wait for the end of a check, because another one can begin then.
                 tokio::select! {
                     () = running.wait_for_one(), if !running.checks.is_empty() => {}
                     () = tokio::time::sleep(pause) => {}
@@ -75,7 +75,7 @@ impl RunningChecks {
         }
     }
 
-    /// A check has ended, perhaps by a panic.
+    /// Removes an ended check from the counts, even if the check panicked.
     fn end(&mut self, result: Result<(Id, ()), JoinError>) {
         let task = match result {
             Ok((task, ())) => task,

@@ -51,7 +51,7 @@ impl App {
         let operation = Operation::DomainsCreate;
         let key = creation.as_ref().map(|key| (survey.account_id, key));
         let created = self.recording_creation(by, operation, subject, key).create_domain(new).await;
-        // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
+        // A concurrent call with the same idempotency key may have created the domain, which then reached the ceiling.
         let is_refused = matches!(
             created,
             Err(StoreError::Conflict | StoreError::LimitReached | StoreError::CeilingReached { .. })
@@ -80,9 +80,9 @@ impl App {
         Ok(Some(Created { value: self.domain_view(domain).await, is_replay: true }))
     }
 
-    /// The domain to store. Unless it is verified already, its current SPF and DMARC records are looked up, so that the
+    /// The domain to store. Unless `is_verified`, its current SPF and DMARC records are looked up, so that the
     /// suggested records replace them and nobody publishes a second one. DKIM keys and aliases are not looked up yet:
-    /// resolvers would cache that they do not exist.
+    /// resolvers would cache that these do not exist.
     pub(crate) async fn new_domain(
         &self,
         owner: DomainOwner,

@@ -14,7 +14,7 @@ use crate::FieldProblem;
 pub struct DkimKeyRequest {
     /// PEM, PKCS #1 or PKCS #8. If absent, a key is generated.
     pub private_key: Option<String>,
-    /// If absent, a new one is generated.
+    /// If absent, a new selector is generated.
     pub selector: Option<String>,
     /// Algorithm of a generated key: `rsa` (default), or `ed25519` for a second signature.
     #[serde(default)]
@@ -92,7 +92,7 @@ pub(super) async fn generate_with_selector(
     Ok(new_key(new_selector(), &generate(limits, algorithm).await?))
 }
 
-/// An RSA key takes long to generate, so this runs on a blocking thread, a few at a time.
+/// Generates a key. An RSA key takes long, so the work runs on a blocking thread, for a few keys at a time.
 async fn generate(limits: &DomainLimits, algorithm: KeyAlgorithm) -> Result<DkimKey, DomainRefusal> {
     let _permit = limits.begin_key().await;
     let generate = move || match algorithm {
@@ -121,7 +121,7 @@ fn algorithm_of(key: &DkimKey) -> KeyAlgorithm {
     }
 }
 
-/// A selector as it is stored.
+/// A selector in its stored form: in lower case, without spaces around it.
 pub(super) fn normalised(selector: &str) -> String {
     selector.trim().to_ascii_lowercase()
 }

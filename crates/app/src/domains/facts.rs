@@ -78,12 +78,13 @@ impl App {
             checker.facts.put(config, service.clone());
             return service.clone();
         }
-        // Keep using the last good facts. A failure is not cached: the next call looks them up again.
+        // Keep using the last good facts. A failure is not cached: the next call looks the facts up again.
         let known = known.map(|(_, service)| service).or(found);
         known.unwrap_or_else(|| Service::unknown(&config, unknown_reason()))
     }
 
-    /// The configuration, and an error if the store does not answer.
+    /// The configuration. If the store does not answer, returns the error, and a configuration with only this node's
+    /// name.
     async fn service_config(&self, senders: SourcesFor) -> (ServiceConfig, Option<StoreError>) {
         let read = async {
             let host = self.installation_host().await?;
@@ -121,8 +122,8 @@ impl App {
         Ok(stored.unwrap_or_else(|| self.inner.hostname.clone()))
     }
 
-    /// Sets the host name of the installation at start. A single node sets its own name. With several nodes the first
-    /// one's name stays, and a node with another name only logs a warning.
+    /// Sets the host name of the installation at start. A single node sets its own name. With several nodes the name
+    /// of the first node stays, and a node with another name only logs a warning.
     pub async fn set_installation_host_at_start(&self, is_alone: bool) -> Result<(), StoreError> {
         let own = self.inner.hostname.to_string();
         if is_alone {
@@ -150,7 +151,7 @@ impl App {
         self.inner.installation_host.get().unwrap_or(&self.inner.hostname)
     }
 
-    /// Changes the host name that customers' records point to. Only the operator does this.
+    /// Changes the host name that customers' records point to; for the operator at the command line.
     pub(crate) async fn set_installation_host(&self, host: &DomainName) -> Result<(), StoreError> {
         let subject = AuditSubject::Setting(INSTALLATION_HOST);
         let store = self.recording(&Requester::command_line(), Operation::InstallationSetHost, subject);

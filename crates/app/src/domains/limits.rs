@@ -1,7 +1,7 @@
 //! Limits on domains: their number per owner, and the concurrent work for them.
 //!
 //! Generating an RSA key takes a tenth of a second of CPU time, a DNS check up to half a minute. Each account gets a
-//! few permits for each of these; beyond them it gets the error `DomainsBusy`.
+//! few permits for each kind of work; without a free permit, calls are refused with the error `DomainsBusy`.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::DomainRefusal;
 
-/// Concurrent calls that add a domain or key: of all accounts, and of one account.
+/// Maximum numbers of concurrent calls that add a domain or key: of all accounts, and of one account.
 const CHANGES_MAX: usize = 32;
 const CHANGES_OF_ACCOUNT_MAX: usize = 4;
-/// Concurrent manual checks: of all accounts, and of one account. They mostly wait for other people's name servers.
+/// Maximum numbers of concurrent manual checks, of all accounts and of one account. Checks mostly wait for other
+/// people's name servers.
 const MANUAL_CHECKS_MAX: usize = 128;
 const MANUAL_CHECKS_OF_ACCOUNT_MAX: usize = 4;
 /// Maximum number of keys generated at the same time, so that blocking threads stay free for other work.

@@ -1,4 +1,4 @@
-//! Whether a customer's own host for links can be used: it has to answer over HTTPS with a valid certificate.
+//! Whether a customer's own host for links can be used: the host has to answer over HTTPS with a valid certificate.
 
 use postroad_model::{Timestamp, WebhookUrl};
 use postroad_net::guarded_http::{GuardedHttp, HttpFailure};
@@ -42,7 +42,7 @@ impl LinkHost {
         self.problem.is_none()
     }
 
-    /// Explains the problem in the hint of the tracking record, unless that has a hint already.
+    /// Explains the problem in the hint of the tracking record, unless this record has a hint already.
     pub(super) fn explain(&self, checks: &mut [RecordCheck], links_lead_to: &str) {
         let Some(problem) = &self.problem else { return };
         let record = checks.iter_mut().find(|check| check.purpose == Purpose::Tracking);

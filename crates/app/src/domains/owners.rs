@@ -11,8 +11,8 @@ use crate::access::{Actor, Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester};
 use crate::{App, Caller};
 
-/// The owner as the caller names it. A server key need not name one. An account key or a person names a server, or
-/// means the account itself. The operator names either.
+/// Owner of domains, as the requester names it. A server key can leave both fields out. An account key or a person
+/// names a server, or else means the account itself. The operator names a server or an account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamedOwner {
     pub server: Option<ServerId>,
@@ -142,7 +142,7 @@ impl App {
         Ok(self.sum_reports(domain, period).await?)
     }
 
-    /// The owner that the caller names. Somebody else's server or account is refused as if it did not exist.
+    /// The owner that the requester names. Somebody else's server or account is refused as if it did not exist.
     async fn domain_owner(
         &self,
         by: &Requester,
@@ -180,8 +180,8 @@ impl App {
         found.ok_or(DomainRefusal::NotFound)
     }
 
-    /// A caller who names a server can change only domains that belong to the server: other servers use the account's
-    /// domains too.
+    /// Finds a domain to change. A requester who names a server can change only domains that belong to the server:
+    /// other servers use the account's domains too.
     async fn changeable_domain(
         &self,
         by: &Requester,

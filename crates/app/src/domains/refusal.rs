@@ -20,10 +20,10 @@ pub enum DomainRefusal {
     Busy,
     #[error("the domain is not verified")]
     NotVerified,
-    /// A caller who names a server, or uses its key, may use the domain but not change it.
+    /// A requester who names a server, or uses a server's key, may use the domain but not change it.
     #[error("the domain belongs to the account")]
     OfAccount,
-    /// For example, a denial, or an owner that is unknown or somebody else's.
+    /// For example, the requester lacks the permission, or the named owner is unknown or somebody else's.
     #[error(transparent)]
     Account(AccountRefusal),
     #[error(transparent)]
@@ -36,7 +36,7 @@ impl From<AccountRefusal> for DomainRefusal {
     }
 }
 
-/// For operations on one domain: `NotFound` means that it does not exist, `Conflict` that it exists already.
+/// For operations on one domain: `NotFound` means that the domain does not exist, `Conflict` that it exists already.
 impl From<StoreError> for DomainRefusal {
     fn from(error: StoreError) -> Self {
         match error {

@@ -14,7 +14,8 @@ use crate::App;
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
 /// Number of reports that are read and parsed at a time: parsing blocks the thread.
 const PAGE: usize = 50;
-/// Maximum number of sources and kinds of failures that are added up individually; the rest is only in the totals.
+/// Maximum numbers of sources, and of kinds of failures, that are added up one by one; further ones count only in the
+/// totals.
 const SOURCES_MAX: usize = 5_000;
 const FAILURES_MAX: usize = 100;
 /// Maximum number of sources that are shown.
@@ -47,7 +48,7 @@ pub struct DmarcTotals {
     pub rejected: u64,
     /// Most messages first.
     pub sources: Vec<SourceTotals>,
-    /// Number of further sources. A source beyond `SOURCES_MAX` counts once for each report.
+    /// Number of sources that are not in `sources`. A source beyond `SOURCES_MAX` counts once for each report.
     pub sources_left_out: usize,
 }
 
@@ -139,14 +140,14 @@ struct Sums {
 }
 
 impl Sums {
-    /// The counts come from other people's reports, so additions saturate instead of overflowing.
+    /// Adds a report. The counts come from other people's reports, so additions saturate instead of overflowing.
     fn add(&mut self, report: &DomainReport) {
         match report.kind {
             ReportKind::Dmarc => {
                 self.dmarc.reports += 1;
                 add(&mut self.dmarc.messages, report.total);
                 add(&mut self.dmarc.passed, report.passed);
-                // Written by this service, so it can be parsed.
+                // This service wrote the details, so they can be parsed.
                 let Ok(details) = serde_json::from_str::<DmarcDetails>(&report.details) else { return };
                 add(&mut self.dmarc.quarantined, details.quarantined);
                 add(&mut self.dmarc.rejected, details.rejected);

@@ -19,7 +19,7 @@ use super::schedule::{CheckIntervals, Findings, next_check_at};
 use super::view::{DomainView, StoredRecord, dkim_records, record_name_of};
 use crate::App;
 
-/// Minimum time from any check of a domain to a manual one.
+/// Minimum time from any check of a domain to the next manual check.
 const MANUAL_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const HTTPS_PORT: u16 = 443;
 
@@ -55,7 +55,7 @@ impl DomainChecker {
         }
     }
 
-    /// `None` if the host cannot be checked.
+    /// Sends a request to a customer's tracking host. `None` if the host cannot be checked.
     async fn ask_link_host(&self, host: &str) -> Option<LinkHost> {
         LinkHost::request(self.http.as_ref()?, host, &self.tracking_base(host)).await
     }
@@ -133,7 +133,7 @@ fn verdict(status: RecordStatus) -> Option<bool> {
 }
 
 /// The outcome of a check, to be stored. `has_alias` says whether the domain's tracking host is an alias of ours;
-/// `link_host` is the result of a request to it.
+/// `link_host` is the result of a request to that host.
 fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,
@@ -151,7 +151,8 @@ fn outcome(
             .find(|check| check.purpose == Purpose::Dkim && check.name == name)
             .map(|check| check.status)
     };
-    // A key whose record is published replaces the old one now: the old record may already be gone.
+    // A pending key whose record is published becomes the signing key now. Only its record is required: the record of
+    // the old key may already be gone.
     let successor = domain.keys.iter().find(|key| {
         (key.algorithm, key.state) == (KeyAlgorithm::Rsa, KeyState::Pending)
             && status_of(&checks, &record_name_of(domain, key)) == Some(RecordStatus::Verified)
@@ -175,7 +176,7 @@ fn outcome(
     let waits = |key: &&DomainKey| key.state == KeyState::Pending && !keys.contains(&(key.id, true));
     let key_waits_since = domain.keys.iter().filter(waits).map(|key| key.created_at).max();
     let are_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
-    // Not complete while the tracking host fails: its certificate may take a little longer.
+    // Not complete while the tracking host fails: the host's certificate may take a little longer.
     let is_complete = are_verified && has_track_host != Some(false);
     let event_records: Vec<_> = checks
         .iter()

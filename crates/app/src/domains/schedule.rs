@@ -1,4 +1,5 @@
-//! When a domain is checked again: soon if a change is expected, then less and less often, finally every six hours.
+//! Time of a domain's next check: soon if a change is expected, then less and less often, finally after the longest
+//! interval (six hours by default).
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ impl Default for CheckIntervals {
     }
 }
 
-/// Grace period of a failing domain. The domain is checked at the end of the period at the latest.
+/// Grace period in which a failing domain stays verified. The domain is checked at the end of the period at the latest.
 const FAILING_MAX: Duration = Duration::from_hours(72);
 
 /// Results of a check that determine when the next one is due.

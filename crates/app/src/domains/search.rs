@@ -9,7 +9,7 @@ use super::{DomainRefusal, NamedOwner};
 use crate::App;
 use crate::accounts::Requester;
 
-/// Domains read at once.
+/// Number of domains that one read returns at most.
 const READ_AT_ONCE: usize = 500;
 /// Maximum number of domains that one call examines.
 const SCANNED_MAX: usize = 10_000;

@@ -18,7 +18,7 @@ use crate::{App, FieldProblem};
 const VALID_FOR: Duration = Duration::from_hours(14 * 24);
 /// Maximum number of links of one domain that work at the same time.
 const LINKS_MAX: usize = 20;
-/// Tokens of our links are shorter; longer ones are refused without a look-up.
+/// Tokens of links are shorter. Longer texts are refused without a look-up.
 const TOKEN_BYTES_MAX: usize = 200;
 
 /// A domain as a link shows it.

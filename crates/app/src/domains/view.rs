@@ -36,7 +36,8 @@ impl StoredRecord {
         serde_json::to_string(records).expect("records are texts, flags and lists of texts")
     }
 
-    /// Records stored by a version with another format are ignored; the next check writes them again.
+    /// The records that the last check stored. Records in the format of another version are ignored; the next check
+    /// writes them again.
     pub(super) fn of(domain: &Domain) -> Vec<Self> {
         serde_json::from_str(&domain.records).unwrap_or_default()
     }
@@ -122,7 +123,7 @@ fn records(domain: &Domain, service: &Service) -> Vec<RecordView> {
     expected.pending().into_iter().map(view).collect()
 }
 
-/// Whether the key was created after the last check, or nothing was checked yet.
+/// Whether the key with this record was created after the last check, or nothing was checked yet.
 fn is_unchecked(domain: &Domain, record_name: &str) -> bool {
     let has_record_name = |key: &&DomainKey| record_name_of(domain, key) == record_name;
     let key = domain.keys.iter().find(has_record_name);
@@ -133,8 +134,8 @@ pub(super) fn record_name_of(domain: &Domain, key: &DomainKey) -> String {
     format!("{}._domainkey.{}", key.selector, domain.name)
 }
 
-/// The DKIM records of the keys. Only the record of the signing RSA key is required; before there is one, the record of
-/// the RSA key that will sign.
+/// The DKIM records of the keys. Only the record of the signing RSA key is required; while no RSA key signs, the record
+/// of the pending RSA key.
 pub(super) fn dkim_records(keys: &[DomainKey]) -> Vec<DkimRecord> {
     let is_rsa = |key: &&DomainKey| key.algorithm == KeyAlgorithm::Rsa;
     let of_state = |state| keys.iter().filter(is_rsa).find(|key| key.state == state);

@@ -23,7 +23,7 @@ pub struct NewAddress {
     pub address: IpAddr,
     pub helo: String,
     pub weight: u32,
-    /// Whether the address warms up: it starts with few messages a day, and their number increases.
+    /// Whether the address warms up: the address starts with few messages a day, and their number increases.
     pub warm_up: bool,
     pub idempotency_key: Option<CreationKey>,
 }
@@ -43,7 +43,7 @@ pub struct AddressChange {
 pub enum WarmUpChange {
     /// Begins with the first day of the plan.
     Start,
-    /// The address sends nothing until the warm-up is resumed; then the days of the pause do not count.
+    /// The address sends nothing until the warm-up is resumed. The days of the pause do not count as days of the plan.
     Pause,
     Resume,
     /// Ends the warm-up: the address is warm.
@@ -84,7 +84,7 @@ impl App {
         let store = self.recording_creation(by, operation, AuditSubject::NewSource(address), key);
         let added = store.add_source(new).await;
         self.forget_setup();
-        // A concurrent call with the same idempotency key may have added it.
+        // A concurrent call with the same idempotency key may have added the address.
         let is_replay = matches!(added, Err(StoreError::Conflict))
             && self.is_address_added(&pool.pool, request.idempotency_key.as_ref()).await?;
         if !is_replay {
@@ -93,7 +93,8 @@ impl App {
         Ok(Created { value: self.find_ip_pool(by, operation, request.pool).await?, is_replay })
     }
 
-    /// Whether an earlier call with the same idempotency key added the address. `NotFound` if it was removed since.
+    /// Whether an earlier call with the same idempotency key added the address. `NotFound` if the address was
+    /// removed since.
     async fn is_address_added(&self, pool: &Pool, key: Option<&CreationKey>) -> Result<bool, AccountRefusal> {
         let Some(id) = self.find_created(Some(key_owner_of(pool)), key).await? else { return Ok(false) };
         let sources = self.inner.store.list_sources().await?;

@@ -14,7 +14,7 @@ use crate::{App, names};
 #[derive(Debug, Clone)]
 pub struct NewPoolRequest {
     pub name: String,
-    /// Whether it is the pool for servers without a pool of their own.
+    /// Whether the new pool is for servers without a pool of their own.
     pub shared: bool,
     /// The account that the pool is reserved for.
     pub account: Option<AccountId>,
@@ -64,7 +64,7 @@ impl App {
             Some(account) => store.create_pool_for(name, account).await,
             None => store.create_pool(name, request.shared).await,
         };
-        // A concurrent call with the same idempotency key may have created it.
+        // A concurrent call with the same idempotency key may have created the pool.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(request.account, request.idempotency_key.as_ref()).await?
         {
@@ -133,8 +133,9 @@ impl App {
         Ok(found)
     }
 
-    /// The subject of the pool for `permit`: its owner. For a read, an account that may see the pool counts as its
-    /// owner. Makes the same reads for every id, so that the time does not reveal which pools exist.
+    /// The subject for `permit`: the owner of the pool, or `Absent` without a pool. For a read, an account that may see
+    /// the pool counts as its owner. Makes the same reads for every id, so that the time does not reveal which pools
+    /// exist.
     pub(super) async fn pool_subject(
         &self,
         by: &Requester,

@@ -48,7 +48,7 @@ pub(super) fn shows_counts(pool: &Pool, actor: &Actor) -> bool {
 }
 
 impl PoolView {
-    /// `plan_days`: length of the warm-up plan.
+    /// The view of a pool for `actor`. `plan_days` is the length of the warm-up plan.
     pub(super) fn of(
         mut pool: Pool,
         sources: &[Source],
@@ -60,7 +60,7 @@ impl PoolView {
         let addresses = sources.iter().filter(|source| source.pool_id == pool.id);
         let view = |source: &Source| AddressView::of(source.clone(), shows_counts, plan_days, now);
         let addresses = addresses.map(view).collect();
-        // Other accounts whose servers use the pool do not learn whose it is.
+        // Other accounts whose servers use the pool do not learn which account the pool is reserved for.
         pool.account_id =
             pool.account_id.filter(|owner| actor.is_operator() || actor.account_id() == Some(*owner));
         Self { pool, addresses }

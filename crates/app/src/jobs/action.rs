@@ -1,4 +1,4 @@
-//! Retries, releases, cancels and erases messages that are given by their ids.
+//! Retries, releases, cancels and erases messages by their ids.
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -117,7 +117,7 @@ impl From<StoreError> for ActionFailure {
 
 impl App {
     /// Changes several messages independently of each other; results are in the order of `ids`. Fails only if the store
-    /// fails. Erasing reads many rows for each message, so it counts as a long read.
+    /// fails. Erasing reads many rows for each message, so an erasure counts as a long read.
     pub async fn change_messages(
         &self,
         caller: &Caller,
@@ -188,8 +188,8 @@ impl App {
         Ok(results)
     }
 
-    /// After an erasure, removes the requests to the server's inspector: its webhooks post recipients and subjects
-    /// there.
+    /// After an erasure, removes the requests to the server's inspector: webhooks of the server may have posted
+    /// recipients and subjects to the inspector.
     async fn after_changes(&self, server_id: ServerId, action: MessageAction) -> Result<(), StoreError> {
         match action {
             MessageAction::Erase => self.inner.store.forget_inspector_requests(server_id).await,
@@ -228,7 +228,7 @@ impl App {
             }
             MessageAction::CancelHold => match store.cancel_if(server_id, id, WaitingFor::Release).await? {
                 Cancelled::Done(_) => return Ok(()),
-                // `TooLate`: a held message is never being sent, so it was queued meanwhile.
+                // `TooLate`: a held message is never being sent, so the message was queued meanwhile.
                 Cancelled::TooLate | Cancelled::NotWaiting => ActionFailure::NotHeld,
             },
             MessageAction::CancelScheduled => {

@@ -28,7 +28,8 @@ pub(super) fn person_of(action: MessageAction, query: &str) -> Option<EmailAddre
     if action == MessageAction::Erase { address_of(query) } else { None }
 }
 
-/// Finds the messages to a person, however the address was spelled, and some others, which `is_to_person` excludes.
+/// Finds the messages to a person, however the address was spelled. Also finds some messages to other addresses, which
+/// `is_to_person` excludes.
 pub(super) fn filter_of(person: &EmailAddress) -> SearchFilter {
     let spellings = person.spellings().iter().map(|spelling| Needle::new(spelling)).collect();
     let term = FilterTerm { matcher: Matcher::ToAny(spellings), is_negated: false };
@@ -55,7 +56,7 @@ impl App {
         let store = &self.inner.store;
         store.erase_address(server_id, person.as_str().to_owned(), &self.counting_rules()).await?;
         let left = store.scrub(person.as_str()).await?;
-        // One page still contains the request of this job itself, which is removed when this step is stored.
+        // One database page still contains the request of this job itself, which is removed when this step is stored.
         if left > 1 {
             tracing::info!(
                 server.id = server_id.0,

@@ -1,6 +1,6 @@
 //! Tasks that run jobs: one changes messages; the other finishes erasures (`JobPart::Remains`), which takes long.
-//! Servers take turns. If the store is unavailable, a job waits until its claim ends; after many failures in a row it
-//! is ended. After a crash only the last step is repeated; some of its messages may be changed already.
+//! Servers take turns. If the store is unavailable, a job waits until its claim ends; after many failures in a row the
+//! job is given up. After a crash only the last step is repeated; some of its messages may be changed already.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::create::job_filter;
 use super::{ActionFailure, MessageAction, erase};
 use crate::App;
 
-/// Longest pause between two searches for jobs: another node may have left one.
+/// Longest pause between two searches for jobs: another node may have left a job.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Pause between two steps, so that other work comes first.
 const STEP_PAUSE: Duration = Duration::from_millis(10);
-/// Messages of one step.
+/// Maximum number of messages of one step.
 const STEP_MESSAGES: usize = 200;
 /// Time limit for finding the messages of a step.
 const STEP_TIME_MAX: Duration = Duration::from_millis(200);
-/// Failures in a row before a job is ended. They are 30 s apart, the time of a claim.
+/// Failures in a row after which a job is given up. They are 30 s apart, the time of a claim.
 const FAILURES_MAX: usize = 20;
 /// Pause before messages that were being sent are tried again.
 const REPEAT_PAUSE: Duration = Duration::from_secs(4);
@@ -123,7 +123,8 @@ impl Worker {
     }
 }
 
-/// The last step of a job that fails for good. The text of the error is only logged: it may be the database's own.
+/// The last step of a job that fails for good. The text of the error is only logged, because it may come from the
+/// database.
 fn failed_step(job: &MessageJob, error: &StoreError) -> JobStep {
     let cause = match error {
         StoreError::Unavailable(_) => "the store was unavailable",
@@ -165,7 +166,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// The next job of each server.
+    /// Chooses the job of each server that gets the server's next turn.
     fn next(&mut self, jobs: &[(ServerId, i64)]) -> Vec<(ServerId, i64)> {
         let mut of_servers: BTreeMap<ServerId, Vec<i64>> = BTreeMap::new();
         for (server_id, id) in jobs {
@@ -203,7 +204,7 @@ impl App {
             JobKind::Erase => MessageAction::Erase,
         };
         let Ok(filter) = job_filter(action, &job.request) else {
-            // The query was valid when the job was created, so it comes from another version of the query language.
+            // The query was valid when the job was created, so another version of Postroad created the job.
             return Ok(step_to(job, JobState::Failed));
         };
         // Positions 60 to 1, which no message has, count the rounds left for messages that were being sent.
@@ -242,7 +243,7 @@ impl App {
     }
 
     /// Tries again to erase messages that were being sent. A try may also fail because another message of the same send
-    /// is being sent and still needs the text they share.
+    /// is being sent and still needs the text that both messages share.
     async fn erase_again(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let again = job.problems.iter().filter(|problem| problem.is_tried_again);
         let ids: Vec<MessageId> = again.map(|problem| MessageId(problem.id)).collect();
@@ -268,8 +269,8 @@ impl App {
     }
 
     /// The first step erases the address wherever it remains, and drops the request. If the job is not about one
-    /// address, this step only erases what webhooks have posted to the inspector meanwhile. The second step truncates
-    /// SQLite's write-ahead log, which still contains the erased data, and ends the job.
+    /// address, the first step only erases what webhooks have posted to the inspector meanwhile. The second step
+    /// truncates SQLite's write-ahead log, which still contains the erased data, and ends the job.
     async fn remove_remains(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let state = if job.request.is_empty() {
             self.inner.store.truncate_log().await?;

@@ -68,13 +68,13 @@ pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> 
         )
     };
     let check = record.judged(RecordStatus::DnsError, Vec::new(), Some(hint));
-    // A record may exist and only be unreachable. Replacing it by a new SPF record would break the customer's other
+    // Suggest no SPF record: one may exist and only be unreachable, and replacing it would break the customer's other
     // mail.
     let value = if record.purpose == Purpose::Spf { String::new() } else { check.value };
     RecordCheck { value, ..check }
 }
 
-/// Whether an answer probably comes from a wildcard of the domain: a name that nobody uses gets the same one.
+/// Whether an answer probably comes from a wildcard of the domain: a name that nobody uses gets the same answer.
 pub(super) fn is_wildcard(
     view: &View<'_>,
     domain: &DomainName,

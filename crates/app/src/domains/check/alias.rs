@@ -1,4 +1,4 @@
-//! Names that should be aliases (CNAME) of ours.
+//! Names of a customer that should be aliases (CNAME) of this service's names.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ pub(super) fn judge(
     let (Chain::Ends(targets) | Chain::Loop(targets) | Chain::Failed(targets, _)) = &chain;
     let found = shown_names(targets.iter());
     let name = &record.name;
-    // Aliases after our own name are ours to maintain.
+    // What follows our own name in the chain is not the customer's to correct.
     if targets.iter().any(|alias| alias == target) {
         return Ok(record.judged(RecordStatus::Verified, found, None));
     }
@@ -47,8 +47,8 @@ pub(super) fn judge(
     }
 }
 
-/// Some DNS panels replace an alias by its addresses. That is enough for tracking links as long as the addresses are
-/// ours; bounces and their SPF need the alias itself.
+/// Judges a name that is no alias. Some DNS panels replace an alias by its addresses. For tracking links, our addresses
+/// are enough; bounces and their SPF need the alias itself.
 fn judge_without_alias(
     view: &View<'_>,
     record: &ExpectedRecord,

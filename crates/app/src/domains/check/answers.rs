@@ -8,7 +8,7 @@ use postroad_net::dns::RecordData;
 
 use super::record::RecordType;
 
-/// Reason given for questions beyond the limit.
+/// Reason in `Answer::Failed` for questions beyond the limit of a check.
 pub(super) const TOO_MANY_QUESTIONS: &str = "the check needs more DNS questions than it may ask";
 
 pub(super) type Question = (String, RecordType);
@@ -50,7 +50,7 @@ impl DnsAnswers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotAskedYet;
 
-/// Answers for one round of judging. Records the questions that it could not answer.
+/// The known answers for one round of judging. Collects the questions that have no answer yet.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     answers: &'a DnsAnswers,
@@ -81,7 +81,7 @@ impl<'a> View<'a> {
         Self::new(self.answers)
     }
 
-    /// Adds the questions that another view of the same answers missed.
+    /// Adds the questions for which another view of the same answers had no answer.
     pub(super) fn add_missed(&self, missed: BTreeSet<Question>) {
         self.missed.borrow_mut().extend(missed);
     }
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
         self.missed.into_inner()
     }
 
-    /// The A and AAAA records of a name. Fails if a question failed and no address was found.
+    /// The A and AAAA records of a name. `Addresses::Failed` if a question failed and no address was found.
     pub(super) fn addresses(&self, name: &str) -> Result<Addresses<'a>, NotAskedYet> {
         self.want(name, RecordType::Aaaa);
         let answers = [self.ask(name, RecordType::A)?, self.ask(name, RecordType::Aaaa)?];
@@ -147,7 +147,7 @@ impl Answer {
         })
     }
 
-    /// Whether both have records, and the same ones in any order: name servers rotate their answers.
+    /// Whether both answers have records, and the same ones in any order: name servers rotate their answers.
     pub(super) fn has_same_records(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.records(), other.records());
         !ours.is_empty() && ours.len() == theirs.len() && ours.iter().all(|record| theirs.contains(record))

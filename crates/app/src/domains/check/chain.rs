@@ -9,11 +9,11 @@ const ALIASES_MAX: usize = 8;
 /// Where the aliases of a name lead.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chain {
-    /// The names that the aliases lead to, empty if the name is not an alias. The last one is not an alias.
+    /// The names that the aliases lead to; empty if the name is not an alias. The last of these names is not an alias.
     Ends(Vec<String>),
-    /// The aliases form a loop, or there are too many.
+    /// The aliases form a loop, or there are too many. Contains the names that were followed.
     Loop(Vec<String>),
-    /// A question along the chain had no answer.
+    /// A question along the chain had no answer. Contains the names up to that question, and the reason.
     Failed(Vec<String>, String),
 }
 

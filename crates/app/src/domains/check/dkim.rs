@@ -88,7 +88,7 @@ fn short_key_note(domain: &DomainName, public_spki_der: &[u8]) -> Option<String>
     })
 }
 
-/// Another selector of this domain that has the key.
+/// The other selector of this domain whose expected record has this key.
 fn selector_with<'a>(expected: &'a ExpectedRecords, domain: &DomainName, bits: &[u8]) -> Option<&'a str> {
     expected.records.iter().find_map(|other| match &other.rule {
         Rule::DkimKey { public_spki_der, .. } => {

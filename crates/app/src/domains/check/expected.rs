@@ -40,7 +40,8 @@ pub(super) struct ExpectedRecord {
 pub(super) enum Rule {
     /// The SPF record of the name passes for all our addresses.
     Spf { domain: DomainName },
-    /// Like `Spf`, for the name that others include: it lists addresses, because it cannot include itself.
+    /// Like `Spf`, for `spf.<host>`, which customers' records include. Suggests addresses, because that name cannot
+    /// include itself.
     SpfByAddresses { domain: DomainName },
     /// The name publishes this key.
     DkimKey { domain: DomainName, public_spki_der: Vec<u8> },
@@ -52,13 +53,13 @@ pub(super) enum Rule {
     AnyAddress { domain: DomainName },
     /// The name has this address.
     Address { domain: DomainName, address: IpAddr },
-    /// The address has a PTR name that resolves back to it.
+    /// The address has a PTR name that resolves back to the address.
     Pointer { address: IpAddr, helo: DomainName },
     /// Mail for the name goes to the host.
     MailHost { host: DomainName },
     /// The name resolves to the host, or to a proxy in front of it.
     LeadsTo { target: DomainName },
-    /// A text that begins with its version.
+    /// The TXT record at `queried_name` begins with `v=<version>` and has the tag `needed_tag`, if set.
     VersionedText {
         domain: DomainName,
         queried_name: String,

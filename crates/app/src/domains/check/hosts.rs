@@ -10,7 +10,7 @@ use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::{listed, shown_names};
 
-/// The name has the address; or any address, if none is specified.
+/// Judges whether the name has `address`; with `None`, whether it has any address.
 pub(super) fn judge_address(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -40,7 +40,7 @@ pub(super) fn judge_address(
     }
 }
 
-/// The address has a PTR name that resolves back to it, preferably its HELO name.
+/// Judges whether the address has a PTR name that resolves back to the address. The best such name is the HELO name.
 pub(super) fn judge_pointer(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -83,7 +83,7 @@ pub(super) fn judge_pointer(
     }
 }
 
-/// An MX of the name is this host, or a host that shares an address with it.
+/// Judges whether an MX of the name is `host`, or a host that shares an address with `host`.
 pub(super) fn judge_mail_host(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -120,7 +120,7 @@ pub(super) fn judge_mail_host(
     Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))
 }
 
-/// The name has an address. A proxy in front of the host is acceptable.
+/// Judges whether the name has an address. The address may be that of a proxy in front of `target`.
 pub(super) fn judge_leads_to(
     view: &View<'_>,
     record: &ExpectedRecord,

@@ -64,7 +64,8 @@ fn host_records(service: &Service) -> Vec<ExpectedRecord> {
     };
     let mut records: Vec<ExpectedRecord> = Vec::new();
     let named_as_host = service.sources.iter().any(|source| source.helo == service.host);
-    // Clients only connect to this name, so any address is fine; the first source address is a fair guess.
+    // No known source address greets as the host; clients only connect to it, so any address is right. The first
+    // source address is a guess.
     if let Some(first) = service.sources.first().filter(|_| !named_as_host) {
         records.push(record(&service.host, first.address, Rule::AnyAddress { domain: service.host.clone() }));
     }
@@ -72,7 +73,7 @@ fn host_records(service: &Service) -> Vec<ExpectedRecord> {
         let rule = Rule::Address { domain: service.host.clone(), address: source.address };
         records.push(record(&source.helo, source.address, rule));
     }
-    // Only the operator knows the public address.
+    // Suggest no value: only the operator knows the public address of this source.
     for source in &service.unseen {
         let rule = Rule::AnyAddress { domain: service.host.clone() };
         records.push(ExpectedRecord { value: String::new(), ..record(&source.helo, source.address, rule) });
@@ -91,8 +92,8 @@ fn pointer_record(address: IpAddr, helo: &DomainName) -> ExpectedRecord {
     }
 }
 
-/// Records of the name at which bounces arrive and for which receivers check SPF. It is in every return path, directly
-/// or through a customer's alias.
+/// Records of the name at which bounces arrive and for which receivers check SPF. This name is the domain of every
+/// return path, directly or through a customer's alias.
 fn return_path_records(service: &Service) -> [ExpectedRecord; 2] {
     let host = &service.host;
     let mail_host = ExpectedRecord {

@@ -1,4 +1,4 @@
-//! Turns DNS answers into verdicts, by one rule for each kind of record.
+//! Turns DNS answers into verdicts, by the rule of each expected record.
 
 use super::absence::dns_error;
 use super::answers::{DnsAnswers, View};
@@ -8,7 +8,7 @@ use super::service::Service;
 use super::versioned_text::{self, RecordMatcher};
 use super::{alias, dkim, dmarc, hosts, spf};
 
-/// The verdict on every expected record, in their order. Pure: the same answers give the same verdicts.
+/// The verdict on every expected record, in the order of `expected`. Pure: the same answers give the same verdicts.
 pub fn judge(expected: &ExpectedRecords, answers: &DnsAnswers) -> Vec<RecordCheck> {
     judge_all(expected, &View::new(answers))
 }

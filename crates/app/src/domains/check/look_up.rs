@@ -21,8 +21,8 @@ pub async fn check(dns: &Dns, expected: &ExpectedRecords) -> Vec<RecordCheck> {
     super::judge(expected, &look_up(dns, expected).await)
 }
 
-/// Asks the questions that [`judge`](super::judge) needs for `expected`: at most 240 in 30 seconds. Questions without
-/// an answer by then count as failed.
+/// Asks the questions that [`judge`](super::judge) needs for `expected`: at most 240 in 30 seconds. Further
+/// questions, and questions without an answer by then, count as failed.
 pub async fn look_up(dns: &Dns, expected: &ExpectedRecords) -> DnsAnswers {
     look_up_for(dns, |view| {
         judge_all(expected, view);
@@ -30,11 +30,11 @@ pub async fn look_up(dns: &Dns, expected: &ExpectedRecords) -> DnsAnswers {
     .await
 }
 
-/// Asks the questions that `reader` misses, until it misses none.
+/// Asks the questions that `reader` finds unanswered, and calls `reader` again, until every question has an answer.
 pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAnswers {
     let deadline = Instant::now() + TIME_MAX;
     let mut answers = DnsAnswers::default();
-    // Every round answers the questions missed so far; beyond the limits they count as failed.
+    // Every round answers the questions that the previous round left open; beyond the limits they count as failed.
     loop {
         let missed = {
             let view = View::new(&answers);
@@ -63,7 +63,7 @@ async fn ask(dns: &Dns, (name, record_type): &Question, deadline: Instant) -> An
     let late = || Answer::Failed(format!("the check took longer than {} s", TIME_MAX.as_secs()));
     match timeout_at(deadline, dns.records(name, wire_type(*record_type))).await {
         Err(_) => late(),
-        // A record that cannot be parsed does not count as an answer.
+        // Records that cannot be parsed are left out, so none could be parsed.
         Ok(Ok(records)) if records.is_empty() => Answer::Failed("malformed answer".to_owned()),
         Ok(Ok(records)) => Answer::Records(records),
         Ok(Err(LookupFailure::NoSuchName)) => Answer::NoSuchName,

@@ -67,7 +67,7 @@ pub enum RecordStatus {
     DnsError,
 }
 
-/// One record to publish, with the current DNS content.
+/// One record to publish, with the current DNS content and the verdict on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCheck {
     pub purpose: Purpose,
@@ -76,7 +76,7 @@ pub struct RecordCheck {
     /// Without a dot at the end.
     pub name: String,
     /// The value to publish. For a verified SPF or DMARC record that needs no change, the value found. Empty if too
-    /// little is known to suggest one.
+    /// little is known to suggest a value.
     pub value: String,
     pub required: bool,
     pub status: RecordStatus,
@@ -93,7 +93,7 @@ pub enum Verdict {
     Verified,
     /// A required record, or every DKIM record, is missing or wrong.
     Failing,
-    /// Neither: a required record or a DKIM record has no verdict, or there is no DKIM record.
+    /// Neither of both: a required record or a DKIM record has no verdict, or there is no DKIM record.
     Unknown,
 }
 

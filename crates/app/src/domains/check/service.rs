@@ -11,7 +11,7 @@ pub struct SendingAddress {
     pub helo: DomainName,
 }
 
-/// The operator's configuration.
+/// Names and addresses of this installation, as the operator configured them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServiceConfig {
     pub host: DomainName,
@@ -30,7 +30,8 @@ pub struct Service {
     pub sources: Vec<SendingAddress>,
     /// Private source addresses whose HELO name has no public address: the address that receivers see is unknown.
     pub unseen: Vec<SendingAddress>,
-    /// Why the facts are currently unknown. While they are, no SPF record is suggested or judged.
+    /// Why the facts are currently unknown; `None` if they are known. While unknown, no SPF record is suggested or
+    /// judged.
     pub unknown: Option<String>,
     /// Whether `spf.<host>` exists, and passes for all our addresses but not for everybody. Only then may customers'
     /// SPF records include it.
@@ -39,7 +40,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Facts from the configuration alone. They are complete only if it names every source address and all are public.
+    /// Facts from the configuration alone. `unknown` is set unless the configuration names every source address and all
+    /// these addresses are public.
     pub fn without_dns(config: &ServiceConfig) -> Self {
         let is_complete =
             !config.uses_system_address && config.sources.iter().all(|source| !is_private(source.address));
@@ -89,8 +91,8 @@ impl Service {
         self.sources.iter().map(|source| source.address)
     }
 
-    /// SPF terms that allow our addresses: the include if it is safe, else the addresses themselves. Empty if the
-    /// addresses are not known.
+    /// SPF terms that allow our addresses: the include of `spf.<host>` if usable, else the addresses themselves. Empty
+    /// if the addresses are not known.
     pub fn spf_terms(&self) -> Vec<String> {
         if self.is_spf_name_usable && self.unknown.is_none() {
             return vec![format!("include:{}", self.spf_name())];
@@ -98,7 +100,8 @@ impl Service {
         self.spf_address_terms()
     }
 
-    /// Terms with plain addresses. They cost the evaluating receiver no DNS lookup.
+    /// SPF terms with plain addresses, which cost the evaluating receiver no DNS lookup. Empty if the addresses are not
+    /// known.
     pub fn spf_address_terms(&self) -> Vec<String> {
         if self.unknown.is_some() {
             return Vec::new();
@@ -114,7 +117,7 @@ impl Service {
     }
 }
 
-/// Whether the address is private, so that receivers see a translated one (RFC 1918, RFC 6598, RFC 4193).
+/// Whether the address is private, so that receivers see another, translated address (RFC 1918, RFC 6598, RFC 4193).
 pub(super) fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

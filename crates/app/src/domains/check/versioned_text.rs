@@ -10,7 +10,7 @@ use super::text::shown_all;
 
 /// Tests by which a text is recognised as the wanted record.
 pub(super) struct RecordMatcher<'a> {
-    /// Name to look up; differs from the record's name if that is a wildcard.
+    /// Name to look up: the record's name or, if that is a wildcard, a name that the wildcard covers.
     pub(super) queried_name: &'a str,
     pub(super) version: &'a str,
     pub(super) needed_tag: Option<&'a str>,

@@ -6,7 +6,7 @@ use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
 use super::text::shown;
 
 const TTL_SECS: u32 = 3_600;
-/// RFC 1035 3.3: the bytes of one string.
+/// RFC 1035 3.3: maximum number of bytes of one character string.
 const STRING_BYTES_MAX: usize = 255;
 
 /// A line for each record, with complete names, so that it fits into any zone file. Records that are in place or not
@@ -30,7 +30,7 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
         } else if check.purpose == Purpose::Dmarc && is_verified {
             zone.push_str("; not needed, the policy of the domain above counts: ");
         } else if let Some(only) = only_record(check.purpose).filter(|_| is_unknown) {
-            // A record that we could not see may exist.
+            // There may be a record that the look-up did not find.
             write!(zone, "; not checked, and a name has only one {only} record: ")
                 .expect("writing to a string does not fail");
         } else if let Some(only) = only_record(check.purpose).filter(|_| !check.found.is_empty()) {

@@ -14,11 +14,11 @@ const DEPTH_MAX: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Cost {
     pub(in super::super) lookups: usize,
-    /// The terms that need lookups, each with the total it causes; most expensive first.
+    /// The terms that need lookups, each with the number of lookups that it causes in total; most expensive first.
     pub(in super::super) terms: Vec<(String, usize)>,
 }
 
-/// The cost for a sender that no term matches.
+/// The DNS lookups that the record costs a receiver if no term matches the sender.
 pub(in super::super) fn cost(
     view: &View<'_>,
     sender: Sender<'_>,
@@ -64,7 +64,7 @@ impl CostCounter<'_> {
         answered.map(|()| terms)
     }
 
-    /// The cost of the record that a term includes or redirects to.
+    /// Number of lookups of the record that a term includes or redirects to; 0 for other terms.
     fn inner_cost(&mut self, domain: &str, term: &Term) -> Result<usize, NotAskedYet> {
         let (TermKind::Directive { mechanism: Mechanism::Include(target), .. } | TermKind::Redirect(target)) =
             &term.kind

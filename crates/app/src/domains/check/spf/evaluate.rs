@@ -1,5 +1,5 @@
 //! Evaluates an SPF record for one address as a receiver does: `check_host()` of RFC 7208 4, over known answers instead
-//! of a resolver. Unlike a receiver, it reports the term that allows the address or is faulty.
+//! of a resolver. Unlike a receiver, the evaluation reports the term that allows the address or is faulty.
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -67,7 +67,7 @@ pub(in super::super) struct Sender<'a> {
     pub(in super::super) address: IpAddr,
     pub(in super::super) helo: &'a str,
     pub(in super::super) domain: &'a str,
-    /// A name whose record is assumed to allow the sender.
+    /// A name whose SPF record is assumed to allow the sender.
     pub(in super::super) trusted: Option<&'a str>,
 }
 
@@ -101,7 +101,7 @@ pub(in super::super) fn published(answer: &Answer) -> PublishedSpf {
 
 pub(in super::super) struct EvaluationResult {
     pub(in super::super) result: Result<SpfResult, NotAskedYet>,
-    /// Whether the evaluation needed a name that depends on the sender.
+    /// Whether the evaluation needed a DNS name that depends on the sender's address or HELO name.
     pub(in super::super) differs_by_sender: bool,
 }
 

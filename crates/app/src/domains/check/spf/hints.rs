@@ -8,8 +8,8 @@ use crate::domains::check::text::{listed, shown};
 /// Maximum number of terms that a hint names with their lookups.
 const COSTS_SHOWN_MAX: usize = 4;
 
-/// Text that offers the suggestion after `lead`, such as `Change it to`. Before that, it names the terms that the
-/// suggestion leaves out. The text has to follow a full sentence.
+/// Text that names the terms that the suggestion leaves out, then offers the suggestion after `lead`, such as `Change
+/// it to`. The text has to follow a full sentence.
 pub(super) fn offer(lead: &str, suggestion: &Suggestion) -> String {
     let Suggestion { text, void, dropped } = suggestion;
     let mut offer = String::new();
@@ -42,7 +42,7 @@ pub(super) fn refused(addresses: &[String], suggestion: &Suggestion) -> String {
     format!("Your SPF record does not allow this service's {noun} {addresses}. {offer}")
 }
 
-/// The customer's record is correct, but leads to one of ours that is not.
+/// Hint for a correct record of a customer that leads to an incorrect record of this service.
 pub(super) fn ours_is_at_fault(name: &str) -> String {
     format!(
         "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at {name} does \

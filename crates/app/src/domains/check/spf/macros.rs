@@ -30,12 +30,12 @@ pub(in super::super) struct MacroValues<'a> {
     pub(in super::super) sender_domain: &'a str,
     /// The domain whose record is being evaluated.
     pub(in super::super) domain: &'a str,
-    /// A PTR name of the address that resolves back to it; `unknown` without one.
+    /// A PTR name of the address that resolves back to the address; `unknown` without such a name.
     pub(in super::super) validated_name: &'a str,
 }
 
 impl DomainSpec {
-    /// Parses a domain specification; `None` if it is not valid.
+    /// Parses a domain specification; `None` if `text` is not valid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.is_empty()
             || text.len() > SPEC_BYTES_MAX
@@ -70,7 +70,7 @@ impl DomainSpec {
         spec.ends_as_a_domain().then_some(spec)
     }
 
-    /// RFC 7208 7.1: it ends in a macro, or in a top label that contains a letter or hyphen.
+    /// RFC 7208 7.1: a valid specification ends in a macro, or in a top label that contains a letter or hyphen.
     fn ends_as_a_domain(&self) -> bool {
         let Some(Piece::Text(end)) = self.pieces.last() else { return true };
         let end = end.strip_suffix('.').unwrap_or(end);
@@ -82,7 +82,7 @@ impl DomainSpec {
             && !top.ends_with('-')
     }
 
-    /// The name itself, if it has no macros.
+    /// The name, if the specification has no macros.
     pub(super) fn without_macros(&self) -> Option<String> {
         let texts = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => Some(text.as_str()),
@@ -92,7 +92,7 @@ impl DomainSpec {
         Some(name.trim_end_matches('.').to_owned())
     }
 
-    /// Whether each sender may lead to another name. The macro `v` does not count: it has only two values.
+    /// Whether the name may be another one for each sender. The macro `v` does not count: it has only two values.
     pub(super) fn differs_by_sender(&self) -> bool {
         self.has_macro(b"iph")
     }
@@ -133,7 +133,7 @@ impl DomainSpec {
     }
 }
 
-/// Parses the text between the braces; `None` if it is not valid.
+/// Parses the text between the braces of a macro; `None` if the text is not valid.
 fn parse_macro(text: &str) -> Option<Piece> {
     let mut bytes = text.bytes();
     let letter = bytes.next()?;

@@ -130,7 +130,7 @@ impl Evaluation<'_> {
         answer.addresses().any(contains)
     }
 
-    /// Counts a lookup. Returns the error if it is one too many.
+    /// Counts a lookup. Returns the error if there are now too many lookups.
     pub(super) fn count_lookup(&mut self) -> Option<PermReason> {
         self.lookups += 1;
         (self.lookups > LOOKUPS_MAX).then_some(PermReason::TooManyLookups)
@@ -167,7 +167,8 @@ impl Evaluation<'_> {
         }))
     }
 
-    /// RFC 7208 5.5: PTR names of the address that resolve back to it. A name whose look-up fails is left out.
+    /// RFC 7208 5.5: PTR names of the sender's address that resolve back to this address. A name whose look-up
+    /// fails is left out.
     fn validated_names(&self) -> Result<Vec<String>, NotAskedYet> {
         self.differs_by_sender.set(true);
         let answer = self.view.ask(&reverse_name(self.sender.address), RecordType::Ptr)?;

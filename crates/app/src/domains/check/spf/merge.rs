@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::record::{Mechanism, Qualifier, SpfRecord, Term, TermKind};
 
-/// Position of added terms.
+/// Position of the added terms in the merged record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InsertPosition {
     First,
@@ -12,12 +12,12 @@ pub(super) enum InsertPosition {
     Last,
 }
 
-/// Terms that are not carried over.
+/// Existing terms that the merged record leaves out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     pub(super) terms: Vec<String>,
-    /// Whether one of them, or of the invalid terms dropped before, may have allowed a sender. If so, the record ends
-    /// in `?all`, so that this sender is not refused.
+    /// Whether one of these terms, or of the invalid terms dropped before, may have allowed a sender. If so, the merged
+    /// record ends in `?all`, so that this sender is not refused.
     pub(super) may_allow: bool,
 }
 

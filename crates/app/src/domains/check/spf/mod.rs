@@ -30,7 +30,7 @@ use suggest::suggest;
 use summary::Summary;
 pub(super) use summary::{Allowed, allows_all};
 
-/// No suggestion is made for more records than this.
+/// Maximum number of SPF records that are merged into a suggestion; for more, none is made.
 const RECORDS_MERGED_MAX: usize = 5;
 
 pub(super) fn judge(
@@ -107,7 +107,7 @@ fn judge_one(
     found: Vec<String>,
 ) -> Result<RecordCheck, NotAskedYet> {
     let domain = record.name.as_str();
-    // Computed first, because it requests the answers about all includes at once.
+    // Counted first, because the count requests the answers about all includes at once.
     let cost = cost(view, first_sender(service, domain), published);
     let summary = Summary::of(view, service, domain, published)?;
     let value = || String::from_utf8_lossy(text).into_owned();
@@ -151,7 +151,7 @@ fn judge_one(
     Ok(RecordCheck { value: suggestion.text, ..record.judged(status, found, hint) })
 }
 
-/// The sender for whom lookups are counted. Their number differs between senders only with macros.
+/// The sender for whom lookups are counted. The number of lookups differs between senders only with macros.
 fn first_sender<'a>(service: &'a Service, domain: &'a str) -> Sender<'a> {
     let source = &service.sources[0];
     Sender { address: source.address, helo: source.helo.as_str(), domain, trusted: None }

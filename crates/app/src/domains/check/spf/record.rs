@@ -25,7 +25,7 @@ pub(in super::super) enum TermKind {
     Redirect(DomainSpec),
     /// `exp=` and unknown modifiers: they do not change the result.
     OtherModifier,
-    /// Makes the whole record invalid.
+    /// Not a valid term, so that the whole record is invalid.
     Invalid,
 }
 
@@ -110,7 +110,7 @@ impl Term {
         matches!(self.kind, TermKind::Directive { mechanism: Mechanism::All, .. })
     }
 
-    /// Whether it needs a DNS lookup (RFC 7208 4.6.4).
+    /// Whether the term needs a DNS lookup (RFC 7208 4.6.4).
     pub(super) fn costs_lookup(&self) -> bool {
         match &self.kind {
             TermKind::Redirect(_) => true,
@@ -171,13 +171,13 @@ fn parse_mechanism(text: &str) -> Option<Mechanism> {
     }
 }
 
-/// An address with or without a prefix length.
+/// Parses a network, written as an address with or without a prefix length.
 fn parse_network<N: std::str::FromStr>(text: &str, bits: u8) -> Option<N> {
     let text = if text.contains('/') { text.to_owned() } else { format!("{text}/{bits}") };
     text.parse().ok()
 }
 
-/// `[":" domain] ["/" bits] ["//" bits]` (RFC 7208 5.6).
+/// Parses `[":" domain] ["/" bits] ["//" bits]`, which may follow `a` and `mx` (RFC 7208 5.6).
 fn parse_hosts(rest: &str) -> Option<(Option<DomainSpec>, u8, u8)> {
     let (rest, v6_bits) = match rest.rsplit_once("//") {
         Some((rest, bits)) => (rest, parse_bits(bits, 128)?),

@@ -12,7 +12,7 @@ const VERSIONS: [&str; 12] = [
     "spf=",
 ];
 
-/// Replaces invalid terms by valid ones. Unclear terms are dropped and returned.
+/// Replaces invalid terms by the valid ones that they probably mean. Unclear terms are dropped and returned.
 pub(super) fn with_repaired_terms(record: &SpfRecord) -> (SpfRecord, Vec<String>) {
     let mut terms = Vec::with_capacity(record.terms.len());
     let mut dropped = Vec::new();
@@ -48,7 +48,7 @@ fn without_version<'a>(text: &'a str, version: &str) -> Option<&'a str> {
     next.is_none().then_some("")
 }
 
-/// The terms that an invalid one probably means; `None` if that is unclear.
+/// The terms that an invalid term probably means; `None` if that is unclear.
 fn repaired(text: &str) -> Option<Vec<Term>> {
     text.split([',', ';']).filter(|word| !word.is_empty()).map(repaired_word).collect()
 }
@@ -63,7 +63,7 @@ fn repaired_word(word: &str) -> Option<Term> {
     let term = Term::parse(&word);
     match &term.kind {
         TermKind::Invalid => {}
-        // Mostly a second redirect. As an include it allows the same senders.
+        // Usually a second redirect. An include of the same name allows the same senders.
         TermKind::Redirect(_) => return valid_term(&format!("include:{}", word.split_once('=')?.1)),
         TermKind::OtherModifier => return None,
         TermKind::Directive { .. } => return Some(term),
@@ -84,7 +84,7 @@ fn repaired_word(word: &str) -> Option<Term> {
     }
 }
 
-/// `ip4` or `ip6`, depending on the address.
+/// The term for an address or network: `ip4` or `ip6`, depending on the address.
 fn network_term(text: &str) -> Option<String> {
     let address = text.parse::<IpAddr>().ok().or_else(|| Some(text.parse::<IpNet>().ok()?.addr()))?;
     Some(format!("{}:{text}", if address.is_ipv4() { "ip4" } else { "ip6" }))

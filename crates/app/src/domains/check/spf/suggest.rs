@@ -1,4 +1,4 @@
-//! Suggests an SPF record for a domain: its existing terms and ours.
+//! Suggests an SPF record for a domain: the domain's existing terms, and the terms that allow our addresses.
 
 use super::cost::cost;
 use super::evaluate::{LOOKUPS_MAX, PermReason};
@@ -11,7 +11,7 @@ use crate::domains::check::answers::{NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::Service;
 
-/// Rounds of removing broken terms; a record that needs more is not repaired further.
+/// Maximum number of rounds of removing broken terms. A record that needs more rounds is not repaired further.
 const ROUNDS_MAX: usize = 10;
 
 /// A record to publish, and the existing terms that it leaves out.
@@ -37,7 +37,7 @@ pub(super) fn suggest(
     }
     theirs.leave_out_broken(view, service, domain)?;
     let text = theirs.with(&[], InsertPosition::Last);
-    // Our terms are complete, and the record does not allow everybody.
+    // The record allows all our addresses, but not everybody, so nothing has to be added.
     if let Summary::Passed { allows_everybody: None } =
         Summary::of(view, service, domain, &SpfRecord::parse(&text))?
     {
@@ -87,8 +87,8 @@ impl ExistingRecords {
         Suggestion { text, void: self.void, dropped: self.dropped }
     }
 
-    /// Removes terms that break the record and lead nowhere. Errors inside included records belong to others, who may
-    /// repair them.
+    /// Leaves out terms that break the record and lead nowhere. Errors inside included records are not repaired: they
+    /// belong to the owners of those records.
     fn leave_out_broken(
         &mut self,
         view: &View<'_>,
@@ -129,7 +129,8 @@ impl ExistingRecords {
     }
 }
 
-/// Whether a term matches no address at all, not only none of ours: a name with macros may exist for other senders.
+/// Whether a term matches no address at all. A term that only matches none of ours does not count: a name with macros
+/// may exist for other senders.
 fn names_nothing(view: &View<'_>, domain: &str, term: &Term) -> Result<bool, NotAskedYet> {
     let TermKind::Directive { mechanism, .. } = &term.kind else { return Ok(false) };
     let (spec, types) = match mechanism {

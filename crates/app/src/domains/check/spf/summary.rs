@@ -31,7 +31,7 @@ impl Summary {
         Self::with_trust(view, service, domain, record, None)
     }
 
-    /// Assumes that the record of the `trusted` name allows exactly our addresses.
+    /// Like `of`, but assumes that the record of the `trusted` name allows exactly our addresses.
     pub(super) fn with_trust(
         view: &View<'_>,
         service: &Service,
@@ -49,7 +49,7 @@ impl Summary {
             let evaluated = evaluate(&own_view, sender, record);
             let result = match evaluated.result {
                 Ok(result) => result,
-                // The sample covers this address.
+                // The addresses in the sample stand for this one.
                 Err(NotAskedYet) if evaluated.differs_by_sender && !is_in_sample => continue,
                 Err(unasked) => {
                     view.add_missed(own_view.into_missed());
@@ -79,7 +79,7 @@ fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddr
         let family = usize::from(source.address.is_ipv4());
         let number = seen[family];
         seen[family] += 1;
-        // The first of each of `SAMPLE` equal parts.
+        // The sample has the first address of each of `SAMPLE` equal parts.
         let part = |number: usize| number * SAMPLE / counts[family];
         (source, number == 0 || counts[family] <= SAMPLE || part(number) != part(number - 1))
     })
@@ -87,9 +87,10 @@ fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddr
 
 /// Whether the record of one of our own names allows our addresses.
 pub(in super::super) enum Allowed {
-    /// It allows all our addresses, but not everybody's.
+    /// The record allows all our addresses, but not everybody's.
     All,
-    /// It misses some of our addresses, allows everybody, or is invalid; or our addresses are not known.
+    /// The record misses some of our addresses, allows everybody, or is invalid. Or there are several records, or our
+    /// addresses are not known.
     NotAll,
     NoRecord,
     Unknown(String),
