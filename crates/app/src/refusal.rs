@@ -1,5 +1,5 @@
-//! Refusals of sends, and of other operations for the same reasons: one table from refusal to code and text, for all
-//! entry points.
+//! Refusals of sends; other operations use the variants that fit. One table gives each refusal its code and text, for
+//! all entry points.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ pub enum Refusal {
 /// One invalid field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldProblem {
-    /// JSON pointer to the field, such as `/to/3`.
+    /// JSON pointer to the field, such as `/to/3`; empty for the whole request.
     pub pointer: String,
     pub message: String,
 }

@@ -1,7 +1,8 @@
 //! Retention periods, and the task that deletes older data: a few rows at a time with pauses, so that sending
 //! is not affected. Data that is still to be delivered, counted or posted to a webhook is never deleted.
 //!
-//! A step that fails is repeated in the next run, and does not keep the others from running.
+//! A failed step is repeated in the next run. The other steps still run, but messages and sends stay if data that they
+//! lead to could not be deleted.
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub struct Retention {
     pub webhook_attempts: Option<Duration>,
     pub counters: Option<Duration>,
     pub minute_counters: Option<Duration>,
-    /// Time between two runs. Messages, events and attempts younger than this are never deleted.
+    /// Time between two runs. Messages, their bodies, events and attempts younger than this are never deleted.
     pub check_every: Duration,
 }
 
@@ -122,7 +123,7 @@ impl App {
         round.end()
     }
 
-    /// Deletes messages and their data, and attempts of webhooks.
+    /// Deletes old messages with their data, old events, and old attempts of webhooks.
     async fn remove_old_mail(
         &self,
         now: Timestamp,
@@ -133,7 +134,7 @@ impl App {
         let messages = kept.first_kept(now, kept.messages);
         let of_messages = |of| kept.first_kept(now, of).max(messages);
         let mut has_failed = false;
-        // Messages are deleted after their events: those that still have events stay.
+        // Messages are deleted after their events: messages that still have events stay.
         for (which, name, before) in [
             (OldRows::Bodies, "bodies", of_messages(kept.bodies)),
             (OldRows::Transcripts, "transcripts", of_messages(kept.attempts)),
@@ -167,7 +168,7 @@ impl App {
         let kept_by = |server: &Server| OwnRetention::of(server, installation);
         let own: Vec<OwnRetention> = servers.iter().map(kept_by).collect();
         let mut removed = Vec::new();
-        // The first removal is that of bodies. Later removals keep the sends whose bodies the first one kept.
+        // The removal of bodies, which comes first. Later removals keep the sends whose bodies it kept.
         let mut bodies = None;
         for (which, name) in [
             (OldRows::Bodies, "bodies by servers' settings"),
@@ -198,7 +199,7 @@ impl App {
             if !removed.has_more {
                 return Ok(rows);
             }
-            // Scanning is work as well, so pause after it too.
+            // A step that only scanned rows was work as well, so pause after every step.
             tokio::time::sleep(STEP_PAUSE).await;
         }
     }
@@ -221,7 +222,7 @@ impl App {
     }
 }
 
-/// Retention periods of a server that are shorter than the installation's; `None` for others.
+/// Retention periods of a server; `None` for a period that is not shorter than the installation's.
 struct OwnRetention {
     server_id: ServerId,
     bodies: Option<Duration>,

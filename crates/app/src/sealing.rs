@@ -65,7 +65,7 @@ impl SealingKey {
         text
     }
 
-    /// Seals a secret for one purpose, such as `totp:12`: it cannot be unsealed for another.
+    /// Seals a secret for one purpose, such as `totp:12`: the result cannot be unsealed for another purpose.
     pub(crate) fn seal(&self, purpose: &str, secret: &[u8]) -> Vec<u8> {
         let mut nonce = [0; NONCE_LEN];
         rand::rng().fill_bytes(&mut nonce);

@@ -49,8 +49,8 @@ impl App {
         server
     }
 
-    /// Applies all changes, or none if any is invalid or above a ceiling. Takes effect at once here, and within
-    /// seconds on other nodes.
+    /// Applies all changes, or none if any is invalid or above a ceiling. Changes take effect at once on this node, and
+    /// within seconds on other nodes.
     pub async fn update_server_of_key(
         &self,
         caller: &Caller,
@@ -159,7 +159,7 @@ fn check_hosts(hosts: &[String], problem: &mut impl FnMut(&str, &str)) -> Vec<St
     }
     let mut names: Vec<String> = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
-        // `*.example.com` matches every host below.
+        // `*.example.com` matches every host below `example.com`.
         let (star, name) = match host.trim().strip_prefix("*.") {
             Some(name) => ("*.", name),
             None => ("", host.trim()),

@@ -17,7 +17,7 @@ const OPERATOR_ADDRESSES: [&str; 2] = ["postmaster", "abuse"];
 pub struct ReturnAddress {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// The address as the sender wrote it.
+    /// The recipient address, spelled as the sender of the returned mail wrote it.
     pub address: String,
 }
 
@@ -56,7 +56,7 @@ impl Addresses {
         self.hosts.iter().map(DomainName::as_str).chain(self.return_domains.iter().map(String::as_str))
     }
 
-    /// Destination of an address; `None` if it accepts no mail here.
+    /// Destination of an address; `None` if the bounce listener accepts no mail for it.
     pub(super) fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         let local_part = address.local_part();
         let is_named = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(local_part));
@@ -67,7 +67,8 @@ impl Addresses {
         }
         let is_own = is_return_domain || self.hosts.iter().any(|host| host == address.domain());
         // `rp.` may begin a customer's own domain for bounces. The MAC proves that we issued the address, or that the
-        // complaint is about our message. Whether the name still points here does not matter for mail sent earlier.
+        // complaint is about our message. Whether the domain still points to this installation does not matter: the
+        // mail may have been sent earlier.
         let begins_with_rp = domain.starts_with("rp.");
         let is_configured =
             self.settings.addresses.iter().any(|known| known.mailbox_key() == address.mailbox_key());

@@ -139,11 +139,12 @@ impl ReturnReceiver {
         self.addresses.recognise(address)
     }
 
-    /// Accepts one message for all its recipients. Parses it once for each kind of recipient, however many there are.
+    /// Accepts one message for all its recipients. Parses the message once for each kind of recipient, however many
+    /// recipients there are.
     ///
-    /// `Ok` means that nothing is left to do for at least one recipient: what the mail causes is on stable storage, or
-    /// it is a report without effect. Other recipients may be refused permanently. On [`ReturnRefusal::Store`] and
-    /// [`ReturnRefusal::Busy`] the sender should retry.
+    /// `Ok` means that nothing is left to do for at least one recipient: the effect of the mail is on stable storage,
+    /// or the mail is a report without effect. Other recipients may be refused permanently. On [`ReturnRefusal::Store`]
+    /// and [`ReturnRefusal::Busy`] the sender should retry.
     pub async fn take(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
         let outcome = self.take_for_each(to, mail).await;
         self.app.inner.return_counters.count(&outcome, self.app.inner.clock.now());

@@ -18,12 +18,12 @@ impl NetworkBudget {
         Self(Budget::new(limits, now))
     }
 
-    /// Reserves `amount` for a message from `peer`; `None` if less is left for its network or in total.
+    /// Reserves `amount` for a message from `peer`; `None` if less is left for the network of `peer` or in total.
     pub(super) fn reserve(&self, peer: IpAddr, amount: usize, now: Instant) -> Option<Reservation<IpAddr>> {
         self.0.reserve(client_network(peer), amount, now)
     }
 
-    /// Returns the unused part to the budget.
+    /// Returns the unused part of a reservation to the budget.
     pub(super) fn return_unused(&self, reservation: Reservation<IpAddr>, used: usize) {
         self.0.return_unused(reservation, used);
     }

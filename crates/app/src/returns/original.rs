@@ -16,8 +16,8 @@ const FOUND_MAX: usize = 2;
 
 impl ReturnReceiver {
     /// The message that the enclosed original identifies: by our header or its return path, else by its Message-ID.
-    /// `ForeignComplaint` if none of them was issued here, several recipients share the Message-ID, or the message no
-    /// longer exists.
+    /// `ForeignComplaint` if none of these identifiers was issued here, several recipients share the Message-ID, or the
+    /// message no longer exists. `Busy` if the search took too long.
     pub(super) async fn find_original(&self, returned: &Returned) -> Result<Message, ReturnRefusal> {
         let of_copy = returned.original_ids.iter().find_map(|id| self.addresses.key.parse(id));
         if let Some((server_id, message_id)) = of_copy {
@@ -32,7 +32,8 @@ impl ReturnReceiver {
         self.find_by_message_id(own, message_id.to_ascii_lowercase()).await
     }
 
-    /// All recipients of a send share its Message-ID, so it identifies a message only if the send has one recipient.
+    /// All recipients of a send share its Message-ID, so the Message-ID identifies a message only if the send has one
+    /// recipient.
     async fn find_by_message_id(
         &self,
         own: OwnMessageId,

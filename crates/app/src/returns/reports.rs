@@ -43,7 +43,7 @@ impl ReturnReceiver {
         Ok(())
     }
 
-    /// The names among these that are ours: names of the installation, and domains of servers and accounts.
+    /// Those of `names` that are ours: names of the installation, and domains of servers and accounts.
     async fn own_domains(&self, names: &[DomainName]) -> Result<HashSet<DomainName>, StoreError> {
         let mut ours: HashSet<DomainName> =
             self.app.inner.store.list_known_domains(names.to_vec()).await?.into_iter().collect();
@@ -183,7 +183,7 @@ impl<'a> PolicySum<'a> {
 
 #[boxed_futures]
 impl App {
-    /// One line per domain and kind; for a single domain also its newest reports.
+    /// One summary per domain and report kind; for a single domain also its newest reports.
     pub async fn domain_reports(&self, domain: Option<&str>) -> Result<Value, AdminError> {
         let store = &self.inner.store;
         let Some(domain) = domain else {
@@ -219,12 +219,12 @@ fn shown_report(report: &DomainReport) -> Value {
         "end": report.end.to_rfc3339(),
     });
     add_counts(&mut shown, report.kind, report.total, report.passed);
-    // Written by Postroad, so it is JSON.
+    // Postroad wrote the details, so they are JSON.
     shown["details"] = serde_json::from_str(&report.details).unwrap_or_default();
     shown
 }
 
-/// Adds the counts under the names of the report kind.
+/// Adds the counts under the field names of the report kind.
 fn add_counts(shown: &mut Value, kind: ReportKind, total: u64, passed: u64) {
     let (total_name, passed_name) = match kind {
         ReportKind::Dmarc => ("messages", "passed"),

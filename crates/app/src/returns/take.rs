@@ -10,7 +10,7 @@ use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, Stor
 use super::effect::{EffectContext, MailOut, effect};
 use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 
-/// Pause between two look-ups of the message: a bounce can arrive before the outcome of the attempt is stored.
+/// Pause between two look-ups of the original message: a bounce can arrive before the outcome of the attempt is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
 const SETTLE_WAITS_MAX: u32 = 20;
 /// Lengths at which headers are cut: anybody can write one of any length.
@@ -18,8 +18,8 @@ const SUBJECT_BYTES_MAX: usize = 998;
 const MESSAGE_ID_BYTES_MAX: usize = 500;
 
 impl ReturnReceiver {
-    /// Stores the mail for each of the paths, with its effect on their messages. Succeeds if it is accepted for at
-    /// least one of them, and none fails temporarily.
+    /// Stores the mail for each of the return paths, with its effect on their messages. Succeeds if at least one return
+    /// path accepts the mail, and none fails temporarily.
     pub(super) async fn take_return(
         &self,
         paths: &[&ReturnAddress],
@@ -58,7 +58,7 @@ impl ReturnReceiver {
         self.keep_return(to, &message, mail, returned, body).await
     }
 
-    /// Stores the mail with the message that it is about, and its effect.
+    /// Stores the returned mail, linked to `message`, and its effect on `message`.
     pub(super) async fn keep_return(
         &self,
         to: &ReturnAddress,

@@ -24,7 +24,7 @@ pub struct IndexTask {
 /// State of the task between its rounds.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Newest message of each server when no block could be added.
+    /// Id of each server's newest message at the last look that found no full block to add.
     seen: HashMap<ServerId, i64>,
     /// Servers that may have blocks to merge.
     to_merge: BTreeSet<ServerId>,
@@ -64,7 +64,7 @@ impl IndexTask {
 }
 
 impl App {
-    /// Adds all full blocks, then merges some old ones. Each server gets one block a turn.
+    /// Adds all full blocks, then merges some old ones. Each pass over the servers adds at most one block of each.
     async fn index_messages(&self, progress: &mut Progress) -> Result<(), StoreError> {
         let store = &self.inner.store;
         loop {
@@ -75,8 +75,8 @@ impl App {
                 }
                 match store.index_next_block(server_id, BLOCK_MESSAGES).await? {
                     IndexProgress::Added => has_more = true,
-                    // No full block. Messages of the last seconds do not count: lower ids may still be committing.
-                    // Tried again when the server has a newer message.
+                    // No full block. Messages of the last seconds do not count: lower ids may still be committing. The
+                    // server is tried again when it has a newer message.
                     IndexProgress::Nothing => drop(progress.seen.insert(server_id, newest)),
                 }
             }

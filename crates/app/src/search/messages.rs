@@ -11,7 +11,7 @@ use crate::{App, Caller, FieldProblem};
 
 /// After this time the API returns a page with the matches so far and a cursor to continue.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
-/// The limit of the portal, which is lower because the page reads other data as well.
+/// The same limit for the portal. It is lower, because the portal's page reads other data as well.
 const PORTAL_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// Parses a query; a problem names the request's `field` that contained it.
@@ -23,7 +23,7 @@ pub(crate) fn parse_query(field: &str, text: &str) -> Result<SearchFilter, Field
 /// Conditions of a search; all of them must hold.
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
-    /// In the query language.
+    /// Text in the query language (`query.rs`).
     pub q: Option<String>,
     pub statuses: Vec<Status>,
     pub tag: Option<String>,

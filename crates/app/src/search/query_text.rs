@@ -62,7 +62,7 @@ fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
     }
     let mut word = String::new();
     while let Some(letter) = letters.next_if(|letter| !letter.is_whitespace()) {
-        // Text before the first colon is a key only if it is a word; `10:30` has none.
+        // Text before the first colon is a key only if it is a word: `10:30` has no key.
         let is_key =
             !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_');
         if letter == ':' && is_key {

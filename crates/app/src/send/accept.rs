@@ -66,7 +66,7 @@ impl CompressedMessage {
         self.checked.recipients.len()
     }
 
-    /// Bytes that it keeps in memory: the original bytes of the message, and their compressed form.
+    /// Bytes that this value keeps in memory: the original bytes of the message, and their compressed form.
     pub(super) fn memory_bytes(&self) -> usize {
         self.size as usize + self.body.compressed_bytes()
     }
@@ -87,9 +87,9 @@ impl CheckedMessage {
 }
 
 impl App {
-    /// Returns the answer of an earlier request with the same key, or runs `work`; runs it again while another node
-    /// holds the key.
-    // Not `AsyncFn`: the compiler cannot show that a future made of it is `Send`.
+    /// Returns the answer of an earlier request with the same idempotency key, or runs `work`. While another node holds
+    /// the key, runs `work` again until the deadline.
+    // Not `AsyncFn`: the compiler cannot show that the future of an `AsyncFn` is `Send`.
     pub(super) async fn once<W>(
         &self,
         context: &SendContext,
@@ -117,7 +117,7 @@ impl App {
     }
 
     /// Checks a request once, and repeats only the storing while another node holds its idempotency key. The request is
-    /// dropped once it is checked: with the compressed message it would exceed the memory limit of a request.
+    /// dropped once it is checked: request and compressed message together would exceed the memory limit of a request.
     pub(super) async fn check_once_and_store<D, C>(
         &self,
         context: &SendContext,
@@ -168,7 +168,7 @@ impl App {
         }
     }
 
-    /// A send with its ids, without an idempotency key; and the answer to give once it is stored.
+    /// A send with its ids, without an idempotency key; and the answer to give once the send is stored.
     pub(super) fn new_send(
         &self,
         context: &SendContext,
@@ -281,7 +281,7 @@ async fn compress(bytes: Vec<u8>) -> Result<StoredBody, Refusal> {
     Ok(run_blocking_if_large(bytes.len(), move || StoredBody::compress(bytes)).await??)
 }
 
-/// Runs work on this many bytes: inline, or on a blocking thread if they are many.
+/// Runs `work`, which processes a message of `bytes` bytes: inline, or on a blocking thread if the message is large.
 pub(super) async fn run_blocking_if_large<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,

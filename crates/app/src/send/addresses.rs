@@ -1,4 +1,4 @@
-//! Recipient lists: parsing every entry, and one message per mailbox.
+//! Recipient lists: parses every entry, and keeps each mailbox once.
 
 use std::collections::HashSet;
 

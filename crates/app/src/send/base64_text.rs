@@ -11,7 +11,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Decodes a text; `None` if it is not base64. Makes no copy of the text without its line breaks, which would cost
+/// Decodes a text; `None` if it is not base64. Removes line breaks without copying the text, because a copy would cost
 /// memory.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.bytes().any(is_white_space) {

@@ -31,7 +31,7 @@ pub enum BatchMode {
 
 #[derive(Debug)]
 pub enum BatchStart {
-    /// Its idempotency key was used before, for the same request.
+    /// The idempotency key was used before for the same request: the stored answer.
     Replayed(BatchAnswer),
     New(Box<Batch>),
 }
@@ -53,7 +53,7 @@ pub struct Batch {
     deadline: Instant,
     /// Held if the batch has a key: no other request of this process uses the key meanwhile.
     _turn: Option<Turn>,
-    /// One result for each message so far.
+    /// Result of the checks of each message added so far.
     checked: Vec<Result<CompressedMessage, Refusal>>,
     recipients: usize,
     /// Bytes that the checked messages keep in memory.
@@ -62,7 +62,7 @@ pub struct Batch {
     full: Option<String>,
     problems: ProblemBudget,
     warnings: BatchWarnings,
-    /// Work that its templates may still do.
+    /// Work that the templates of the batch may still do.
     work: Arc<BatchWork>,
 }
 
@@ -185,7 +185,7 @@ impl Batch {
         let (app, context) = (&self.app, &self.context);
         let ids = app.inner.store.ids()?;
         let now = app.inner.clock.now();
-        // Taken first, so that it is below the ids of all its messages.
+        // The batch id is taken first, so that it is lower than the ids of all messages of the batch.
         let batch_id = BatchId(ids.next());
         let mut sends: Vec<NewSend> = Vec::with_capacity(self.checked.len());
         let mut result = |checked: &Result<CompressedMessage, Refusal>| match checked {

@@ -8,7 +8,7 @@ use super::answer::AcceptedMessage;
 use super::idempotency::ReplayableAnswer;
 use crate::{FieldProblem, Refusal};
 
-/// Maximum number of problems listed in one answer. Every refused message still names its first one.
+/// Maximum number of problems listed in one answer. Beyond it, every refused message still names its first problem.
 const PROBLEMS_MAX: usize = 1_000;
 
 /// The answer to a batch that was not rejected as a whole. If a message was accepted, repetitions of the request get
@@ -36,7 +36,7 @@ pub enum BatchResult {
         messages: Vec<AcceptedMessage>,
     },
     Refused(Refusal),
-    /// Valid, but refused because another message of its atomic batch is invalid.
+    /// The message passed its checks, but was not accepted because another message of its atomic batch was refused.
     NotSent,
 }
 

@@ -6,14 +6,14 @@ const TEXTS_MAX: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct BatchWarnings {
     warnings: Vec<BatchWarning>,
-    /// Number of warnings with further texts.
+    /// Number of warnings that are not listed, because their texts came after `TEXTS_MAX` others.
     left_out: usize,
 }
 
 #[derive(Debug)]
 struct BatchWarning {
     text: String,
-    /// Index of the first message.
+    /// Index of the first message with this text.
     first: usize,
     /// Number of further warnings with this text.
     others: usize,

@@ -7,7 +7,7 @@ use super::tracking::TrackingOverride;
 use crate::Caller;
 use crate::templates::Model;
 
-/// Sender and mode of a send.
+/// Caller, mode, idempotency key and warnings of a send or batch.
 #[derive(Debug)]
 pub struct SendContext {
     pub caller: Caller,

@@ -1,8 +1,8 @@
-//! Forwards mail from outside to the operator. It is stored and delivered like every other message, under a server that
-//! belongs to the installation itself.
+//! Forwards mail from outside to the operator. Forwarded mail is stored and delivered like every other message, under a
+//! server that belongs to the installation itself.
 //!
-//! Loops are stopped: the copy has the empty sender, so nobody bounces it. Its `Delivered-To` header names the address
-//! it came through, as with Postfix's aliases, so it is recognised if it comes back.
+//! Loops are stopped: the copy is sent with the empty sender, so nobody bounces it. Its `Delivered-To` header names the
+//! address at which the mail arrived, as in Postfix, so a copy that comes back is recognised.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::{App, Refusal};
 #[derive(Debug)]
 pub(crate) struct Forward {
     pub(crate) to: EmailAddress,
-    /// The address at which it arrived.
+    /// The address at which the mail arrived.
     pub(crate) delivered_to: String,
     pub(crate) mail_from: String,
     pub(crate) received_with_ssl: bool,

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::Refusal;
 
-/// How long a request waits for the first one with the same key.
+/// How long a request waits for the first request with the same key.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long keys are kept.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
@@ -30,7 +30,7 @@ pub struct IdempotencyRequest {
 
 /// An answer that is stored with its key.
 pub(super) trait ReplayableAnswer: Serialize + DeserializeOwned {
-    /// Marks it as the answer to an earlier request.
+    /// Marks the answer as that to an earlier request.
     fn mark_replayed(&mut self);
 }
 
@@ -110,8 +110,8 @@ pub(super) struct Turn {
     _key_lock: KeyLock,
 }
 
-/// A request's reference to the lock of its key, kept while it waits and during its turn. Dropping the last one removes
-/// the key.
+/// A request's reference to the lock of its key, kept while the request waits and during its turn. Dropping the last
+/// reference removes the key.
 #[derive(Debug)]
 struct KeyLock {
     lock: Option<Arc<Lock>>,

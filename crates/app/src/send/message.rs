@@ -54,7 +54,7 @@ impl App {
             None => None,
         };
         let track = draft.track;
-        // Drops the request: afterwards only the message is in memory.
+        // `compose_checked` drops the draft: afterwards only the composed message is in memory.
         let (mut checked, unsubscribe) = self.compose_checked(caller.server_id, draft, pool_id, template)?;
         checked.options.tracking =
             self.decide_tracking(caller, &checked.from_domain, track, unsubscribe).await?;
@@ -368,7 +368,7 @@ fn attachment<'a>((draft, content): (&'a AttachmentDraft<'_>, &'a Vec<u8>)) -> A
     }
 }
 
-/// Refuses a message that cannot fit before it is composed: base64 adds a third to attachments.
+/// Refuses a message that must exceed the size limit, before it is composed: base64 adds a third to attachments.
 fn check_size(
     draft: &MessageDraft<'_>,
     contents: &[Vec<u8>],

@@ -13,7 +13,7 @@ use crate::App;
 /// Maximum difference between the time in a Message-ID and the time at which its message was accepted.
 const STORED_WITHIN: Duration = Duration::from_mins(10);
 
-/// Filter for the messages with a Message-ID that was made here.
+/// Search filter for the messages that have this Message-ID, which was made here.
 pub(crate) fn stored_message_filter(own: OwnMessageId, message_id: String) -> SearchFilter {
     let made_at = idgen::second_of_id(own.number);
     SearchFilter {
@@ -33,8 +33,8 @@ impl App {
         let _ = self.inner.return_path_key.set(ReturnPathKey::new(secret));
     }
 
-    /// Message whose mail has this envelope sender; `None` if it is no return path that was made here. Checks no
-    /// permission: that happens when the caller looks up the message.
+    /// Message whose mail has this envelope sender; `None` if the address is not a return path that was made here.
+    /// Checks no permission: that happens when the caller looks up the message.
     pub fn message_of_return_path(&self, address: &str) -> Option<(ServerId, MessageId)> {
         let (local_part, _) = address.rsplit_once('@')?;
         self.inner.return_path_key.get()?.parse(local_part)

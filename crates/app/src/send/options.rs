@@ -122,7 +122,8 @@ pub(super) fn check_metadata(
     if problems.len() > before { BTreeMap::new() } else { pairs.iter().cloned().collect() }
 }
 
-/// A key as token of a JSON pointer: cut like quoted texts, with `~` and `/` escaped (RFC 6901).
+/// A metadata key or header name as token of a JSON pointer: cut like quoted texts, with `~` and `/` escaped (RFC
+/// 6901).
 pub(super) fn pointer_token(text: &str) -> String {
     shown(text).replace('~', "~0").replace('/', "~1")
 }
@@ -132,8 +133,8 @@ pub(super) fn shown(text: &str) -> &str {
     &text[..text.floor_char_boundary(256)]
 }
 
-/// RFC 2369 List-Unsubscribe and RFC 8058 one-click. If the sender gives no URL for one-click, we handle it, with a
-/// different link for each recipient; then the headers are added when the message is sent.
+/// RFC 2369 List-Unsubscribe and RFC 8058 one-click. If the sender asks for one-click without a URL, this service
+/// handles it, with a different link for each recipient. Then the headers are added when the message is sent.
 fn check_list_unsubscribe(
     list: &ListUnsubscribe<'_>,
     problems: &mut Vec<FieldProblem>,

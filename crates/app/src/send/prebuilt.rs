@@ -28,7 +28,7 @@ impl App {
     }
 
     /// Checks that every address in From and Sender, and every text that a reader may take for an address, is on a
-    /// verified domain. Also checks that no header is repeated that receivers could then read differently.
+    /// verified domain. Also refuses a repeated header that receivers may read differently.
     pub(super) async fn authorise_prebuilt(&self, caller: &Caller, raw: &RawMessage) -> Result<(), Refusal> {
         for address in raw.from.iter().chain(&raw.sender).chain(&raw.claimed) {
             self.authorise_mailbox(caller, address).await?;
@@ -40,7 +40,8 @@ impl App {
     }
 }
 
-/// A sender who may use any address (`any_from`) gets the problem of the header itself.
+/// Most problems of From, Sender and Resent headers become `UnauthenticatedFromAddress`. A caller who may use any
+/// address (`any_from`) gets the problem of the header itself.
 pub(super) fn prebuilt_refusal(problem: RawProblem, any_from: bool) -> Refusal {
     match problem {
         problem if any_from => invalid(problem.to_string()),
@@ -59,7 +60,7 @@ pub(super) fn prebuilt_subject(raw: &RawMessage) -> String {
     raw.subject.replace('\0', "")
 }
 
-/// The domain of the first From address.
+/// The domain of the first From address; empty if that address is not valid.
 pub(super) fn prebuilt_domain(raw: &RawMessage) -> String {
     let address = raw.from.first().and_then(|address| EmailAddress::parse(address).ok());
     address.map(|address| address.domain().as_str().to_owned()).unwrap_or_default()

@@ -94,7 +94,7 @@ fn check_mail_from(text: &str, bounce: bool, problems: &mut Vec<FieldProblem>) -
     }
 }
 
-/// Space for headers added at the top, so that the message need not be moved.
+/// Spare capacity for headers that are added at the top.
 const ADDED_BYTES: usize = 1 << 10;
 
 fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Option<Vec<u8>> {

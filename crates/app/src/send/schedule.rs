@@ -14,7 +14,7 @@ use super::options::check_time;
 use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
-/// Entries read at once.
+/// Maximum number of scheduled messages examined in one query.
 const PAGE: usize = 500;
 /// Messages changed in one transaction.
 const CHANGED_AT_ONCE: usize = 100;
@@ -26,9 +26,9 @@ const CALL_TIME_MAX: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub enum ScheduleRefusal {
     NotFound,
-    /// It has no `send_at`, or it was held or cancelled.
+    /// The message has no `send_at`, or it was held or cancelled.
     NotScheduled,
-    /// It is being sent, or was tried already.
+    /// The message is being sent, or was tried already.
     TooLate,
     Validation(Vec<FieldProblem>),
     Store(StoreError),

@@ -15,7 +15,7 @@ pub(super) struct SubmissionOptions {
     pub(super) test: bool,
     pub(super) track: TrackingOverride,
     pub(super) idempotency_key: Option<String>,
-    /// The template to render the message from; the body is its model.
+    /// The template to render the message from; the body of the message is the template's model.
     pub(super) template: Option<TemplateCall>,
 }
 
@@ -78,7 +78,7 @@ fn read_switch(raw: &RawMessage, name: &str, problems: &mut Vec<FieldProblem>) -
 pub const TEST_MODE_PROBLEM: &str = "The header X-Test-Mode must be true or false";
 
 /// Whether the X-Test-Mode headers of a request or message ask for test mode. `None` if a value is neither yes nor no,
-/// or if they disagree: a misunderstood header must not cause real mail.
+/// or if the values disagree: a misunderstood header must not cause real mail.
 pub fn read_test_mode<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<bool> {
     let mut is_test = None;
     for value in values {

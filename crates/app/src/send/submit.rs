@@ -110,8 +110,8 @@ struct Envelope {
     by_test_key: bool,
 }
 
-/// The hash of the request, if the message has an idempotency key. It excludes headers that we add, because they differ
-/// each time. Control headers count by name and value, except for the key itself.
+/// The hash of the request, if the message has an idempotency key. The hash excludes headers that we add, because those
+/// differ each time. Control headers count by name and value, except for the key itself.
 fn with_fingerprint(raw: RawMessage, envelope: &Envelope) -> (RawMessage, Option<[u8; 32]>) {
     let Some(key) = raw.control(IDEMPOTENCY_KEY) else { return (raw, None) };
     let mut hash = Context::new(&SHA256);

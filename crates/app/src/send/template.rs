@@ -183,7 +183,8 @@ fn in_data(message: String) -> FieldProblem {
 fn send_refusal(refusal: TemplateRefusal) -> Refusal {
     match refusal {
         TemplateRefusal::NotPublished => Refusal::TemplateNotPublished,
-        // Not found even when it was read again: it is being changed on another node.
+        // The version was not found even after the cache was cleared: another node is changing the template or its
+        // layout.
         TemplateRefusal::VersionNotFound => {
             Refusal::Unavailable("a template or its layout is being changed".to_owned())
         }

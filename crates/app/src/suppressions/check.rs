@@ -22,7 +22,7 @@ pub struct SuppressionRequest {
 }
 
 impl SuppressionRequest {
-    /// Returns the entry to store, or all problems, with pointers inside this object.
+    /// Returns the entry to store, or all problems, with pointers relative to this object.
     pub(crate) fn check(&self, now: Timestamp) -> Result<NewSuppression, Vec<FieldProblem>> {
         let mut problems = Vec::new();
         let address = keep(check_address(&self.address), &mut problems);

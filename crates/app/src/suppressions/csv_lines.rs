@@ -10,13 +10,13 @@ const FIELD_BYTES_MAX: usize = 4 << 10;
 /// One record with trimmed fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Line number of its start, from 1.
+    /// Line at which the record begins, counted from 1.
     pub(super) line: u64,
-    /// First fields, up to the limit.
+    /// The first fields, at most `FIELDS_MAX`.
     pub(super) fields: Vec<String>,
     /// Number of all fields.
     pub(super) count: usize,
-    /// Whether a field beyond the limit has text.
+    /// Whether a field that is not kept has text.
     pub(super) has_more: bool,
     /// Whether a field was too long, so that only its end is kept.
     pub(super) is_too_long: bool,
@@ -29,7 +29,7 @@ pub(super) struct Records<'a> {
     field: Vec<u8>,
     /// Line number at the start of `rest`.
     line: u64,
-    /// Byte before `rest`.
+    /// Last byte before `rest`; 0 at the start of the text.
     before: u8,
 }
 
@@ -50,8 +50,8 @@ impl<'a> Records<'a> {
         self.rest = &self.rest[bytes..];
     }
 
-    /// Reads to the end of a field. Returns its text, whether it was too long and only its end is kept, and whether the
-    /// record ends with it.
+    /// Reads to the end of a field. Returns the field's text, whether the field was too long so that only its end is
+    /// kept, and whether it is the last of its record.
     fn next_field(&mut self) -> Option<(String, bool, bool)> {
         let (mut length, mut is_cut) = (0, false);
         loop {

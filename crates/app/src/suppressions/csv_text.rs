@@ -26,7 +26,7 @@ pub struct CsvList {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct CsvLine {
-    /// Line number of its start, from 1.
+    /// Line at which the entry begins, counted from 1.
     pub number: u64,
     pub request: Result<SuppressionRequest, String>,
 }
@@ -42,7 +42,7 @@ enum Column {
     Ignored,
 }
 
-/// Reads a list with or without a header. `None` if it has more than `lines_max` lines.
+/// Reads a list with or without a header. `None` if it has more than `lines_max` entries.
 pub fn read_csv(text: &str, lines_max: usize) -> Option<CsvList> {
     let mut reader = CsvReader::new(text);
     let lines: Vec<CsvLine> = reader.by_ref().take(lines_max.saturating_add(1)).collect();
@@ -50,7 +50,7 @@ pub fn read_csv(text: &str, lines_max: usize) -> Option<CsvList> {
     (lines.len() <= lines_max).then_some(CsvList { lines, unknown_columns })
 }
 
-/// Reads a list line by line.
+/// Reads a list entry by entry.
 pub struct CsvReader<'a> {
     records: Records<'a>,
     columns: Option<Vec<Column>>,
@@ -93,7 +93,7 @@ impl std::fmt::Debug for CsvReader<'_> {
     }
 }
 
-/// Returns the columns and the unknown names; `None` if this is not a header.
+/// Returns the columns and the unknown names; `None` if the fields are not a header.
 fn read_header(fields: &[String]) -> Option<(Vec<Column>, Vec<String>)> {
     let mut unknown = Vec::new();
     let mut column = |field: &String| {
@@ -145,8 +145,8 @@ fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, S
 /// Spreadsheets treat a cell with one of these first characters as a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. A cell whose leading
-/// quotes are followed by a formula gets one more, so that `without_guard` restores the exact text.
+/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. A cell whose leading quotes are
+/// followed by a formula gets one more quote, so that `without_guard` restores the exact text.
 fn with_guard(cell: &str) -> Cow<'_, str> {
     if is_guarded_or_formula(cell) { format!("'{cell}").into() } else { cell.into() }
 }

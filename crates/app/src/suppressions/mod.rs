@@ -36,8 +36,8 @@ pub struct ExportedPage {
 
 #[boxed_futures]
 impl App {
-    /// Suppresses addresses. Each is checked on its own: valid ones are added even if others are not. Adding an address
-    /// twice is harmless.
+    /// Suppresses addresses. Each address is checked on its own: valid ones are added even if others are invalid.
+    /// Adding an address twice is harmless.
     pub async fn add_suppressions(
         &self,
         by: &Requester,
@@ -56,7 +56,7 @@ impl App {
         Ok(results.collect())
     }
 
-    /// Ends the suppression of addresses. Messages held for them stay held.
+    /// Ends the suppression of addresses. Messages held because of a suppression stay held.
     pub async fn remove_suppressions(
         &self,
         by: &Requester,

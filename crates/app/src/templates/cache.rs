@@ -1,5 +1,5 @@
-//! Cache of compiled templates, bounded by size. A version never changes, so a cached one is never stale; which version
-//! is published is read again every two seconds, like other settings.
+//! Cache of compiled templates, bounded by size. A version never changes, so a cached version is never stale. The
+//! number of the published version is read again every two seconds, like other settings.
 
 use std::collections::HashMap;
 use std::sync::Arc;

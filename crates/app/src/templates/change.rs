@@ -55,7 +55,7 @@ impl App {
             self.recording_creation(&caller.requester(), Operation::TemplatesCreate, subject, creation);
         let alias = new.alias.clone();
         let created = store.create_template(new, TEMPLATES_PER_SERVER).await;
-        // A concurrent call with the same idempotency key may have created it, and reached the limit with it.
+        // A concurrent call with the same idempotency key may have created the template, and reached the limit with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::LimitReached))
             && let Some(made) = self.find_template_created_before(caller, publish, key.as_ref()).await?
         {
@@ -121,8 +121,8 @@ impl App {
         self.with_version(changed, None).await
     }
 
-    /// Refuses with `OtherVersion` if `if_latest` is not the newest version, or if another version was saved after the
-    /// texts were read.
+    /// Tries a change once. Refuses with `OtherVersion` if `if_latest` is not the newest version, or if another version
+    /// was saved after the texts were read.
     async fn change_once(
         &self,
         caller: &Caller,
@@ -181,7 +181,7 @@ impl App {
         self.publish_version(caller, template.id, version, Operation::TemplatesPublish).await
     }
 
-    /// Publishes the named version, or else the one that was published before the current one.
+    /// Publishes the named version, or else the version that was published before the current version.
     pub async fn roll_back_template(
         &self,
         caller: &Caller,
@@ -232,10 +232,11 @@ impl App {
         version: i64,
         operation: Operation,
     ) -> Result<FoundTemplate, TemplateRefusal> {
-        // It compiled when it was saved, but a newer release may be stricter: publishing it would stop mail.
+        // The version compiled when it was saved, but a newer release may be stricter. Publishing a version that no
+        // longer compiles would stop mail.
         self.compiled_template(caller.server_id, id, version).await?;
-        // Read before the change, so that nothing fails after it: a repeated rollback would publish yet another
-        // version.
+        // Everything is read before the version is published, so that nothing fails afterwards: a caller would repeat a
+        // failed rollback, which would publish yet another version.
         let mut found = self.find_template(caller, TemplateRef::Id(id), Some(version)).await?;
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), operation, subject);
@@ -290,7 +291,7 @@ impl App {
 pub(crate) fn reference(name: &str) -> TemplateRef {
     match name.parse() {
         Ok(id) => TemplateRef::Id(TemplateId(id)),
-        // Longer than any alias, so no template has this name; avoids copying a long text.
+        // The name is longer than any alias, so no template has it. Id 0 avoids copying a long text.
         Err(_) if name.len() > ALIAS_BYTES_MAX => TemplateRef::Id(TemplateId(0)),
         Err(_) => TemplateRef::Alias(name.to_owned()),
     }

@@ -34,7 +34,7 @@ pub(super) struct CompiledTemplate {
     texts: CompiledTexts,
     locales: BTreeMap<String, CompiledTexts>,
     pub(super) layout: Option<TemplateId>,
-    /// Approximate memory.
+    /// Approximate memory in bytes.
     pub(super) bytes: usize,
     /// Duration of the last successful rendering, in microseconds; 0 before the first.
     last_us: AtomicU64,
