@@ -291,7 +291,8 @@ impl App {
 pub(crate) fn reference(name: &str) -> TemplateRef {
     match name.parse() {
         Ok(id) => TemplateRef::Id(TemplateId(id)),
-        // The name is longer than any alias, so no template has it. Id 0 avoids copying a long text.
+        // The name is longer than any alias, so no template has it. Id 0, which no template has, avoids copying a long
+        // text.
         Err(_) if name.len() > ALIAS_BYTES_MAX => TemplateRef::Id(TemplateId(0)),
         Err(_) => TemplateRef::Alias(name.to_owned()),
     }

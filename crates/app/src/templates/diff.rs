@@ -19,13 +19,13 @@ const CONTEXT_LINES: usize = 3;
 pub struct TemplateDiff {
     pub from: i64,
     pub to: i64,
-    /// The model used for both.
+    /// The model with which both versions are rendered.
     pub model: Model,
     /// `subject`, `html_body` and `plain_body`, if either version has them.
     pub parts: Vec<TextDiff>,
 }
 
-/// One text before and after.
+/// One part of the mail, as each of the two versions renders it.
 #[derive(Debug)]
 pub struct TextDiff {
     pub part: &'static str,

@@ -48,7 +48,8 @@ impl Default for Engine {
     }
 }
 
-/// Refuses lists and maps: in a mail they are a mistake, and writing one out can take arbitrarily long.
+/// Writes a value into the output. Refuses lists and maps: in a mail they are a mistake, and writing one out can take
+/// arbitrarily long.
 fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable => Err(invalid(
@@ -57,7 +58,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
         ValueKind::Map | ValueKind::Plain | ValueKind::Bytes => {
             Err(invalid("an object cannot be written; write its parts, or use `tojson`"))
         }
-        // Undefined values get here only from an `if` without `else`.
+        // Undefined values reach this function only from an `if` without `else`.
         ValueKind::Undefined => Ok(()),
         ValueKind::String if matches!(state.auto_escape(), AutoEscape::Html) && !value.is_safe() => {
             write_escaped(out, value.as_str().unwrap_or_default()).map_err(Error::from)
@@ -73,9 +74,9 @@ pub(super) struct CompiledText {
     lookups: Vec<Lookup>,
     /// The field that the text comes from: `html_body` also for the plain text generated from it.
     pub(super) field: &'static str,
-    /// Whether it was generated from that field, so that the lines of errors are not lines that the author wrote.
+    /// Whether the text was generated from that field: then the lines of errors are not lines that the author wrote.
     is_generated: bool,
-    /// Approximate memory.
+    /// Approximate memory in bytes.
     pub(super) bytes: usize,
 }
 

@@ -15,13 +15,13 @@ use crate::{App, Caller};
 pub struct FoundTemplate {
     pub template: Template,
     pub version: TemplateVersion,
-    /// The layout, by its alias or id.
+    /// Alias of the layout, or its id if it has no alias.
     pub layout: Option<String>,
 }
 
 #[boxed_futures]
 impl App {
-    /// The newest version, or the one that is named.
+    /// Finds a template with its newest version, or with the version that `version` names.
     pub async fn find_template(
         &self,
         caller: &Caller,
@@ -103,7 +103,7 @@ impl App {
         Ok(template)
     }
 
-    /// A compiled version, from the cache if it is there.
+    /// A compiled version of a template, from the cache if the cache has it.
     pub(super) async fn compiled_template(
         &self,
         server_id: ServerId,

@@ -12,9 +12,9 @@ pub(super) const ALIAS_BYTES_MAX: usize = 100;
 pub(super) const NAME_CHARS_MAX: usize = 200;
 /// Maximum size of a model as JSON.
 pub const MODEL_BYTES_MAX: usize = 1 << 20;
-/// Maximum size of a sample model as JSON; it is stored.
+/// Maximum size of a sample model as JSON; lower, because sample models are stored.
 pub(super) const SAMPLE_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of templates and layouts of one server.
 pub(super) const TEMPLATES_PER_SERVER: usize = 500;
-/// Number of newest versions kept of a template. The published version and the one published before it stay too.
+/// Number of newest versions kept of a template. The published version and the version published before it stay too.
 pub(super) const VERSIONS_KEPT: usize = 30;

@@ -30,7 +30,7 @@ impl fmt::Display for MissingLookup {
 
 impl std::error::Error for MissingLookup {}
 
-/// Names the missing variable of the failed expression, which is in this line.
+/// Names the missing variable of the failed expression, which is in line `line`.
 pub(super) fn explain<'l>(
     error: &minijinja::Error,
     line: usize,
@@ -66,8 +66,9 @@ pub(super) fn explain<'l>(
 }
 
 /// Required look-ups that may have failed, in groups, most likely first. If the error names the look-up, returns only
-/// that one. If the error has a range, returns those inside it, then all of the same tag, because the range of a failed
-/// filter may omit the filtered value. Otherwise returns all of the error's line, which may have several tags.
+/// that look-up. If the error has a range, returns the look-ups inside the range, then all of the same tag, because the
+/// range of a failed filter may omit the filtered value. Otherwise returns all look-ups of the error's line, which may
+/// have several tags.
 pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) -> Vec<Vec<&'l Lookup>> {
     let reported = error.source().and_then(|source| source.downcast_ref::<MissingLookup>());
     if let Some(lookup) = reported.and_then(|MissingLookup(number)| lookups.get(*number)) {
@@ -110,7 +111,8 @@ struct MissingName {
     nearest: Option<String>,
 }
 
-/// Finds the first name of the path that the model lacks. `None` if it lacks none; an empty list lacks nothing.
+/// Finds the first name of the path that the model lacks. `None` if the model has all names of the path; an empty list
+/// lacks nothing.
 fn find_absent(model: &Map<String, Value>, path: &[Segment]) -> Option<MissingName> {
     let (first, rest) = path.split_first()?;
     let Segment::Name(name) = first else { return None };
@@ -159,7 +161,7 @@ fn find_null_in(value: &Value, path: &[Segment]) -> Option<MissingName> {
     }
 }
 
-/// The most similar name, if any is similar enough.
+/// The name in `known` that is most similar to `name`, if any is similar enough.
 pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
     if name.len() > NAME_BYTES_MAX {
         return None;

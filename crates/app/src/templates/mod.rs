@@ -54,7 +54,7 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    /// Forgets which versions are newest and published: after a change in this process, or if what is known may be
+    /// Forgets which versions are newest and published: after a change in this process, or if the cached numbers may be
     /// outdated. Compiled versions stay.
     pub(crate) fn forget(&self) {
         self.heads.clear();

@@ -14,14 +14,14 @@ pub enum TemplateRefusal {
     Invalid(Vec<TemplateProblem>),
     NotFound,
     VersionNotFound,
-    /// It has no published version.
+    /// The template has no published version.
     NotPublished,
     /// No other version was published before.
     NothingToRollBackTo,
     AliasTaken,
-    /// Its newest version is this one, not the one that the change was made for.
+    /// The template's newest version, which is not the version that the change was made for.
     OtherVersion(i64),
-    /// A layout that templates use.
+    /// A layout that templates use cannot be deleted.
     InUse,
     TooMany,
     Render(RenderFailure),

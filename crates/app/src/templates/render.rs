@@ -12,12 +12,13 @@ use super::refusal::TemplateRefusal;
 use super::work::BatchWork;
 use crate::{App, Caller, Refusal};
 
-/// A template whose last success took longer than this, or that has had none yet, is rendered on a blocking thread.
+/// A template is rendered on a blocking thread if its last successful rendering took longer than this, or if it has had
+/// none yet.
 const INLINE_US_MAX: u64 = 1_000;
 /// Templates are also rendered on a blocking thread if the model has more values than this.
 const INLINE_MODEL_VALUES_MAX: usize = 1_000;
 
-/// The template to render.
+/// A template to render, and its model.
 #[derive(Debug)]
 pub struct RenderRequest {
     pub template: TemplateRef,
@@ -67,7 +68,8 @@ impl App {
         batch: Option<&Arc<BatchWork>>,
     ) -> Result<TemplateMail, TemplateRefusal> {
         let found = match self.published(server_id, template.clone()).await {
-            // The cache may be outdated: a version may have been published meanwhile, or one or its layout deleted.
+            // The cache may be outdated: a version may have been published meanwhile, or the cached version or its
+            // layout deleted.
             Err(TemplateRefusal::VersionNotFound | TemplateRefusal::NotPublished) => {
                 self.inner.templates.forget();
                 self.published(server_id, template).await?
@@ -99,7 +101,7 @@ impl App {
         Ok(PublishedTemplate { head, compiled, layout })
     }
 
-    /// The layout of a template: its published version, or its newest if none is published.
+    /// The layout of a template, in the layout's published version, or in its newest version if none is published.
     pub(super) async fn layout_of(
         &self,
         server_id: ServerId,
@@ -112,7 +114,7 @@ impl App {
     }
 }
 
-/// Renders, on a blocking thread unless it is expected to be quick.
+/// Renders a template, on a blocking thread unless the rendering is expected to be quick.
 pub(super) async fn run(
     compiled: Arc<CompiledTemplate>,
     layout: Option<Arc<CompiledTemplate>>,

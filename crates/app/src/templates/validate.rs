@@ -23,8 +23,8 @@ pub struct Validation {
     /// Paths of the variables, such as `user.name` and `items[].price`.
     pub variables: Vec<String>,
     pub suggested_model: Model,
-    /// In the default language, with the sample model, or else with the suggested one; `None` if there are problems, or
-    /// if rendering with the suggested model fails.
+    /// The mail in the default language, rendered with the sample model, or else with the suggested model; `None` if
+    /// there are problems, or if rendering with the suggested model fails.
     pub rendered: Option<RenderedTemplate>,
 }
 
@@ -81,7 +81,7 @@ impl App {
         .await
     }
 
-    /// The model for trying a version: its own sample, else a suggested one.
+    /// The model for trying a version: its own sample, else a suggested model.
     pub(super) fn trial_model(content: &TemplateContent, all: &[&CompiledTemplate]) -> Model {
         content.sample_model.clone().unwrap_or_else(|| variables::suggested_model(all))
     }

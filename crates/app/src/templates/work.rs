@@ -1,4 +1,4 @@
-//! Limits of one rendering: instructions, work inside them, output.
+//! Limits of one rendering: instructions, work inside instructions, output.
 //!
 //! Work is counted in units: one for each value, and one more for every 64 bytes of a text. Costly instructions are
 //! charged for their operands before they begin; a new text, whose length is limited, is charged when it is complete.
@@ -39,7 +39,7 @@ const CONTEXT: &str = "\0context";
 #[derive(Debug)]
 pub(super) struct Context {
     model: Value,
-    /// In a layout: its content.
+    /// In a layout: the rendered body of the template that uses the layout.
     content: Option<Value>,
     pub(super) locale_format: LocaleFormat,
     work_left: Arc<AtomicU64>,
@@ -122,7 +122,8 @@ impl Context {
     }
 }
 
-/// Instructions of a rendering that failed after this time: minijinja reports only those of a rendering that succeeded.
+/// Assumed instructions of a rendering that failed after this time: minijinja reports instructions only for a rendering
+/// that succeeded.
 pub(super) fn instructions_within(time: Duration) -> u64 {
     (time.as_micros() as u64).saturating_mul(INSTRUCTIONS_PER_US).min(FUEL)
 }
@@ -172,7 +173,8 @@ impl Object for Context {
     }
 }
 
-/// `null` in a model counts as missing. `language::Allowed` says where it is accepted nevertheless.
+/// Whether a value counts as missing: it is undefined or `null`. `language::Allowed` says where `null` is accepted
+/// nevertheless.
 pub(super) fn is_absent(value: &Value) -> bool {
     matches!(value.kind(), ValueKind::Undefined | ValueKind::None)
 }
@@ -193,7 +195,7 @@ pub(super) fn written(value: &Value) -> Result<Cow<'_, str>, Error> {
     }
 }
 
-/// An intermediate text; writing fails beyond its limit.
+/// An intermediate text; writing fails beyond `TEXT_BYTES_MAX`.
 #[derive(Debug, Default)]
 pub(super) struct BoundedText(String);
 
@@ -215,7 +217,7 @@ impl fmt::Write for BoundedText {
     }
 }
 
-/// The output of a text; writing fails beyond its limit.
+/// The output of a text; writing fails beyond `bytes_max`.
 #[derive(Debug)]
 pub(super) struct BoundedOutput {
     pub(super) bytes: Vec<u8>,

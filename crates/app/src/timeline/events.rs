@@ -10,7 +10,7 @@ use crate::App;
 #[derive(Debug, Clone)]
 pub struct MessageEvent {
     pub event: Event,
-    /// In time order.
+    /// Attempts to post the event, oldest first.
     pub attempts: Vec<WebhookAttempt>,
 }
 

@@ -1,8 +1,8 @@
 //! Finds messages of any server by id, token or Message-ID, for the operator.
 //!
-//! An id is looked up by index, once for each server. A Message-ID that was made here names the server, so finding it
-//! costs the same however many servers there are. A token or another Message-ID is searched in every server, servers
-//! with the newest mail first, until the time is up.
+//! An id is looked up by index, once for each server. A Message-ID that was made here names the server, so finding its
+//! messages costs the same however many servers there are. A token or any other Message-ID is searched in every server,
+//! servers with the newest mail first, until the time is up.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ const FOUND_MAX: usize = 20;
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time limit of a search from the operator's page.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(8);
-/// Number of servers whose messages outside the index are read in one statement. Usually each has a few thousand at
-/// most.
+/// Number of servers whose messages outside the index are read in one statement. Usually each server has a few thousand
+/// such messages at most.
 const SERVERS_AT_ONCE: usize = 32;
 
 /// Messages that a text names.
@@ -42,7 +42,7 @@ impl Located {
 }
 
 impl App {
-    /// Like `locate_messages`, for a page of the operator.
+    /// Like `locate_messages`, for a page of the operator: checks the permission, and limits the time.
     pub async fn locate_messages_as(&self, by: &Requester, text: &str) -> Result<Located, AccountRefusal> {
         permit(&by.actor, Operation::InstallationStatus, Subject::Installation)
             .map_err(AccountRefusal::Denied)?;

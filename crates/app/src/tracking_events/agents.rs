@@ -15,13 +15,13 @@ struct RulesFile {
 struct Rule {
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file, and its test"))]
     name: String,
-    /// Whether it is a proxy that fetches when a person opens the message.
+    /// Whether the agent is a proxy that fetches when a person opens the message.
     #[serde(default)]
     person: bool,
-    /// Matches if the user agent contains one of these.
+    /// The rule matches if the user agent contains one of these texts, in any letter case.
     #[serde(default)]
     any: Vec<String>,
-    /// Matches if the user agent equals one of these.
+    /// The rule matches if the user agent equals one of these texts.
     #[serde(default)]
     exact: Vec<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "the proof of the rule, for its test"))]
@@ -43,7 +43,7 @@ pub struct Agents {
     rules: Vec<Rule>,
     /// Substrings of all rules, matched in one pass.
     parts: AhoCorasick,
-    /// Rule of each substring.
+    /// Index in `rules` of the rule of each substring.
     owners: Vec<usize>,
 }
 

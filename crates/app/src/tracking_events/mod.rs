@@ -39,7 +39,7 @@ pub struct Activity {
     pub bot: bool,
 }
 
-/// Stored data of the event.
+/// Data of an event as stored.
 #[derive(Deserialize)]
 struct StoredActivity {
     url: Option<String>,
@@ -54,8 +54,8 @@ impl App {
         self.inner.clock.now()
     }
 
-    /// Stores the tracking events with their message events, all or none. Skips messages that no longer exist;
-    /// an unsubscription from one still suppresses the recipient.
+    /// Stores the tracking events with their message events, all or none. Skips events of messages that no longer
+    /// exist, but an unsubscription from such a message still suppresses the recipient.
     pub async fn record_tracking_events(&self, events: Vec<TrackingEvent>) -> Result<(), StoreError> {
         let events = events.into_iter().map(new_event).collect();
         self.inner.store.record_tracking_events(events, self.inner.simulator_domain.clone()).await
@@ -67,7 +67,7 @@ impl App {
         Ok(events.iter().filter_map(activity).collect())
     }
 
-    /// Changes whenever a custom tracking host is added or removed.
+    /// Version of the list of custom tracking hosts: changes whenever a host is added or removed.
     pub async fn tracking_hosts_version(&self) -> Result<Option<String>, StoreError> {
         self.inner.store.tracking_hosts_version().await
     }

@@ -1,5 +1,5 @@
-//! Detection of scanners, which follow many links of a message at once. A click is judged together with those
-//! around it, so it is stored a little later.
+//! Detection of scanners, which follow many links of a message at once. A click is judged together with the clicks
+//! shortly before and after it, so the click is stored a little later.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 
-/// How long a click waits for others of its message.
+/// How long a click waits for other clicks in the same message.
 pub const CLICK_WINDOW: Duration = Duration::from_secs(2);
 /// Clicks on this many different links within the window come from a scanner, not from a person.
 const LINKS_OF_A_BURST: usize = 3;
@@ -45,8 +45,8 @@ impl RecentClicks {
         links.len() >= LINKS_OF_A_BURST
     }
 
-    /// Forgets clicks that are too old to matter for waiting ones; the oldest of these was made at `oldest_waiting`. It
-    /// looks at all clicks, so it does nothing within `CLICK_WINDOW` of the last time.
+    /// Forgets clicks that are too old to matter for waiting clicks; `oldest_waiting` is the time of the oldest waiting
+    /// click. Does nothing within `CLICK_WINDOW` of its last run, because each run looks at all clicks.
     pub fn forget(&mut self, now: Timestamp, oldest_waiting: Option<Timestamp>) {
         let distance = |at: Timestamp| now.since(at).max(at.since(now));
         if self.forgotten_at.is_some_and(|at| distance(at) < CLICK_WINDOW) {

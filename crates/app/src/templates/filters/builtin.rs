@@ -1,4 +1,5 @@
-//! minijinja's own filters and tests. Filters that read whole arguments cost work in proportion to them.
+//! minijinja's own filters and tests. Filters that read whole arguments cost work in proportion to the size of the
+//! arguments.
 
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, Value, filters, functions, tests};
@@ -7,12 +8,13 @@ use crate::templates::invalid::invalid;
 use crate::templates::language::InputKind;
 use crate::templates::work::{Context, is_absent, require};
 
-/// Largest number that `batch` and `slice` take: they fill short rows.
+/// Largest number that `batch` and `slice` take: they can pad short rows, so the number determines the size of the
+/// result.
 const ROW_MAX: i64 = 1_000;
 /// Longest list that `range` may create.
 const RANGE_MAX: usize = 10_000;
 
-/// Kind of the first argument.
+/// Kind of the first argument that a filter takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ArgumentKind {
     /// A text or a number. A list would be written out as a text, which can take arbitrarily long.

@@ -129,7 +129,7 @@ fn read(value: &Value, kwargs: &Kwargs) -> Result<Zoned, Error> {
 }
 
 fn by_pattern(zoned: &Zoned, pattern: &str) -> Result<String, Error> {
-    // A width could create a text of any length.
+    // A width in the pattern could create a text of any length.
     let is_plain = pattern.len() <= PATTERN_BYTES_MAX
         && !pattern
             .as_bytes()

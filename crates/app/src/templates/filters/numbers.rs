@@ -49,7 +49,7 @@ const DECIMALS: [(&str, i16); 25] = [
     ("CLF", 4),
 ];
 
-/// Signs that are understood everywhere. Other currencies are written by their code.
+/// Currency signs that are understood everywhere. Other currencies are written by their code.
 const SIGNS: [(&str, &str); 14] = [
     ("EUR", "€"),
     ("USD", "$"),
@@ -67,8 +67,8 @@ const SIGNS: [(&str, &str); 14] = [
     ("CZK", "Kč"),
 ];
 
-/// Languages that write the sign before the amount, with and without a space. All others write it after the amount and
-/// a space (CLDR, standard currency patterns).
+/// Languages that write the sign before the amount, with a space (first list) or without (second list). All other
+/// languages write the sign after the amount and a space (CLDR, standard currency patterns).
 const SIGN_BEFORE_WITH_SPACE: [&str; 8] =
     ["nl", "de-AT", "de-CH", "de-LI", "pt-BR", "es-AR", "es-PY", "it-CH"];
 const SIGN_BEFORE: [&str; 23] = [
@@ -191,7 +191,7 @@ fn write(locale: &Locale, decimal: &Decimal) -> Result<String, Error> {
     Ok(formatter.format(decimal).to_string())
 }
 
-/// A number, or a text that contains one: amounts are often sent as texts to keep all digits.
+/// Parses a number, or a text that contains one: amounts are often sent as texts to keep all digits.
 fn decimal(value: &Value, digits: Option<i16>) -> Result<Decimal, Error> {
     require(value)?;
     let text = match value.kind() {
@@ -213,7 +213,7 @@ fn decimal(value: &Value, digits: Option<i16>) -> Result<Decimal, Error> {
     Ok(decimal)
 }
 
-/// Rounds to this number of decimals, with zeros at the end; without a number, nothing changes.
+/// Rounds to `digits` decimals, with zeros at the end; does nothing if `digits` is `None`.
 fn round(decimal: &mut Decimal, digits: Option<i16>) -> Result<(), Error> {
     let Some(digits) = digits else { return Ok(()) };
     if !(0..=DIGITS_MAX).contains(&digits) {

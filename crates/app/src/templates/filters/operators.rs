@@ -1,6 +1,6 @@
-//! Filters that replace operators when a template is translated: `~ + - * / // % ** == != < <= > >= in`, `not in`. Those
-//! that can do much work are charged for it. Two more filters fail if a variable is missing, or if the list of a loop
-//! is `null`.
+//! Filters that replace operators when a template is translated: `~ + - * / // % ** == != < <= > >= in`, `not in`.
+//! Operators that can do much work are charged for that work. Two more filters fail if a variable is missing, or if the
+//! list of a loop is `null`.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;

@@ -50,7 +50,7 @@ fn join(state: &State<'_, '_>, list: &Value, between: Option<&Value>) -> Result<
 }
 
 /// `rows|sum(attribute="price")`. Adds numbers; `true` counts as 1. A row without the attribute is an error: a mail
-/// with a wrong sum is worse than none.
+/// with a wrong sum is worse than no mail.
 fn sum(
     state: &State<'_, '_>,
     list: &Value,
@@ -91,7 +91,7 @@ fn number(value: &Value) -> Result<Value, Error> {
     }
 }
 
-/// `user.orders.0.price` of a value; undefined if a step is missing.
+/// The part of a value at a path such as `user.orders.0.price`; undefined if a step of the path is missing.
 fn at_path(context: &Context, value: Value, path: &str) -> Result<Value, Error> {
     path.split('.').try_fold(value, |value, step| {
         context.charge(1)?;

@@ -6,16 +6,16 @@ use minijinja::syntax::SyntaxConfig;
 use super::lower::{LoweredTemplate, Lowering};
 use super::problem::{Lines, SourcePosition};
 
-/// Tokens of one tag. More could nest so deeply that recursive code overflows its stack.
+/// Maximum number of tokens in one tag. A longer tag could nest so deeply that recursive code overflows its stack.
 const TOKENS_PER_TAG_MAX: usize = 300;
-/// `elif` branches of one text; each is nested in the one before.
+/// Maximum number of `elif` branches in one text; each branch is nested in the preceding branch.
 const ELIF_MAX: usize = 100;
-/// Tags of one text: each costs memory when it is compiled.
+/// Maximum number of tags in one text: each tag costs memory when the text is compiled.
 const TAGS_MAX: usize = 10_000;
 
 /// Parses a source text. Returns errors with their positions, in the order of the text. An exceeded limit is returned
-/// alone, and so is a syntax error, because the rest cannot be interpreted. Otherwise the constructs that are not
-/// allowed are returned, up to a maximum number.
+/// alone, and so is a syntax error, because the rest of the text cannot be interpreted. Otherwise the constructs that
+/// are not allowed are returned, up to a maximum number.
 pub(crate) fn check(source: &str) -> Result<LoweredTemplate, Vec<(SourcePosition, String)>> {
     let lines = Lines::new(source);
     check_bounds(source, &lines).map_err(|found| vec![found])?;

@@ -1,5 +1,5 @@
-//! Rewrites expressions: slices, and operators with two operands except `and` and `or`, become filters of ours. Only
-//! known filters, tests and functions are kept.
+//! Rewrites expressions: slices, and operators with two operands except `and` and `or`, become filters of ours. Unknown
+//! filters, tests and functions are errors.
 
 use std::fmt::Write as _;
 
@@ -195,7 +195,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Writes an expression where minijinja would not name a missing variable; adds a filter that does.
+    /// Writes an expression where minijinja would not name a missing variable; adds a filter that names it.
     fn required(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
         if !is_path(expr) {
             return self.expression(expr, hint, allowed);
@@ -425,7 +425,7 @@ fn argument_value<'e, 'a>(argument: &'e CallArg<'a>) -> &'e Expr<'a> {
     }
 }
 
-/// Where a path begins; minijinja lets `a[0]` begin at its bracket.
+/// Offset in the source at which a path begins. In minijinja, the span of `a[0]` begins at the bracket.
 fn path_start(expr: &Expr<'_>) -> u32 {
     let start = expr.span().start_offset;
     match expr {
@@ -473,7 +473,7 @@ fn compare_sign(op: CompareOpKind) -> &'static str {
     }
 }
 
-/// Error about an unknown name, with the most similar known one.
+/// Error about an unknown name, with the most similar known name.
 fn unknown<'n>(kind: &str, name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let shown: String = name.chars().take(60).collect();
     match crate::templates::missing::nearest(name, known) {

@@ -27,16 +27,16 @@ pub(crate) enum InputKind {
 pub(crate) struct Lookup {
     /// Path from the model; `None` if the value is computed inside the template.
     pub(crate) path: Option<Vec<Segment>>,
-    /// As it is written.
+    /// The variable as the source text writes it.
     pub(crate) text: String,
     pub(crate) position: SourcePosition,
-    /// The line where its tag begins, which minijinja reports for a failure.
+    /// Line at which the tag of this use begins. minijinja reports this line for a failure.
     pub(crate) tag_line: usize,
-    /// Where its tag begins in the lowered text.
+    /// Offset in the lowered text at which that tag begins.
     pub(crate) tag_start: usize,
-    /// Its bytes in the lowered text.
+    /// Byte range of this use in the lowered text.
     pub(crate) range: Range<usize>,
-    /// Whether the template handles its absence: `is defined`, `default`.
+    /// Whether the template handles an absent value, with `is defined` or `default`.
     pub(crate) is_optional: bool,
     pub(crate) hint: InputKind,
 }

@@ -10,13 +10,13 @@ use super::lookups::{InputKind, Lookup, Segment};
 use super::problem::{Lines, SourcePosition};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
 
-/// The filter that is added to the list of a loop.
+/// The filter that is added to the list of a loop; it refuses `null`.
 pub(crate) const ENTRIES: &str = "postroad_entries";
 
 /// A source text, rewritten to what minijinja compiles.
 #[derive(Debug)]
 pub(crate) struct LoweredTemplate {
-    /// With the same lines as the source.
+    /// The rewritten text, with the same lines as the source.
     pub(crate) text: String,
     /// Every use of a variable.
     pub(crate) lookups: Vec<Lookup>,

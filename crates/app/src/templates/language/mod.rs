@@ -1,6 +1,6 @@
 //! The language of templates: Jinja's expressions, `if`, `for`, `set` and `with`.
 //!
-//! minijinja runs them, and fuel limits the number of instructions. But one instruction can do any amount of work:
+//! minijinja runs templates, and fuel limits the number of instructions. But one instruction can do any amount of work:
 //! repeat a text a million times, or compare two lists. So a template is first parsed here and rewritten: operators
 //! whose work depends on their operands become calls of our filters, which count and limit the work (`work.rs`).
 //! Constructs that collect output inside a template (macros, `set` blocks, includes) are not available.

@@ -24,7 +24,7 @@ impl SourcePosition {
     pub(crate) const UNKNOWN: Self = Self { line: 0, column: 0 };
 }
 
-/// Maps offsets to lines and columns without scanning the text for each.
+/// Maps offsets to lines and columns without scanning the text for each offset.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     source: &'a str,

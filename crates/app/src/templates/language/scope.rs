@@ -10,9 +10,9 @@ pub(super) const DEPTH_MAX: usize = 32;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Binding {
-    /// Path of its value in the model; `None` if the template computes the value.
+    /// Path of the bound value in the model; `None` if the template computes the value.
     pub(super) path: Option<Vec<Segment>>,
-    /// Number of steps in which it is computed.
+    /// Number of steps in which the template computes the bound value.
     pub(super) depth: usize,
 }
 
@@ -36,7 +36,8 @@ impl Scopes {
         self.frames.pop();
     }
 
-    /// A name that is bound again gets the greatest depth of its values, because conditions decide which one applies.
+    /// Binds a name in the innermost scope. A name that is bound again keeps the greatest depth of its values, because
+    /// conditions decide which value applies.
     pub(super) fn bind(&mut self, name: &str, binding: Binding) {
         let frame = self.frames.last_mut().expect("the first frame is never popped");
         let depth = frame.get(name).map_or(0, |before| before.depth).max(binding.depth);

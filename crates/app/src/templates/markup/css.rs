@@ -70,7 +70,7 @@ fn scan(sheet: &[u8]) -> Result<(), (usize, &'static str)> {
     open.pop().map_or(Ok(()), |at| Err((at, "`{` without `}`")))
 }
 
-/// Length without the closing quote.
+/// Length of a quoted text without its closing quote; `None` if the text does not end on its line.
 fn quoted_bytes(text: &[u8], quote: u8) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -83,7 +83,8 @@ fn quoted_bytes(text: &[u8], quote: u8) -> Option<usize> {
     }
 }
 
-/// A URL without quotes may contain quotes.
+/// Whether the `(` between `before` and `after` begins a `url(…)` without quotes around the URL: such a URL may contain
+/// quotes.
 fn is_bare_url(before: &[u8], after: &[u8]) -> bool {
     let is_url = before.len() >= 3 && before[before.len() - 3..].eq_ignore_ascii_case(b"url");
     is_url && !matches!(after.trim_ascii_start().first(), Some(b'"' | b'\''))

@@ -10,7 +10,7 @@ use super::protect::protect;
 pub(crate) enum Styles {
     /// Only rules that cannot be inlined stay, such as `@media`.
     Removed,
-    /// All stay: a layout's rules also apply to its content.
+    /// All rules stay: the rules of a layout also apply to its content.
     Kept,
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
         .keep_at_rules(true)
         .keep_style_tags(styles == Styles::Kept)
         .build();
-    // The parser adds a `tbody` around rows without one, but leaves the tags of a loop outside. The author's own
-    // `tbody` elements are marked, so that added ones can be removed.
+    // The parser adds a `tbody` around rows without one, but leaves the template tags of a loop outside it. The
+    // author's own `tbody` elements are marked, so that added ones can be removed.
     let marked = protected.text.replace("<tbody", WRITTEN_BODY);
     let inlined = inliner.inline(&marked).map_err(|error| error.to_string())?;
     let restored = protected.restore(&without_implied_bodies(&inlined));

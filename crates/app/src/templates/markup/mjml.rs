@@ -10,7 +10,7 @@ use crate::templates::language::SourcePosition;
 
 const ELEMENTS_MAX: usize = 5_000;
 
-/// Reads no files and fetches nothing: `mj-include` is refused.
+/// Converts MJML to HTML. Reads no files and fetches nothing: `mj-include` is refused.
 pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, String)> {
     let whole = |message: String| (SourcePosition { line: 0, column: 0 }, message);
     let protected = protect(source);
@@ -28,7 +28,7 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, Stri
     let options = ParserOptions { include_loader: Box::new(NoopIncludeLoader) };
     let parsed = mrml::parse_with_options(&protected.text, &options).map_err(|error| {
         let text = error.to_string();
-        // The rest is a position in the protected text.
+        // ` in root template` is followed by a position in the protected text, which means nothing to the author.
         let reason = text.split(" in root template").next().unwrap_or_default();
         let message = format!("this is not valid MJML: {reason}");
         offset_of(&error, &protected.text)
@@ -41,7 +41,7 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, Stri
     Ok(protected.restore(&html))
 }
 
-/// Position of the error, if the parser reports one.
+/// Offset of the error in `text`, if the parser reports a position.
 fn offset_of(error: &Error, text: &str) -> Option<usize> {
     match error {
         Error::UnexpectedElement { position, .. }

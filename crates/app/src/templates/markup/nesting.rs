@@ -1,5 +1,5 @@
-//! Checks that HTML is well nested. The parsers used here recurse, or repair misnested HTML at any cost; so they only
-//! get HTML that needs no repair and is no deeper than mails are.
+//! Checks that HTML is well nested. The parsers of `inline.rs` and `mjml.rs` recurse, or repair misnested HTML at any
+//! cost. So they only get HTML that needs no repair and is nested no deeper than in usual mails.
 //!
 //! HTML that parsers could interpret differently counts as misnested.
 
@@ -129,7 +129,7 @@ fn skip_raw<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     }
 }
 
-/// Parses a start tag from its name on: the name, whether it ends with `/`, and the rest.
+/// Parses a start tag from its name on. Returns the name, whether the tag ends with `/`, and the text after the tag.
 fn read_tag(text: &str) -> Option<(String, bool, &str)> {
     let bytes = text.as_bytes();
     let name_end = bytes.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'))?;

@@ -55,7 +55,7 @@ pub(crate) fn plain_text(html: &str) -> String {
 #[derive(Debug, Default)]
 struct Writer {
     out: String,
-    /// Pending line breaks and spaces before the next word.
+    /// Number of line breaks to write before the next word; `has_space`: whether to write a space.
     breaks: usize,
     has_space: bool,
     /// Start of the text in this piece that is not written yet.
@@ -64,7 +64,7 @@ struct Writer {
     element: String,
     /// Number of open elements whose text is not shown.
     hidden: usize,
-    /// Start of a link's text, and its target.
+    /// Offset in `out` at which the text of the open link begins, and the link's target.
     link: Option<(usize, String)>,
 }
 
@@ -110,8 +110,8 @@ impl Writer {
         self.flush(text, text.len());
     }
 
-    /// Statements are kept everywhere, or blocks would lose their ends; values are kept in text and in attributes,
-    /// which may be link targets or image descriptions.
+    /// Handles a template tag. Statements are kept everywhere, or blocks would lose their ends. Values are kept in
+    /// text, and in attributes, which may be link targets or image descriptions.
     fn template_tag(&mut self, position: &Position, tag: &str) {
         let is_value = tag.trim_start().starts_with("{{");
         match position {
@@ -214,7 +214,7 @@ impl Writer {
         }
     }
 
-    /// Drops the space before the next word: the caller writes a link's target right after its text.
+    /// Drops the space before the next word: the caller writes a link's target right after the text of the link.
     fn drop_pending_space(&mut self) {
         self.has_space = false;
     }

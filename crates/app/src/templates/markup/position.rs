@@ -1,4 +1,5 @@
-//! Tracks the position in HTML: in text, in a tag, or in an attribute's value. Takes bytes and keeps only one state.
+//! Tracks the position in HTML: in text, in a tag, or in an attribute's value. Advances byte by byte, and remembers
+//! nothing but the position.
 
 /// Elements whose content is always plain text.
 const TEXT_ELEMENTS: [&str; 7] =
@@ -11,7 +12,7 @@ pub(super) enum Position {
     Name(String),
     /// Between the attributes of this element.
     Tag(String),
-    /// In an attribute's value that ends with this quote; a space for one without quotes.
+    /// In an attribute's value that ends with this quote; a space stands for a value without quotes.
     Value(String, u8),
     Comment,
     /// In an element whose content is text.

@@ -1,4 +1,4 @@
-//! Protects template tags from HTML parsers: each is replaced by a word or a comment, and restored afterwards. A
+//! Protects template tags from HTML parsers: each tag is replaced by a word or a comment, and restored afterwards. A
 //! comment is allowed between table rows, where a parser would move text elsewhere.
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ pub(super) enum Piece<'a> {
     Tag(&'a str),
 }
 
-/// Splits a source text with valid syntax.
+/// Splits a source text with valid syntax into texts and template tags.
 pub(super) fn pieces(source: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -47,7 +47,7 @@ pub(super) struct ProtectedText<'a> {
     starts: Vec<PieceStart>,
 }
 
-/// Start of a piece.
+/// Start of a piece, as offsets in the protected text and in the source.
 #[derive(Debug)]
 struct PieceStart {
     in_text: usize,
