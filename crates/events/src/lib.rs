@@ -44,7 +44,7 @@ impl Default for WebhookSettings {
     }
 }
 
-/// Running worker. Call `stop` to end it. Dropping it only requests the stop: posts in progress finish in the
+/// Running worker. Call `stop` to end it. Dropping this value only requests the stop: posts in progress finish in the
 /// background.
 #[derive(Debug)]
 pub struct WebhookWorker {

@@ -51,8 +51,8 @@ impl Pacing {
         self.window = (self.window + 1).min(self.window_max);
     }
 
-    /// Records a failure. From `PAUSING_FROM` consecutive failures on, each begins a pause: a dead endpoint with a long
-    /// queue must not get many posts, nor fill the log of attempts.
+    /// Records a failure. From `PAUSING_FROM` consecutive failures on, each failure begins a pause: a dead endpoint
+    /// with a long queue must not get many posts, nor fill the log of attempts.
     pub(crate) fn failed(&mut self, begun_at: Timestamp, now: Timestamp) {
         self.window = 1;
         // Posts of one window fail together: count them once.

@@ -57,12 +57,12 @@ pub(crate) struct Disabling {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed<'a> {
     pub(crate) at: Timestamp,
-    /// Number of attempts, including this one.
+    /// Number of attempts to post the event, including the failed attempt.
     pub(crate) attempts: u32,
     /// HTTP status, if there was an answer.
     pub(crate) status: Option<u16>,
     pub(crate) retry_after: Option<&'a str>,
-    /// Since when the endpoint had been failing before this attempt, if it had.
+    /// Since when the endpoint has been failing; `None` if it was not failing before this attempt.
     pub(crate) failing_since: Option<Timestamp>,
 }
 

@@ -1,6 +1,6 @@
-//! Bounded queue of tracking events waiting for the store. When it is full, events are dropped and counted: first
-//! opens, and clicks whose writing failed before; then all other clicks; unsubscriptions last. Within each group, the
-//! oldest are dropped first.
+//! Bounded queue of tracking events waiting for the store. When the queue is full, events are dropped and counted:
+//! first opens, and clicks whose writing failed before; then all other clicks; unsubscriptions last. Within each group,
+//! the oldest are dropped first.
 
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ struct WaitingEvents {
     clicks: VecDeque<TrackingEvent>,
     /// Opens, and clicks whose writing failed before.
     others: VecDeque<TrackingEvent>,
-    /// Estimated memory of all queues.
+    /// Estimated memory of all waiting events, in bytes.
     bytes: usize,
     recent_clicks: RecentClicks,
     dropped: u64,
@@ -53,8 +53,8 @@ impl EventQueue {
         self.added.notify_one();
     }
 
-    /// Takes up to `count` events that are due. Clicks wait for their window, because later clicks in it show
-    /// whether a bot clicked. With `everything`, which is used at shutdown, they do not wait.
+    /// Takes up to `count` events that are due. Clicks wait for the end of their window, because later clicks within
+    /// the window show whether a bot clicked. With `everything`, which is used at shutdown, clicks do not wait.
     pub(crate) fn take(&self, count: usize, now: Timestamp, everything: bool) -> Vec<TrackingEvent> {
         let mut waiting = self.waiting();
         let mut taken: Vec<TrackingEvent> = Vec::new();

@@ -34,7 +34,7 @@ pub struct Tracking {
 }
 
 impl Tracking {
-    /// `secret` is the installation's; `own_host` is the host name of links without a custom one.
+    /// `secret` is the secret of the installation; `own_host` is the host name of links without a custom one.
     pub fn start(app: App, secret: &[u8; 32], own_host: &str) -> Self {
         let (stopping, stop) = watch::channel(false);
         let queue = Arc::new(EventQueue::default());
@@ -45,7 +45,7 @@ impl Tracking {
         Self { state: Arc::new(state), hosts, stopping, writer_task, hosts_task }
     }
 
-    /// Routes to merge with others.
+    /// Tracking routes, to be merged into a router that also has other routes.
     pub fn routes(&self) -> Router {
         routes::routes(Arc::clone(&self.state))
     }

@@ -71,7 +71,7 @@ pub(crate) async fn ask_to_unsubscribe(State(state): Shared, Path(text): Path<St
     }
 }
 
-/// Unsubscribes: RFC 8058 3.2, and the button of the page.
+/// Unsubscribes: RFC 8058 3.2, and the button of the confirmation page.
 pub(crate) async fn unsubscribe(
     State(state): Shared,
     Path(text): Path<String>,
@@ -92,7 +92,8 @@ pub(crate) async fn unsubscribe(
             if let Ok(Err(error)) = failed {
                 tracing::warn!(%error, "tracking: storing an unsubscription failed; it waits in the queue");
             }
-            // The event is queued as well: unsubscribing twice is harmless. But only a stored one is confirmed.
+            // The event is queued even if the store may have it already: unsubscribing twice is harmless. But only a
+            // stored unsubscription is confirmed.
             state.queue.add(event);
             pages::try_again()
         }

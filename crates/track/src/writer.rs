@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::event_queue::EventQueue;
 
-/// Maximum number of events in one transaction: a long one would delay SQLite's only writer.
+/// Maximum number of events in one transaction: a long transaction would delay SQLite's only writer.
 const BATCH: usize = 100;
 /// Longest delay until due clicks, and events added while others wait, are noticed.
 const TICK: Duration = Duration::from_millis(250);

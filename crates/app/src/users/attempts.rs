@@ -30,7 +30,7 @@ const INVITATIONS_MAX: u32 = 5;
 /// Invitations that an account mails in total.
 const INVITATIONS_OF_ACCOUNT_MAX: u32 = 100;
 
-/// One counted attempt.
+/// Keys under which one attempt was counted.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     person_and_network: KeyHash,
@@ -59,7 +59,8 @@ impl App {
         self.check_count(per_person_and_network, PER_PERSON_AND_NETWORK_MAX)?;
         self.check_count(per_network, PER_NETWORK_MAX)?;
         if self.check_count(per_person, PER_PERSON_MAX).is_err() {
-            // Read even for an unknown person, so that the time does not tell whether the person exists.
+            // The store is asked even for an unknown person, so that the duration does not reveal whether the person
+            // exists.
             let id = user_id.unwrap_or(UserId(0));
             if !self.inner.store.is_known_address(id, network).await? {
                 self.check_count(per_person, PER_PERSON_MAX)?;
@@ -68,13 +69,13 @@ impl App {
         Ok(attempt)
     }
 
-    /// Removes the attempt from the count after a successful sign-in.
+    /// Removes the attempt from its counts after a successful sign-in.
     pub(super) async fn forgive_sign_in(&self, attempt: Attempt) -> Result<(), UserRefusal> {
         let Attempt { person_and_network, network, person } = attempt;
         Ok(self.inner.store.forgive_attempt(vec![person_and_network, network, person]).await?)
     }
 
-    /// Counts a request for a password-reset link; `false` if there were too many, and no mail is sent.
+    /// Counts a request for a password-reset link; `false` if there were too many: then the caller sends no mail.
     pub(super) async fn count_reset(&self, email: &str, address: IpAddr) -> Result<bool, UserRefusal> {
         let network = client_network(address).to_string();
         let keys = vec![key(&["reset", email]), key(&["reset address", &network])];
@@ -83,8 +84,8 @@ impl App {
         Ok(counts.iter().zip(limits).all(|((count, _), limit)| *count <= limit))
     }
 
-    /// Counts a mailed invitation; refused if there were too many. Each account has its own count: it neither reveals
-    /// nor blocks another account's invitations. Returns the limit with the fewest invitations remaining.
+    /// Counts a mailed invitation; refused if there were too many. Each account has its own counts, which neither
+    /// reveal nor block another account's invitations. Returns the limit with the fewest invitations remaining.
     pub(super) async fn count_invitation(
         &self,
         account_id: AccountId,

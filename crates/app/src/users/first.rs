@@ -14,7 +14,7 @@ use crate::accounts::{AccountRefusal, Requester};
 use crate::secrets::{hash, new_key};
 use crate::{App, names};
 
-/// A set-up link works for this long; every start without people creates a new one.
+/// A set-up link works for this long; every start of an installation without people creates a new link.
 const SET_UP_TIME: Duration = Duration::from_hours(24);
 /// A sign-in link of `postroad dev` works for this long.
 const DEV_LINK_TIME: Duration = Duration::from_hours(30 * 24);
@@ -37,8 +37,8 @@ impl App {
         if found.is_some() { Ok(()) } else { Err(UserRefusal::LinkInvalid) }
     }
 
-    /// Creates the first person and signs in. The person is the operator, and an owner of the account with this name,
-    /// which is created if there is none.
+    /// Creates the first person and signs in. The person becomes the operator, and an owner of the account
+    /// `account_name`; the account is created if there is none of that name.
     pub async fn set_up(
         &self,
         token: &str,
@@ -69,8 +69,8 @@ impl App {
         self.begin_session(user, visitor).await
     }
 
-    /// A link that signs in to the account of `postroad dev`. Creates its person if there is none yet. If `replaces` is
-    /// set, earlier links stop working.
+    /// A link that signs in to the account of `postroad dev`. Creates the person with this address if there is none
+    /// yet. If `replaces` is set, earlier links stop working.
     pub(crate) async fn dev_sign_in_url(
         &self,
         account_id: AccountId,
@@ -91,7 +91,7 @@ impl App {
                 password_hash: None,
             };
             match store.create_user(new).await {
-                // Another process on the same database created it first.
+                // Another process on the same database created the person first.
                 Err(StoreError::Conflict) => {
                     store.find_user_by_email(email).await?.ok_or(StoreError::NotFound)?
                 }

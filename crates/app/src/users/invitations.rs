@@ -31,7 +31,7 @@ pub struct InvitationRequest {
     pub role: UserRole,
     /// Only the operator can invite operators.
     pub operator: bool,
-    /// Whether the link is mailed; else the operator passes it on.
+    /// Whether the link is mailed; else the operator passes the link on.
     pub mail: bool,
     pub idempotency_key: Option<CreationKey>,
 }
@@ -40,8 +40,8 @@ pub struct InvitationRequest {
 #[derive(Clone)]
 pub struct Invited {
     pub invitation: Invitation,
-    /// Shown only to the operator, and only once: whoever opens it chooses the password of the address, and learns
-    /// whether somebody has that address already.
+    /// The link, shown only to the operator and only once. Whoever opens the link chooses the invited person's
+    /// password, and learns whether somebody has that address already.
     pub link: Option<String>,
     /// The limit that the mail counted against; `None` if nothing was counted.
     pub limit: Option<CallLimit>,
@@ -104,7 +104,8 @@ impl App {
         let key = request.idempotency_key.as_ref().map(|key| (account_id, key));
         let store = self.recording_creation(by, operation, subject, key);
         let created = store.create_invitation(new).await;
-        // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
+        // A concurrent call with the same idempotency key may have created the invitation, and reached the ceiling with
+        // it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
             && let Some(made) = self.find_invitation_created_before(account_id, &request).await?
         {
@@ -180,7 +181,7 @@ impl App {
         self.inner.sealing_key.derive("invitation", &input)
     }
 
-    /// With a key, the mail is stored once, however many calls try.
+    /// Mails the link of an invitation. With an idempotency key, the mail is stored once, however many calls try.
     async fn mail_invitation(
         &self,
         email: EmailAddress,
@@ -240,7 +241,7 @@ impl App {
         self.inner.store.find_invitation(hash(token)).await?.ok_or(UserRefusal::LinkInvalid)
     }
 
-    /// Creates the person and signs in.
+    /// Creates the invited person and signs in.
     pub async fn accept_invitation(
         &self,
         token: &str,
@@ -251,7 +252,7 @@ impl App {
         let invitation = self.find_invitation(token).await?;
         let name = read_name(name)?;
         let password_hash = self.hash_new_password(password, &invitation.email).await?;
-        // The person has no id yet; the subject of the audit entry will have it.
+        // The person has no id yet; the subject of the audit entry will have the id.
         let actor = Actor::User {
             id: postroad_model::UserId(0),
             account_id: invitation.account_id,
@@ -270,8 +271,8 @@ impl App {
     }
 }
 
-/// Nobody can grant more than they have: only owners and the operator create owners, only the operator creates
-/// operators.
+/// Checks whether `by` can grant a role and operator rights. Nobody can grant more than they have: only owners and the
+/// operator create owners, only the operator creates operators.
 pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Result<(), AccountRefusal> {
     if operator && !gives_operator(&by.actor) {
         return Err(AccountRefusal::problem("operator", "can be set only by the operator of the service"));

@@ -5,7 +5,7 @@ use crate::App;
 impl App {
     /// Sets the base URL of the portal, such as `https://mail.example.com`. Call once, before anybody is invited.
     pub fn set_portal_base(&self, base_url: String) {
-        // A second one would belong to another listener: keep the first.
+        // A second base URL would belong to another listener: keep the first.
         let _ = self.inner.portal_base.set(base_url);
     }
 

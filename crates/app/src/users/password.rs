@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::UserRefusal;
 
-/// OWASP's second choice: 19 MiB, two passes, one lane.
+/// The second setting that OWASP recommends: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
@@ -81,7 +81,7 @@ impl PasswordHasher {
         let _waiting = self.waiting.try_acquire().map_err(|_| UserRefusal::Busy)?;
         let turn = tokio::time::timeout(WAIT_MAX, Arc::clone(&self.running).acquire_owned()).await;
         let permit = turn.map_err(|_| UserRefusal::Busy)?.map_err(|_| UserRefusal::Busy)?;
-        // The work itself holds the permit: a caller that disconnects does not free it.
+        // The work itself holds the permit: a caller that disconnects does not free the permit.
         let work = move || {
             let _permit = permit;
             work()
@@ -112,7 +112,7 @@ pub(super) fn normalise(password: &str) -> String {
     ComposingNormalizerBorrowed::new_nfkc().normalize(password).into_owned()
 }
 
-/// The normalised password if it is acceptable; else the reason why not.
+/// The normalised password if it is acceptable, else the reason why it is not.
 pub(super) fn check(password: &str, email: &str) -> Result<String, &'static str> {
     let too_long = "The password should have at most 200 characters";
     if password.len() > BYTES_MAX {
@@ -135,7 +135,8 @@ pub(super) fn check(password: &str, email: &str) -> Result<String, &'static str>
     Ok(password)
 }
 
-/// Whether it has few different characters, or a sequence such as `abcdefghij` and `9876543210`.
+/// Whether a password has fewer than four different characters, or is mostly a sequence such as `abcdefghij` and
+/// `9876543210`.
 fn is_monotonous(password: &str) -> bool {
     let chars: Vec<char> = password.chars().collect();
     let mut kinds = chars.clone();

@@ -27,7 +27,7 @@ impl App {
         Ok(store.list_saved_searches(person.user.id, caller.server_id, SEARCHES_MAX).await?)
     }
 
-    /// Saves a search under a name. `query` is the query string of the page that shows it.
+    /// Saves a search under a name. `query` is the query string of the page that shows the search.
     pub async fn save_search(
         &self,
         person: &SignedIn,

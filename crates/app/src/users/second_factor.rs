@@ -1,4 +1,4 @@
-//! The second factor: an authenticator app, with recovery codes in case it is lost.
+//! The second factor: an authenticator app, with recovery codes in case the app is lost.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::token::random_text;
@@ -47,8 +47,8 @@ impl App {
         Ok(ProposedTotp { secret, url })
     }
 
-    /// Activates the proposed seed after a code proves that the app has it. Returns the recovery codes, which are shown
-    /// only once.
+    /// Activates the proposed seed after a code proves that the app has the seed. Returns the recovery codes, which are
+    /// shown only once.
     pub async fn enable_totp(&self, person: &SignedIn, code: &str) -> Result<Vec<String>, UserRefusal> {
         let by = own_requester(person, Operation::PersonEnableTotp)?;
         let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
@@ -103,7 +103,7 @@ fn new_recovery_codes() -> Vec<String> {
     (0..RECOVERY_CODES).map(|_| random_text(&mut rng, RECOVERY_CODE_LENGTH).to_ascii_lowercase()).collect()
 }
 
-/// Purpose under which a person's seed is sealed: in another person's row it cannot be unsealed.
+/// Purpose under which a person's seed is sealed: a seed copied to another person's row cannot be unsealed.
 fn seal_purpose(user: &User) -> String {
     format!("totp:{}", user.id)
 }

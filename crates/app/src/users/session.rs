@@ -22,7 +22,7 @@ const AGE_MAX: Duration = Duration::from_hours(14 * 24);
 const SEEN_EVERY: Duration = Duration::from_mins(1);
 const USER_AGENT_CHARS_MAX: usize = 300;
 
-/// A new session. The token goes into the browser's cookie and is not stored here.
+/// A new session. The token goes into the browser's cookie; the store has only its hash.
 #[derive(Clone)]
 pub struct NewSession {
     pub token: String,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for NewSession {
 pub struct SignedIn {
     pub session: UserSession,
     pub user: User,
-    /// Address of this request; the session may have begun at another one.
+    /// Address of this request; the session may have begun at another address.
     pub address: IpAddr,
 }
 
@@ -87,7 +87,7 @@ impl App {
         Ok(())
     }
 
-    /// Begins a session with a new token, and ends the browser's previous one.
+    /// Begins a session with a new token, and ends the browser's previous session.
     pub(super) async fn begin_session(
         &self,
         user: User,

@@ -68,7 +68,7 @@ impl App {
         let attempt = self.count_sign_in(&user.email, Some(user.id), visitor.address).await?;
         self.take_code(&user, code).await?;
         self.take_token(UserTokenKind::SecondFactor, token).await.map_err(without_link)?;
-        // The password step was counted as well.
+        // The password step was counted as well: forgive both attempts.
         self.forgive_sign_in(attempt.clone()).await?;
         self.forgive_sign_in(attempt).await?;
         self.begin_session(user, visitor).await
@@ -123,7 +123,7 @@ pub(super) fn check_account(user: &User) -> Result<(), UserRefusal> {
     if user.suspended_reason.is_some() { Err(UserRefusal::AccountSuspended) } else { Ok(()) }
 }
 
-/// The refusal of a token in the words of the second step, which has no link.
+/// Replaces `LinkInvalid` by the refusal for the code step, in which the person has no link.
 fn without_link(refusal: UserRefusal) -> UserRefusal {
     match refusal {
         UserRefusal::LinkInvalid => UserRefusal::CodeTooLate,

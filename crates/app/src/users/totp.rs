@@ -6,11 +6,11 @@ use subtle::ConstantTimeEq;
 
 pub(super) const SEED_BYTES: usize = 20;
 const STEP_SECONDS: i64 = 30;
-/// Steps by which a clock may be off, either way.
+/// Number of steps by which the clock of the app may be off, either way.
 const DRIFT: i64 = 1;
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// The step that this code belongs to: the current one, the one before or the one after.
+/// The time step that this code belongs to: the current step, the previous or the next; `None` if the code is wrong.
 pub(super) fn find_step(seed: &[u8], code: &str, now: Timestamp) -> Option<i64> {
     let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
     let current = now.as_micros() / 1_000_000 / STEP_SECONDS;

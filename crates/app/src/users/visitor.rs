@@ -7,6 +7,6 @@ use std::net::IpAddr;
 pub struct Visitor {
     pub address: IpAddr,
     pub user_agent: String,
-    /// Token of the browser's previous session, which ends.
+    /// Token of the browser's previous session, which ends when the new session begins.
     pub previous_token: Option<String>,
 }

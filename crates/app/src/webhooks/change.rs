@@ -1,4 +1,4 @@
-//! Changes a webhook. `enabled: true` also resets its failures.
+//! Changes a webhook. `enabled: true` also resets the webhook's failures.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, WebhookId};

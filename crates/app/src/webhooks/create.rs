@@ -64,7 +64,8 @@ impl App {
         let store =
             self.recording_creation(&caller.requester(), Operation::WebhooksCreate, subject, creation);
         let created = store.create_webhook(new).await;
-        // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
+        // A concurrent call with the same idempotency key may have created the webhook, and reached the ceiling with
+        // it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
             && let Some(made) = self.find_webhook_created_before(caller, key.as_ref()).await?
         {

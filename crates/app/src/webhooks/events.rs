@@ -19,7 +19,7 @@ pub(super) fn all_of(format: WebhookFormat) -> EventSet {
     }
 }
 
-/// The events that a filter selects; events that are unknown or that the format cannot express are added to `problems`.
+/// The events that a filter selects. Adds a problem for each event that is unknown or that the format cannot express.
 pub(super) fn resolve(
     filter: &EventFilter,
     format: WebhookFormat,
@@ -53,7 +53,7 @@ pub(super) fn resolve(
     kinds.into_iter().collect()
 }
 
-/// Events for display: `None` for all.
+/// Events for display: `None` for all events of the format.
 pub fn shown_events(events: EventSet, format: WebhookFormat) -> Option<Vec<EventKind>> {
     if events == all_of(format) {
         return None;

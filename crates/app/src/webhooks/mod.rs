@@ -58,7 +58,7 @@ impl App {
         Ok(store.delete_webhook(caller.server_id, id).await?)
     }
 
-    /// Creates a new secret; the old one also signs for a day. If `replaces` is set but is no longer the webhook's
+    /// Creates a new secret; the old secret also signs for a day. If `replaces` is set but is no longer the webhook's
     /// secret, changes nothing and returns `None`.
     pub async fn rotate_webhook_secret(
         &self,

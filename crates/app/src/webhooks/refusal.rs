@@ -13,7 +13,7 @@ pub enum WebhookRefusal {
     /// The event to replay does not exist (any more), or the webhook has no such attempt.
     #[error("no such event")]
     EventNotFound,
-    /// The webhook has this version, not the one that the caller has seen.
+    /// The webhook has this version, not the version that the caller has seen.
     #[error("the webhook has another version")]
     OtherVersion(i64),
     #[error("the server has as many webhooks as a server may have")]
@@ -31,7 +31,7 @@ impl From<Refusal> for WebhookRefusal {
     }
 }
 
-/// Store operations on one webhook return `NotFound` if it does not exist.
+/// Store operations on one webhook return `NotFound` if the webhook does not exist.
 impl From<StoreError> for WebhookRefusal {
     fn from(error: StoreError) -> Self {
         match error {

@@ -1,4 +1,4 @@
-//! Bodies of webhook posts. Every attempt has the same bytes.
+//! Bodies of webhook posts. Every attempt to post an event has the same bytes.
 
 mod postal;
 mod standard;
@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 pub use standard::standard;
 
-/// Id of an event in posts. It never changes, so that receivers recognise repeated posts by it.
+/// Id of an event in posts. The id never changes, so that receivers recognise repeated posts by it.
 pub fn event_name(id: EventId) -> String {
     format!("evt_{}", id.0)
 }
 
-/// Body of the event; `None` if this format cannot express it.
+/// Body of the event; `None` if the format cannot express the event.
 pub fn body(event: &FeedEvent, format: WebhookFormat) -> Option<Vec<u8>> {
     let value = match format {
         WebhookFormat::Standard => standard(event),
@@ -57,7 +57,8 @@ mod tests {
         event
     }
 
-    /// Bounce that came back as a message. In Postal's format it has another name than a refusal in the SMTP session.
+    /// Bounce that came back as a message. In Postal's format, this bounce has another name than a refusal in the SMTP
+    /// session.
     fn async_bounce() -> FeedEvent {
         let data = r#"{"status":"Bounced","details":"Sent back later","output":"550 5.1.1 no such user",
             "sent_with_ssl":false,"time":null,"bounce":{"kind":"async","class":"bad_mailbox","code":550,

@@ -12,7 +12,7 @@ pub(super) fn postal(event: &FeedEvent) -> Option<Value> {
     let data = event_data(event);
     let name = name(event.kind, &data)?;
     let mut payload = payload(name, event, &data);
-    // The mark goes into the payload: the top level may have only these four keys.
+    // The test mark goes into the payload: the top level may have only these four keys.
     if let (true, Some(payload)) = (event.test, payload.as_object_mut()) {
         payload.insert("test".to_owned(), true.into());
     }
@@ -24,7 +24,7 @@ pub(super) fn postal(event: &FeedEvent) -> Option<Value> {
     }))
 }
 
-/// A bounce that came back as a message has another name than a refusal in the SMTP session.
+/// Postal's name of an event. A bounce that came back as a message has another name than a refusal in the SMTP session.
 fn name(kind: EventKind, data: &Map<String, Value>) -> Option<&'static str> {
     if kind == EventKind::Bounced && is_async(data) { Some("MessageBounced") } else { kind.postal_name() }
 }
@@ -84,7 +84,7 @@ fn message_object(message: &EventMessage) -> Value {
     })
 }
 
-/// Returned message; messages/message shows it by its id. Fields that old events do not record are null.
+/// The returned message, which messages/message shows by its id. Fields that old events do not record are null.
 fn bounce_object(event: &FeedEvent, bounce: &Value) -> Value {
     let field = |key: &str| bounce.get(key).cloned().unwrap_or(Value::Null);
     let returned = |key: &str| bounce["returned"].get(key).cloned().unwrap_or(Value::Null);
@@ -111,7 +111,7 @@ fn domain_object(event: &FeedEvent, data: &Map<String, Value>) -> Value {
     let name = data.get("domain").and_then(|domain| domain.get("name")).cloned().unwrap_or(Value::Null);
     let server = data.get("server").cloned().unwrap_or(Value::Null);
     let records = data.get("records").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    // There is a DKIM record for each key: prefer the required one.
+    // There is a DKIM record for each key: prefer the required record.
     let record = |purpose: &str| {
         let mut of_purpose = records.iter().filter(|record| record["purpose"] == purpose);
         let first = of_purpose.clone().next();

@@ -20,23 +20,23 @@ use crate::RetrySettings;
 use crate::post::Post;
 use crate::retry::{Consequence, Disabling, Failed};
 
-/// Maximum number of posts that are done but not stored; at this number no further posts are started.
+/// Maximum number of posts whose outcomes are not stored yet; at this number no further posts are started.
 const UNSETTLED_MAX: usize = 64;
 /// Longest wait for a permit. A claim expires after two minutes, of which the event may already have spent some in the
 /// worker's queue.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
-/// A post to a new endpoint without an answer after this time moves to the permits for slow posts.
+/// A post to a new endpoint moves to the permits for slow posts if it has no answer after this time.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
 /// Like `QUICK_ANSWER`, for an endpoint that has answered well before.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
-/// A post without an answer is given up after this time if no further permit of its class is free, at all or for its
+/// A post without an answer is given up after this time if no further permit of its class is free, in total or for its
 /// server.
 const TIMEOUT_WITHOUT_PERMITS: Duration = Duration::from_secs(5);
 /// Like `TIMEOUT_WITHOUT_PERMITS`, for an endpoint that has answered well before.
 const TIMEOUT_WITHOUT_PERMITS_OF_PROVEN: Duration = Duration::from_secs(10);
 /// Pause of an endpoint after the store refused an outcome. Without the pause the event would be posted again at once.
 const REFUSED_OUTCOME_REST: Duration = Duration::from_mins(5);
-/// Pause after a notice of new events, so that several are claimed together.
+/// Pause after a notice of new events, so that several events are claimed together.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct EndpointWorker {
@@ -48,7 +48,7 @@ pub(super) struct EndpointWorker {
     notices: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
     claimed: HashSet<EventId>,
-    /// Posts in progress; aborted if the worker's own task is.
+    /// Posts in progress; aborted together with the worker's own task.
     posts: JoinSet<(Arc<Webhook>, Result<Post, NoPermit>)>,
     settling: JoinSet<EventId>,
 }
@@ -58,7 +58,8 @@ struct NoPermit(EventId);
 
 /// Why a worker ends.
 enum End {
-    /// Nothing is to be posted now: nothing is due, the endpoint pauses or is gone, or the service stops.
+    /// Nothing is to be posted now: nothing is due, the endpoint pauses, the webhook is disabled or deleted, or the
+    /// service stops.
     NothingDue,
     Disabled(Disabling),
 }
@@ -195,8 +196,8 @@ impl EndpointWorker {
     }
 
     /// Evaluates a post and passes its outcome to the settler. Returns the cause if the endpoint must be disabled.
-    /// `webhook` says since when the endpoint has been failing; it is `None` while the worker ends, which ignores the
-    /// result.
+    /// `webhook` says since when the endpoint has been failing; it is `None` while the worker ends, because then the
+    /// result is ignored.
     fn evaluate(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
         let mut disabling = None;
@@ -243,7 +244,7 @@ async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
         Ok(true) => {
             tracing::info!(server.id = server_id.0, webhook.id = id.0, reason, "webhook disabled");
         }
-        // Another node was first, or a post succeeded meanwhile.
+        // Another node disabled the webhook first, or a post succeeded meanwhile.
         Ok(false) => {}
         Err(error) => {
             tracing::warn!(%error, webhook.id = id.0, "disabling a webhook failed; the next failed post tries again");

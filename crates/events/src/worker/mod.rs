@@ -51,8 +51,9 @@ struct Shared {
 }
 
 impl Shared {
-    /// Class of an endpoint. It counts as failing after three failures in a row (`is_failing`), or a minute after its
-    /// first failure. A single failure is not enough, because posts to failing endpoints may wait long for a permit.
+    /// Class of an endpoint. An endpoint counts as failing after three failures in a row (`is_failing`), or a minute
+    /// after its first failure. A single failure is not enough, because posts to failing endpoints may wait long for a
+    /// permit.
     fn class_of(&self, webhook: &Webhook, is_failing: bool) -> Class {
         let failing_for = webhook.failing_since.map(|since| self.clock.now().since(since));
         if is_failing || failing_for.is_some_and(|failing_for| failing_for >= FAILING_AFTER) {
@@ -94,7 +95,8 @@ pub(crate) async fn run(
         settings,
     });
     Dispatcher { shared, workers: JoinSet::new(), endpoints: HashMap::new() }.run(stopping).await;
-    // All workers have ended, which closes the settler's channel: it writes the outcomes that still wait, and ends.
+    // All workers have ended, which closes the settler's channel: the settler writes the outcomes that still wait, and
+    // ends.
     drop(settler_task.await);
 }
 
@@ -204,8 +206,8 @@ impl Dispatcher {
                     endpoint.has_worker = false;
                 }
             }
-            // The key of a panicked worker is unknown, so all endpoints may get a second worker. It does not know the
-            // `claimed` events of the first, and may post them again: delivery is at least once.
+            // The key of a panicked worker is unknown, so all endpoints may get a second worker. A second worker does
+            // not know the `claimed` events of the first, and may post those events again: delivery is at least once.
             None => self.endpoints.values_mut().for_each(|endpoint| endpoint.has_worker = false),
         }
     }

@@ -1,5 +1,5 @@
-//! Permits for posts in progress. Endpoints that answer well, new ones and failing ones have separate permits,
-//! so that failing endpoints never delay the others. One server gets only some of each class.
+//! Permits for posts in progress. Endpoints that answer well, new ones and failing ones have separate permits, so that
+//! failing endpoints never delay the others. One server gets only some permits of each class.
 //!
 //! A post to a new or proven endpoint without a quick answer moves to the permits for slow posts, so that the next
 //! endpoint does not wait for it; endpoints that have answered well get more time. If no permit is left, a post without
@@ -77,8 +77,8 @@ impl PostPermits {
         }
     }
 
-    /// Moves a post without an answer to the slow class, if a permit is free there, so that the next endpoint
-    /// of its class can start.
+    /// Moves a post without an answer to the slow class, if a slow permit is free, so that another post can have the
+    /// released permit.
     pub(super) fn move_to_slow(&self, permit: PostPermit) -> PostPermit {
         let (server_id, class) = (permit.server_id, Class::Slow);
         if !matches!(permit.class, Class::New | Class::Proven) {
@@ -94,8 +94,8 @@ impl PostPermits {
         }
     }
 
-    /// Whether all permits of this permit's class are in use, in total or by its server, so that other posts may wait
-    /// for it.
+    /// Whether all permits of the class of `permit` are in use, in total or by its server, so that other posts may wait
+    /// for this permit.
     pub(super) fn is_exhausted(&self, permit: &PostPermit) -> bool {
         self.of_class(permit.class).available_permits() == 0
             || self.of_server(permit.server_id, permit.class).available_permits() == 0
@@ -113,7 +113,7 @@ impl PostPermits {
     fn of_server(&self, server_id: ServerId, class: Class) -> Arc<Semaphore> {
         let mut server_permits = self.server_permits.lock();
         if server_permits.len() >= SERVER_CLASSES_MAX {
-            // Permits and waiting tasks hold a reference.
+            // Permits and waiting tasks hold a reference to their semaphore: keep those semaphores.
             server_permits.retain(|_, permits| Arc::strong_count(permits) > 1);
         }
         let count = if class == Class::Slow { SERVER_SLOW_MAX } else { self.per_server };

@@ -25,7 +25,7 @@ struct Settling {
 }
 
 impl Settler {
-    /// Starts the settler; it ends when the last clone is dropped.
+    /// Starts the settler's task, which ends when the last clone of `Settler` is dropped.
     pub(super) fn start(store: Store) -> (Self, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         (Self { sender }, tokio::spawn(work(store, receiver)))
