@@ -206,7 +206,7 @@ impl App {
 
     async fn remove_old_counters(&self, now: Timestamp) -> Result<u64, StoreError> {
         let (kept, store) = (&self.inner.retention, &self.inner.store);
-        // Whole days: of a set of dimensions, only the last day on which it was counted is known.
+        // Whole days: the store knows only the last day on which a set of dimensions was counted.
         let before = |kept: Option<Duration>| kept.map(|kept| Grain::Day.start(now.minus(kept)));
         let mut rows = 0;
         if let Some(before) = before(kept.minute_counters) {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// Pause between two checks for changes, and so the longest delay until a change takes effect.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// The names are read at this interval even without a change, because some expire.
+/// The names are read at this interval even without a change, because some names expire.
 const READ_EVERY: Duration = Duration::from_mins(10);
 
 /// Known host names. Cheap to clone.

@@ -140,7 +140,8 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The target as a `Location` header, if it is a web address. Tokens contain nothing else; this checks again.
+/// The target as a `Location` header, if it is a web address. Tokens contain only web addresses; the check is repeated
+/// before redirecting.
 fn web_location(target: &str) -> Option<HeaderValue> {
     let is_web = ["http://", "https://"]
         .into_iter()

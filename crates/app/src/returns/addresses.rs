@@ -12,7 +12,7 @@ const FEEDBACK_ADDRESS: &str = "fbl";
 /// Addresses that both people and feedback loops write to (RFC 5321 4.5.1, RFC 2142 4).
 const OPERATOR_ADDRESSES: [&str; 2] = ["postmaster", "abuse"];
 
-/// Return path of one message.
+/// Recipient address of a returned mail, and the message that the mail is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReturnAddress {
     pub server_id: ServerId,

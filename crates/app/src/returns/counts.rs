@@ -14,7 +14,7 @@ pub struct ReturnCounts {
     pub refused: u64,
     /// Mails whose sender was asked to try again.
     pub put_off: u64,
-    /// Time of the newest mail.
+    /// Time at which the newest mail was taken, refused or put off.
     pub last_at: Option<Timestamp>,
 }
 

@@ -157,7 +157,7 @@ impl ReturnReceiver {
         let (mut complaints_to, mut operator_address): (Option<&str>, Option<&str>) = (None, None);
         for destination in to {
             match destination {
-                // The same path twice counts as one bounce.
+                // The same return path twice counts as one bounce.
                 Destination::ReturnPath(path) if paths.iter().all(|p| p.message_id != path.message_id) => {
                     paths.push(path);
                 }
@@ -195,7 +195,8 @@ impl ReturnReceiver {
     }
 }
 
-/// Combines outcomes: accepted for one recipient is accepted; a temporary failure overrides everything.
+/// Combines the outcomes for two recipients: the mail is accepted if it is accepted for one; a temporary failure
+/// overrides everything.
 fn merge(
     before: Result<(), ReturnRefusal>,
     now: Result<(), ReturnRefusal>,

@@ -132,8 +132,8 @@ fn dmarc_details(policy: &str, sender: &DmarcSender) -> Value {
     })
 }
 
-/// One row for each domain. A domain can have several policies in a report, such as `sts` and `tlsa`: their sessions are
-/// added up.
+/// One row for each domain. A domain can have several policies in a report, such as `sts` and `tlsa`: the sessions of
+/// these policies are added up.
 fn rows_of_policies(summary: &TlsSummary) -> Vec<DomainReport> {
     let mut by_domain: BTreeMap<DomainName, PolicySum> = BTreeMap::new();
     for policy in &summary.policies {

@@ -13,7 +13,7 @@ use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 /// Pause between two look-ups of the original message: a bounce can arrive before the outcome of the attempt is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
 const SETTLE_WAITS_MAX: u32 = 20;
-/// Lengths at which headers are cut: anybody can write one of any length.
+/// Lengths at which headers are cut: anybody can write a header of any length.
 const SUBJECT_BYTES_MAX: usize = 998;
 const MESSAGE_ID_BYTES_MAX: usize = 500;
 

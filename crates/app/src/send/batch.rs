@@ -1,4 +1,4 @@
-//! send/batch: many messages in one transaction. Each passes the checks of send/message.
+//! send/batch: many messages in one transaction. Each message passes the checks of send/message.
 
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ impl Batch {
         }
     }
 
-    /// Counts a message. If it exceeds a limit, it is not counted, and `Err` names the limit.
+    /// Counts a message. If the batch would then exceed a limit, the message is not counted, and `Err` names the limit.
     fn count(&mut self, compressed: &CompressedMessage) -> Result<(), String> {
         let recipients = self.recipients + compressed.recipients();
         let memory_bytes = self.memory_bytes + compressed.memory_bytes() + MESSAGE_BYTES;

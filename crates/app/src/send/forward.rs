@@ -35,8 +35,8 @@ pub(crate) struct PreparedForward {
 }
 
 impl App {
-    /// Checks and compresses the message; for a blocking thread. `MailLoop` if it was forwarded here before, or has
-    /// passed too many servers.
+    /// Checks and compresses the message; for a blocking thread. `MailLoop` if the message was forwarded here before,
+    /// or has passed too many servers.
     pub(crate) fn prepare_forward(
         &self,
         forward: Forward,

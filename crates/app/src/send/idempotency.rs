@@ -1,5 +1,5 @@
-//! Repeated requests: the first one with a key is carried out, the others get its answer. The store writes the key in
-//! the accepting transaction. This module only avoids repeated work, and makes requests with the same key in one
+//! Repeated requests: the first request with a key is carried out, later requests get its answer. The store writes the
+//! key in the accepting transaction. This module only avoids repeated work, and makes requests with the same key in one
 //! process wait for each other.
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(super) const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long keys are kept.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
 
-/// A key and the hash of the request it came with (without the key).
+/// An idempotency key, and the hash of its request without the key.
 #[derive(Debug, Clone)]
 pub struct IdempotencyRequest {
     pub key: String,

@@ -13,9 +13,9 @@ use crate::{App, FieldProblem, Refusal};
 const SENDER_NAME: &str = "Postroad";
 
 impl App {
-    /// Sends a notice. When this returns `Ok`, the message and its queue entry are on stable storage. It is delivered
-    /// like every other message, under the server of the installation. Sends nothing if `once` has the key of an
-    /// earlier notice.
+    /// Sends a notice. When this returns `Ok`, the message and its queue entry are on stable storage. The notice is
+    /// delivered like every other message, under the server of the installation. Sends nothing if `once` has the key of
+    /// an earlier notice.
     pub(crate) async fn send_notice(
         &self,
         to: EmailAddress,

@@ -1,4 +1,5 @@
-//! Pools that a send may name: its server's own and the shared one. Names of other pools are reported as unknown.
+//! Pools that a send may name: the pool of its server and the shared pool. Names of other pools are reported as
+//! unknown.
 
 use std::sync::Arc;
 

@@ -152,8 +152,8 @@ impl App {
         }
     }
 
-    /// Changes scheduled messages in one transaction, and due messages, which may be claimed, each in its own. Returns
-    /// the number of changed messages.
+    /// Changes scheduled messages in one transaction, and due messages, which may be claimed, each in its own
+    /// transaction. Returns the number of changed messages.
     async fn change_some(
         &self,
         store: &Store,

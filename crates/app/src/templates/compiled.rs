@@ -93,7 +93,7 @@ impl CompiledTemplate {
         })
     }
 
-    /// Whether rendering is expected to take at most `limit_us`, judged by the last time.
+    /// Whether rendering is expected to take at most `limit_us`, judged by the last rendering.
     pub(super) fn is_quick(&self, limit_us: u64) -> bool {
         (1..=limit_us).contains(&self.last_us.load(Ordering::Relaxed))
     }

@@ -220,7 +220,7 @@ pub(super) fn build(
     Ok((content, compiled))
 }
 
-/// Checks that each body of a layout has a place for the content it surrounds.
+/// Checks that each body of a layout uses `{{ content }}`, the content that the layout surrounds.
 fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
     let is_content =
         |lookup: &Lookup| matches!(lookup.path.as_deref(), Some([Segment::Name(name)]) if name == CONTENT);

@@ -19,7 +19,7 @@ use super::work::{
 
 const NAME: &str = "text";
 
-/// Whether variables are escaped.
+/// How variables are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escaping {
     Html,

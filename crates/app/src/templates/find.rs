@@ -1,4 +1,4 @@
-//! Finding templates: by id or alias, a version of one, all of a server.
+//! Finds a template by id or alias, lists the versions of a template, and lists the templates of a server.
 
 use std::sync::Arc;
 

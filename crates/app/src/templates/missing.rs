@@ -1,4 +1,4 @@
-//! Names the variable that is missing in a model, and the most similar existing one.
+//! Names the variable that is missing in a model, and the most similar existing name.
 
 use std::collections::HashSet;
 use std::error::Error as _;

@@ -15,19 +15,20 @@ use crate::{App, FieldProblem};
 
 /// Attempts are counted in windows of this length.
 pub(crate) const WINDOW: Duration = Duration::from_mins(15);
-/// Attempts for one person from one network.
+/// Maximum number of attempts for one person from one network.
 const PER_PERSON_AND_NETWORK_MAX: u32 = 10;
-/// Attempts for anybody from one network, which may be a whole office.
+/// Maximum number of attempts from one network, which may be a whole office.
 const PER_NETWORK_MAX: u32 = 100;
-/// Attempts for one person from all networks; more are allowed only from networks where that person signed in before.
+/// Maximum number of attempts for one person from all networks; more are allowed only from networks where that person
+/// signed in before.
 const PER_PERSON_MAX: u32 = 50;
-/// Password-reset mails for one person.
+/// Maximum number of password-reset mails for one person.
 const RESETS_PER_PERSON_MAX: u32 = 5;
-/// Password-reset mails requested from one network.
+/// Maximum number of password-reset mails requested from one network.
 const RESETS_PER_NETWORK_MAX: u32 = 50;
-/// Invitations that an account mails to one e-mail address.
+/// Maximum number of invitations that an account mails to one e-mail address.
 const INVITATIONS_MAX: u32 = 5;
-/// Invitations that an account mails in total.
+/// Maximum number of invitations that an account mails in total.
 const INVITATIONS_OF_ACCOUNT_MAX: u32 = 100;
 
 /// Keys under which one attempt was counted.

@@ -112,7 +112,7 @@ impl App {
         self.inner.dev.sign_in_token().is_some()
     }
 
-    /// Whether somebody at this address may sign in as the person of `postroad dev` without its link: on this machine
+    /// Whether somebody at this address may sign in as the person of `postroad dev` without the link: on this machine
     /// only, where everybody can read the inbox anyway.
     pub fn admits_developer(&self, address: IpAddr) -> bool {
         self.is_dev() && address.to_canonical().is_loopback()

@@ -25,7 +25,7 @@ impl App {
         }
     }
 
-    /// Changes the password; needs the old one, unless the person has none. Ends the person's other sessions.
+    /// Changes the password; needs the old password, unless the person has none. Ends the person's other sessions.
     pub async fn change_password(
         &self,
         person: &SignedIn,

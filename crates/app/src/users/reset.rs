@@ -40,7 +40,7 @@ impl App {
         self.user_of_token(UserTokenKind::PasswordReset, token).await.map(drop)
     }
 
-    /// Sets the password and ends all sessions. Begins a new one unless the person uses an authenticator app.
+    /// Sets the password and ends all sessions. Begins a new session unless the person uses an authenticator app.
     pub async fn reset_password(
         &self,
         token: &str,

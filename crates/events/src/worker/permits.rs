@@ -67,7 +67,8 @@ impl PostPermits {
         }
     }
 
-    /// Waits for a permit. Takes the permit of the server's share first: waiting for it blocks no other server.
+    /// Waits for a permit. Takes the permit of the server's share first: waiting for that permit blocks no other
+    /// server.
     pub(super) async fn acquire(&self, server_id: ServerId, class: Class) -> PostPermit {
         PostPermit {
             server_id,

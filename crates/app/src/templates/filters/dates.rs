@@ -1,4 +1,4 @@
-//! `date`, `time` and `datetime`: in the format of the mail's language, in any time zone.
+//! The filters `date`, `time` and `datetime`, which write in the format of the mail's language, in any time zone.
 
 use icu_calendar::{Date, Gregorian};
 use icu_datetime::fieldsets::{T, YMD, YMDE};
@@ -14,7 +14,7 @@ use super::locale_format::{shortened, time_zone};
 use crate::templates::invalid::invalid;
 use crate::templates::work::{Context, require};
 
-/// Cost of loading a language's tables.
+/// Work charged for loading a language's tables.
 const WORK: u64 = 500;
 const PATTERN_BYTES_MAX: usize = 100;
 

@@ -1,4 +1,4 @@
-//! `number`, `percent` and `currency`: in the format of the mail's language.
+//! The filters `number`, `percent` and `currency`, which write in the format of the mail's language.
 #![expect(clippy::needless_pass_by_value, reason = "minijinja gives filters their arguments by value")]
 
 use icu_decimal::DecimalFormatter;
@@ -12,7 +12,7 @@ use super::kind_of;
 use crate::templates::invalid::invalid;
 use crate::templates::work::{Context, require};
 
-/// Cost of loading a language's tables.
+/// Work charged for loading a language's tables.
 const WORK: u64 = 100;
 /// Maximum number of decimals that a template can ask for.
 const DIGITS_MAX: i16 = 20;

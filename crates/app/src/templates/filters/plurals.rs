@@ -1,4 +1,4 @@
-//! `plural`: the form of a word that a number needs in the language of the mail.
+//! The filter `plural`, which chooses the form of a word that a number needs in the language of the mail.
 #![expect(clippy::needless_pass_by_value, reason = "minijinja gives filters their arguments by value")]
 
 use icu_plurals::{PluralCategory, PluralRules, PluralRulesOptions};
@@ -8,7 +8,7 @@ use minijinja::{Environment, Error, State, Value};
 use crate::templates::invalid::invalid;
 use crate::templates::work::{Context, require};
 
-/// Cost of loading a language's tables.
+/// Work charged for loading a language's tables.
 const WORK: u64 = 100;
 
 pub(super) fn register(environment: &mut Environment<'static>) {

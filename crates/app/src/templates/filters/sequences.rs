@@ -1,4 +1,4 @@
-//! `join`, `sum`, and slices such as `items[:3]`.
+//! The filters `join` and `sum`, and the filter for slices such as `items[:3]`.
 #![expect(clippy::needless_pass_by_value, reason = "minijinja gives filters their arguments by value")]
 
 use std::borrow::Cow;

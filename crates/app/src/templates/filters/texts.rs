@@ -1,4 +1,4 @@
-//! `escape`, `replace`, `tojson` and `nl2br`.
+//! The filters `escape`, `replace`, `tojson` and `nl2br`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};

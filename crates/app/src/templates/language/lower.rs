@@ -1,4 +1,5 @@
-//! Rewrites the statements of a template, each on its line, and refuses those that a mail does not need.
+//! Rewrites the statements of a template, each on its line of the source, and refuses statements that a mail does not
+//! need.
 
 use std::fmt::Write as _;
 

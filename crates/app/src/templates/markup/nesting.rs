@@ -100,7 +100,7 @@ fn is_name(name: &str) -> bool {
 /// Skips a comment or document type; starts after `<!`.
 fn skip_declaration(text: &str) -> Option<&str> {
     if let Some(comment) = text.strip_prefix("--") {
-        // Browsers end these comments at once.
+        // Browsers end a comment that begins with `>` or `->` at once.
         if comment.starts_with('>') || comment.starts_with("->") {
             return None;
         }

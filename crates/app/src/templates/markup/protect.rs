@@ -12,7 +12,7 @@ use crate::templates::language::{SourcePosition, syntax};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     Text(&'a str),
-    /// Tags, template comments, and the white space that they remove.
+    /// Template tags, template comments, and the white space that they remove.
     Tag(&'a str),
 }
 
