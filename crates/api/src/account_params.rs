@@ -16,7 +16,7 @@ use crate::page::Pagination;
 /// Maximum number of networks that are read; `app` has its own limit.
 const NETWORKS_MAX: usize = 200;
 
-/// Takes a required integer. 0 if it is missing or invalid, which is recorded as a problem.
+/// Takes a required integer. If it is missing or invalid, records a problem and returns 0.
 pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> i64 {
     if fields.is_absent(name) {
         findings.missing(name);
@@ -24,7 +24,8 @@ pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, find
     read_integer(fields, name, findings).unwrap_or(0)
 }
 
-/// Takes an integer. `None` if the field is absent, not an integer, or out of range; the last two record a problem.
+/// Takes an integer. `None` if the field is absent; also if it is not an integer or out of range, which is
+/// recorded as a problem.
 pub(crate) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -45,7 +46,7 @@ pub(crate) fn read_integer(
     }
 }
 
-/// Takes `account`, by which the operator names the account.
+/// Takes `account`: the id by which an operator key names the account.
 pub(crate) fn read_account(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<AccountId> {
     read_integer(fields, "account", findings).map(AccountId)
 }
@@ -116,7 +117,8 @@ pub(crate) fn created<T, Out>(
     Success { data: show(created.value), flags, memory: AnswerMemory::Exempt }
 }
 
-/// Flags of one page; `next` is the position of its last entry, if there are more.
+/// Flags of one page. `next` is the cursor of the next page: the position of this page's last entry, if more
+/// entries follow.
 pub(crate) fn page_flags(limit: usize, next: Option<String>, warnings: Vec<String>) -> Flags {
     Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() }
 }

@@ -59,7 +59,8 @@ impl Answers {
         Ok(Some(share))
     }
 
-    /// Writes `value` as JSON on this thread, then reserves memory for it.
+    /// Writes `value` as JSON on this thread, then reserves memory for the text if it is over
+    /// `UNCOUNTED_BYTES`.
     pub(crate) async fn write(&self, tenant: Tenant, value: &dyn WriteJson) -> Result<Body, Failure> {
         let segments = write_segments(value)?;
         let bytes: usize = segments.iter().map(Vec::len).sum();
@@ -76,7 +77,7 @@ impl Answers {
         Ok(self.body(write_segments(value)?, Share::default()))
     }
 
-    /// Writes `value` as JSON into a body that frees `share` piece by piece as it is sent.
+    /// Writes `value` as JSON on a blocking thread. The body frees `share` piece by piece as it is sent.
     pub(crate) async fn render(&self, value: Box<dyn WriteJson>, share: Share) -> Result<Body, Failure> {
         // The share is moved as well: it is held until the work is done, even if the caller has gone.
         let work = move || write_segments(&*value).map(|segments| (segments, share));
@@ -117,7 +118,7 @@ fn write_segments(value: &dyn WriteJson) -> Result<VecDeque<Vec<u8>>, Failure> {
     Ok(segments.finish())
 }
 
-/// JSON text in pieces: growing copies at most the first piece, and each piece is freed separately.
+/// JSON text in pieces. At most the first piece is copied when it grows; each piece is freed separately.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     full: VecDeque<Vec<u8>>,
@@ -149,7 +150,7 @@ impl io::Write for Segments {
     }
 }
 
-/// Part of an answer that was not taken yet.
+/// Part of an answer that hyper has not taken yet.
 struct Rest {
     segments: VecDeque<Vec<u8>>,
     share: Share,

@@ -16,7 +16,7 @@ const X_SERVER_API_KEY: &str = "x-server-api-key";
 const X_ACCOUNT_API_KEY: &str = "x-account-api-key";
 const X_OPERATOR_API_KEY: &str = "x-operator-api-key";
 
-/// Maximum number of characters of a key that are echoed; real keys are much shorter.
+/// Maximum number of characters of an invalid key that the answer echoes; real keys are much shorter.
 const TOKEN_CHARS_MAX: usize = 1_000;
 
 /// Refusal of a caller, with the delay before it is answered.

@@ -29,10 +29,10 @@ impl BlockingPool {
         Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_TENANT_MAX, wait_max) }
     }
 
-    /// Runs a future to completion on blocking threads. Reading, decoding and composing a large request alternate with
-    /// store calls, and a batch borrows its texts from the body all the way into `app`: moving only the long steps to
-    /// other threads would need a copy for each. A future that waits for the store or the network holds no
-    /// thread, and takes one again when it is woken.
+    /// Runs a future to completion on blocking threads. Reading, decoding and composing a large request
+    /// alternate with store calls, and a batch borrows its texts from the body all the way into `app`. Moving
+    /// only the long steps to other threads would need a copy of the texts for each step. A future that waits
+    /// for the store or the network holds no thread, and takes one again when it is woken.
     pub(crate) async fn run<T, F>(&self, tenant: impl Into<Tenant>, call: F) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -63,7 +63,7 @@ impl BlockingPool {
             let waker = Waker::from(Arc::clone(&woken));
             let polled;
             (call, polled) = run(move || {
-                // Released when the work is done, even if the caller has gone.
+                // The permit is released when the work is done, even if the caller has gone.
                 let _thread = thread;
                 let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
                 (call, polled)

@@ -17,7 +17,7 @@ use crate::tenant::Tenant;
 /// Minimum memory that a body reserves, unless its announced length is smaller.
 const STEP_BYTES_MIN: usize = 4 << 10;
 
-/// Limits shared by all requests.
+/// Limits on request bodies, shared by all requests.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     bytes_max: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Bodies {
     stall_max: Duration,
 }
 
-/// Body that was read; its memory counts until this is dropped.
+/// Body that was read; its memory counts until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadBody {
     pub(crate) bytes: Bytes,
@@ -69,7 +69,7 @@ impl Bodies {
         }
     }
 
-    /// Reads the whole body. Refuses it as soon as it is known to be too large.
+    /// Reads the whole body. Refuses a body as soon as it is known to be too large.
     pub(crate) async fn read(&self, tenant: impl Into<Tenant>, body: Body) -> Result<ReadBody, Failure> {
         self.read_within(self.bytes_max, tenant.into(), body).await
     }
@@ -146,7 +146,8 @@ impl Bodies {
         }
         let max = arriving.declared.unwrap_or(bytes_max).max(needed);
         let wanted = needed.next_power_of_two().max(STEP_BYTES_MIN).min(max);
-        // A body announced as large takes nothing from the pool of small bodies. One without a length may be small.
+        // A body announced as large takes nothing from the pool of small bodies. A body without an announced length
+        // may be small.
         let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
         let small = if is_large { 0 } else { wanted.min(LARGE_BYTES) };
         let tenant = arriving.tenant;
@@ -172,7 +173,7 @@ impl Arriving {
             self.first = data;
             return;
         }
-        // Grows with the reserved memory, not at once to the announced length.
+        // The buffer grows with the reserved memory, not at once to the announced length.
         self.all.reserve_exact(self.reserved - self.all.len());
         if self.all.is_empty() {
             self.all.extend_from_slice(&self.first);

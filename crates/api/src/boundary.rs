@@ -29,9 +29,9 @@ const LOGGED_PATH_CHARS_MAX: usize = 200;
 pub(crate) struct Boundary {
     pub(crate) router: Router,
     pub(crate) trusted_proxies: Vec<IpNet>,
-    /// Requests in flight per client address.
+    /// Limit on requests in flight per client address.
     pub(crate) per_address: Arc<PerAddressLimit>,
-    /// Host names that serve something other than the API.
+    /// Router for host names that serve something other than the API.
     pub(crate) virtual_host: Option<VirtualHost>,
     /// Access rules of `postroad dev`; `None` in `serve`.
     pub(crate) dev_access: Option<Arc<DevAccess>>,
@@ -109,7 +109,8 @@ impl Boundary {
     }
 
     async fn route(&self, mode: Mode, peer: Peer, mut request: Request<Body>) -> Response {
-        // RFC 9112 section 3.2: a proxy in front may have used the other Host header.
+        // RFC 9112 section 3.2. A proxy in front of this service may have used another of the Host headers than we
+        // would.
         if request.headers().get_all(HOST).iter().nth(1).is_some() {
             return bad_request(&request, "The request has more than one Host header");
         }
@@ -121,7 +122,7 @@ impl Boundary {
         }
         without_trailing_slash(request.uri_mut());
         match mode {
-            // Not if the client used TLS up to a trusted proxy: the redirect would loop.
+            // No redirect if the client used TLS up to a trusted proxy: the redirect would loop.
             Mode::RedirectToHttps { port } if !peer.tls => redirect::answer(&request, port),
             Mode::RedirectToHttps { .. } | Mode::Serve => {
                 let host = host::of(&request);
@@ -139,7 +140,7 @@ fn bad_request(request: &Request<Body>, message: &'static str) -> Response {
     envelope::failed(info, &Reason::BadRequest(message).into())
 }
 
-/// Some clients add a slash to the path of an endpoint.
+/// Removes slashes at the end of a path under `/api/`: some clients add one to the path of an endpoint.
 fn without_trailing_slash(uri: &mut Uri) {
     let path = uri.path();
     if !path.starts_with("/api/") || !path.ends_with('/') {
@@ -203,8 +204,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_answered_and_logged_without_its_text() {
         let log = Log::default();
-        // With one dispatcher, the first thread that reaches a log line decides for all threads whether it is enabled,
-        // and threads of other tests have no subscriber. With two, tracing asks both.
+        // With one dispatcher, the first thread that reaches a log line decides for all threads whether that line
+        // is enabled, and threads of other tests have no subscriber. With two dispatchers, tracing asks both.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());

@@ -1,5 +1,5 @@
-//! One HTTP connection: TLS if the listener has it, then HTTP/1.1 or HTTP/2 until it closes, idles too long, or
-//! the server stops.
+//! One HTTP connection: TLS if the listener has it, then HTTP/1.1 or HTTP/2 until the connection closes or
+//! idles too long, or the HTTP server stops.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -37,10 +37,11 @@ const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const H2_PING: Duration = Duration::from_secs(20);
 /// A connection that is shutting down may keep writing a large answer to a slow reader for this long.
 const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
-/// Minimum bytes that such a connection must write within each stall limit; more than the pings of HTTP/2 take.
+/// Minimum bytes that a connection that is shutting down must write within each stall limit; more than the
+/// pings of HTTP/2 take.
 const LAST_ANSWER_BYTES_MIN: u64 = 1 << 10;
 
-/// Stages of stopping a server.
+/// Stages of stopping the HTTP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Running,
@@ -133,7 +134,7 @@ impl Connections {
                     if !unsent.has_stalled(stall_max) {
                         continue;
                     }
-                    // The other streams of an HTTP/2 connection finish first.
+                    // The other streams of an HTTP/2 connection may finish first, for up to `LAST_ANSWER_MAX`.
                     let until = *cut_off_at.get_or_insert_with(|| {
                         connection.as_mut().graceful_shutdown();
                         Instant::now() + LAST_ANSWER_MAX

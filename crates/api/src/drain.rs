@@ -1,6 +1,6 @@
-//! Drains the bodies of requests that are answered before their body is read. Closing a socket with unread bytes
-//! resets it, and the reset can discard the answer; so the rest is read and dropped while the answer is sent, within
-//! limits.
+//! Drains the bodies of requests that are answered before their body is read. Closing a socket with unread
+//! bytes resets it, and the reset can discard the answer. Therefore the remaining bytes are read and dropped,
+//! within limits, while the answer is sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Drop for Watched {
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let rest = std::mem::take(&mut self.body);
-            // Ends at its own limits, or with the connection.
+            // The task ends at its own limits, or with the connection.
             runtime.spawn(async move { drop(timeout(DRAIN_TIME_MAX, discard(rest)).await) });
         }
     }

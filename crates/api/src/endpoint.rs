@@ -1,4 +1,4 @@
-//! Steps of every call: method, maintenance, key, body, JSON, the endpoint's handler, envelope.
+//! Steps of every call: method, maintenance, key, permit, body, JSON, the endpoint's handler, envelope.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub(crate) struct Call<C = Caller> {
     pub(crate) webhook_tester: Option<WebhookTester>,
     /// Delivery engine, if it runs in this process.
     pub(crate) queue: Option<QueueAdmin>,
-    /// Permits for long work, by server: see `ApiState`.
+    /// Permits for long work, by tenant: see `ApiState`.
     samples: Arc<FairPool<Tenant>>,
     batches: Arc<FairPool<Tenant>>,
     schedule_changes: Arc<FairPool<Tenant>>,
@@ -69,7 +69,7 @@ pub(crate) struct Call<C = Caller> {
 pub(crate) type AccountCall = Call<Requester>;
 
 impl<C> Call<C> {
-    /// Whether the request is large enough to be freed as soon as it is read.
+    /// Whether the body is so large that the handler should free it as soon as it has parsed it.
     pub(crate) fn is_large(&self) -> bool {
         self.body.len() > LARGE_BYTES
     }
@@ -96,14 +96,15 @@ impl<C> Call<C> {
         self.bodies.grow(self.tenant, &mut self.memory, bytes).await
     }
 
-    /// Waits for a permit to post a sample event. Each server has few of them; 503 if none becomes free in time.
+    /// Waits for a permit to post a sample event. Each tenant has few of them; 503 if none becomes free in
+    /// time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.samples.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("too many samples are being posted".into()).into())
     }
 
-    /// Waits for a permit to change many scheduled messages. Each server has few of them; 503 if none becomes free in
-    /// time.
+    /// Waits for a permit to change many scheduled messages. Each tenant has few of them; 503 if none becomes
+    /// free in time.
     pub(crate) async fn schedule_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.schedule_changes.acquire(self.tenant, 1).await;
         let full =
@@ -111,7 +112,7 @@ impl<C> Call<C> {
         permit.ok_or_else(full)
     }
 
-    /// Waits for a permit to work on a batch. Each server has few of them; 503 if none becomes free in time.
+    /// Waits for a permit to work on a batch. Each tenant has few of them; 503 if none becomes free in time.
     pub(crate) async fn batch_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.batches.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("too many batches are in progress".into()).into())

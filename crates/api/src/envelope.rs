@@ -37,7 +37,7 @@ pub(crate) enum AnswerMemory {
     Small,
     /// The call changed something: the caller gets the answer even if no memory is free.
     Exempt,
-    /// Large answer: its memory was reserved before.
+    /// Large answer: its memory was reserved before it was built.
     Reserved(Share),
 }
 
@@ -56,7 +56,7 @@ impl From<Option<Share>> for AnswerMemory {
     }
 }
 
-/// Payload of any endpoint.
+/// Payload of an answer, as one type for all endpoints.
 pub(crate) trait Payload: Send {
     fn into_envelope(self: Box<Self>, time: f64, flags: Flags) -> Box<dyn WriteJson>;
 }
@@ -75,7 +75,8 @@ impl<T: Payload + 'static> Success<T> {
 }
 
 impl<T> Success<T> {
-    /// Makes a small answer from the payload, with the warnings in its flags; adds them to the failure if it failed.
+    /// Makes a small answer from the payload, with the warnings in its flags. If the call failed, the failure
+    /// gets the warnings.
     pub(crate) fn with_warnings(done: Result<T, Failure>, warnings: Vec<String>) -> Result<Self, Failure> {
         match done {
             Ok(data) => {

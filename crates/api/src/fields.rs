@@ -1,5 +1,5 @@
 //! Takes known fields out of a JSON object and checks their types. Collects every wrong type, not only the
-//! first; unknown fields become warnings. At most one entry more than its limit is read from a list.
+//! first; unknown fields become warnings. From a list, at most one entry more than the list's limit is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,17 +14,17 @@ use crate::json::{Json, Object};
 const WARNINGS_MAX: usize = 20;
 /// Maximum number of characters of a client-chosen name that a message quotes.
 const NAME_CHARS_MAX: usize = 100;
-/// Maximum number of problems kept in full; the rest is counted.
+/// Maximum number of problems kept in full; further problems are only counted.
 const PROBLEMS_MAX: usize = PROBLEMS_SHOWN_MAX;
 
 /// Problems and warnings found in a request.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) problems: Vec<FieldProblem>,
-    /// Problems beyond those kept.
+    /// Number of problems beyond those kept.
     pub(crate) problems_left_out: usize,
     pub(crate) warnings: Vec<String>,
-    /// Warnings beyond those kept.
+    /// Number of warnings beyond those kept.
     warnings_left_out: usize,
     /// Names of the fields that were read; a test compares them with the OpenAPI document. Empty outside tests.
     pub(crate) read_fields: BTreeSet<String>,
@@ -57,7 +57,7 @@ impl Findings {
         }
     }
 
-    /// Adds the warnings about a part of the request.
+    /// Moves the warnings of `of_part`, the findings about a part of the request, to these findings.
     pub(crate) fn add_warnings(&mut self, of_part: &mut Self) {
         let kept = WARNINGS_MAX.saturating_sub(self.warnings.len()).min(of_part.warnings.len());
         self.warnings.extend(of_part.warnings.drain(..kept));
@@ -90,7 +90,7 @@ pub(crate) fn shortened(name: &str) -> &str {
     &name[..end]
 }
 
-/// Fields of one object, with its position in the request.
+/// Fields of one JSON object, with the pointer to that object in the request.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     pointer: String,
@@ -189,8 +189,8 @@ impl<'a> Fields<'a> {
         flag
     }
 
-    /// Takes the entries of an array with their pointers, without `null`. Takes up to `max` plus one, so that the
-    /// length check sees an excess.
+    /// Takes the entries of an array with their pointers, without `null`. Takes up to `max` plus one, so that
+    /// the caller's length check sees an excess.
     pub(crate) fn array(
         &mut self,
         name: &'static str,

@@ -13,7 +13,8 @@ use crate::readiness::Readiness;
 use crate::state::ApiState;
 
 pub(crate) const PATH: &str = "/health";
-/// Timeout of one check.
+/// Timeout of each step of `/ready`: waiting for another check, the check itself, and reading the maintenance
+/// state.
 const CHECK_MAX: Duration = Duration::from_secs(5);
 /// The last result is repeated for this long, because a check writes to the disk and callers need no key.
 const RESULT_LIFETIME: Duration = Duration::from_millis(500);
@@ -22,7 +23,7 @@ pub(crate) fn live() -> Response {
     json(StatusCode::OK, r#"{"status":"ok"}"#)
 }
 
-/// Answers 503 with the cause while mail cannot be accepted or sent, or during maintenance.
+/// Answers 503 during maintenance, and, with the cause, while mail cannot be accepted or sent.
 pub(crate) async fn ready(State(state): State<Arc<ApiState>>) -> Response {
     let Ok(mut last) = timeout(CHECK_MAX, state.readiness.0.lock()).await else {
         return answer(&Readiness::unavailable("the check takes too long"));
@@ -81,7 +82,7 @@ async fn check(state: &ApiState) -> Readiness {
     Readiness { status: "ok", cause: None, queue_lag_seconds: lag }
 }
 
-/// Cause in words that reveal nothing internal.
+/// Public cause for an error text of the store, without names of hosts or files.
 fn store_cause(error: &str) -> &'static str {
     let error = error.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| error.contains(word));

@@ -73,7 +73,7 @@ pub use openapi::OPENAPI_JSON;
 pub use server::Server;
 pub use settings::{Mode, Settings, TimeLimits};
 
-/// The API of one service, for any number of listeners: they share its limits. Cheap to clone.
+/// The HTTP API of one process, for any number of listeners, which share its limits. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Api {
     boundary: Arc<boundary::Boundary>,
@@ -146,7 +146,8 @@ impl Api {
         self.with_routes(dev::dns_router(dev::DnsState { app, dns }))
     }
 
-    /// Serves further routes under the same host names. Requests carry a `postroad_app::Peer` as an extension.
+    /// Serves further routes under the host names of the API. Requests carry a `postroad_app::Peer` as an
+    /// extension.
     #[must_use]
     pub fn with_routes(self, routes: Router) -> Self {
         let router = self.boundary.router.clone().merge(routes);

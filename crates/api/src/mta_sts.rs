@@ -13,7 +13,7 @@ use crate::{envelope, host};
 
 pub(crate) const PATH: &str = "/.well-known/mta-sts.txt";
 
-/// Serves the policy, only under its own host name; the host names of the portal and the API have none.
+/// Serves the policy, only under its own host name `mta-sts.rp.<hostname>`.
 pub(crate) async fn serve<B>(State(state): State<Arc<ApiState>>, request: Request<B>) -> Response {
     let own = state.app.host();
     let name = format!("mta-sts.rp.{own}");

@@ -23,7 +23,7 @@ pub(crate) struct Pagination {
 }
 
 impl Pagination {
-    /// `next` is the position of this page's last entry, if there are more.
+    /// `next` is the position of this page's last entry, if more entries follow.
     pub(crate) fn new(limit: usize, next: Option<String>) -> Self {
         let next_cursor = next.map(|text| URL_SAFE_NO_PAD.encode(text));
         Self { has_more: next_cursor.is_some(), next_cursor, limit }

@@ -28,8 +28,8 @@ pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet])
     peer
 }
 
-/// Comma-separated values of all headers with that name, in order. The client may have sent invalid bytes in front of
-/// the proxy's values; these are found nevertheless.
+/// Comma-separated values of all headers with that name, in order. The client may have sent invalid bytes in
+/// front of the proxy's values; the proxy's values are found nevertheless.
 fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
     let lines = headers.get_all(name).into_iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
     lines.flat_map(|line| line.split(',').map(|value| value.trim().to_owned()).collect::<Vec<_>>()).collect()

@@ -1,4 +1,4 @@
-//! Response body that holds a value, such as a permit, until it is sent.
+//! Response body that holds a value, such as a permit, until the body is sent.
 //!
 //! Each piece holds the value too. hyper drops an HTTP/2 body when it takes the last piece, even if the
 //! client's window has room for one byte only.
@@ -15,7 +15,7 @@ pub(crate) fn hold<T: Send + Sync + 'static>(body: Body, held: T) -> Body {
     Body::new(PermitBody { body, held: Arc::new(held) })
 }
 
-/// Returns the same bytes; `held` lives as long as they do.
+/// Returns the same bytes; `held` lives as long as these bytes do.
 pub(crate) fn bind<T: Send + Sync + 'static>(bytes: Bytes, held: Arc<T>) -> Bytes {
     Bytes::from_owner(PermitBytes { bytes, _held: held })
 }

@@ -1,4 +1,5 @@
-//! Table of the routes. Those of the dev inbox, Mailpit's API and the start page of `postroad dev` are in `dev/`.
+//! Table of the routes. The routes of the dev inbox, Mailpit's API, and the start page and DNS server of
+//! `postroad dev` are in `dev/`.
 
 use std::sync::Arc;
 

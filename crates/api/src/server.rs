@@ -1,7 +1,8 @@
 //! HTTP listener and its connections.
 //!
-//! On failure: a failed accept is logged, and the loop continues after a pause. If the peer was gone before it was
-//! accepted, the loop continues at once, without a log line. A failing connection ends alone.
+//! On failure: a failed accept is logged, and the loop continues after a pause. If the peer was gone before
+//! its connection was accepted, the loop continues at once, without a log line. A failing connection ends
+//! alone.
 
 use std::io;
 use std::sync::Arc;
@@ -128,7 +129,7 @@ impl LimitedListener {
     }
 }
 
-/// Whether only this connection failed: the peer was gone before it was accepted.
+/// Whether only this connection failed, because the peer was gone before the connection was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

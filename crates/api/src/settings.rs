@@ -33,9 +33,10 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
     pub tls_handshake: Duration,
-    /// Time for the headers of a request: from connecting for the first one, from their first byte for later ones.
+    /// Time for the headers of a request: from connecting for the first request, from their first byte for
+    /// later requests.
     pub first_request: Duration,
-    /// Time between two requests on one connection, including the later one's headers.
+    /// Time between two requests on one connection, including the headers of the second request.
     pub idle: Duration,
     /// Time for one whole body to arrive.
     pub body: Duration,
@@ -84,8 +85,8 @@ impl Default for TimeLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Serve,
-    /// Redirects callers to the https listener on that port. Requests that a trusted proxy received over TLS
-    /// are served.
+    /// Redirects callers to the https listener on `port`. Requests that a trusted proxy received over TLS are
+    /// served.
     RedirectToHttps {
         port: u16,
     },

@@ -1,4 +1,4 @@
-//! Tenants: the limits on threads, memory and calls in flight apply to each of them.
+//! Tenants: the limits on threads, memory and calls in flight apply to each tenant.
 
 use postroad_model::{AccountId, ServerId};
 

@@ -1,6 +1,6 @@
-//! Answers of one connection that are not sent yet. hyper keeps a piece of an HTTP/2 answer until its reader
-//! has room for it, without a time limit, so a connection with a stalled answer must end. hyper cannot end one
-//! stream alone; the other streams get time to finish first.
+//! Answers of one connection that are not sent yet. hyper keeps a piece of an HTTP/2 answer until the client
+//! has room for the piece, without a time limit, so a connection with a stalled answer must end. hyper cannot
+//! end one stream alone; the other streams get time to finish first.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -58,7 +58,7 @@ struct WatchedBody {
     entry: Arc<Entry>,
 }
 
-/// Watched answer.
+/// Entry of a watched answer in `Unsent`, which is removed when the answer and all its pieces are dropped.
 struct Entry {
     unsent: Arc<Unsent>,
     number: u64,

@@ -1,5 +1,5 @@
-//! Stream wrapper for two things that hyper does not do: it ends a connection on which the head of a later request
-//! arrives too slowly, and it counts the bytes that are written.
+//! Stream wrapper that does two things that hyper does not do. It ends a connection on which the head of any
+//! request but the first arrives too slowly, and it counts the bytes that are written.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ const H2_PREFACE: &[u8] = b"PRI";
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     in_flight: AtomicUsize,
-    /// Requests whose head has arrived so far.
+    /// Number of requests whose head has arrived.
     begun: AtomicUsize,
     written_bytes: AtomicU64,
     /// When the latest request was answered; `None` before the first.
@@ -33,7 +33,8 @@ impl Activity {
         Busy(Arc::clone(self))
     }
 
-    /// Time at which the connection will have idled too long; `None` before the first request.
+    /// Time at which the connection will have idled too long, if no request is in progress or begins until
+    /// then; `None` before the first request.
     pub(crate) fn may_idle_until(&self, idle_max: Duration) -> Option<Instant> {
         if self.in_flight.load(Ordering::Relaxed) > 0 {
             return Some(Instant::now() + idle_max);
@@ -57,7 +58,7 @@ impl Activity {
     }
 }
 
-/// Request in progress.
+/// Request in progress; dropped when the request is answered.
 pub(crate) struct Busy(Arc<Activity>);
 
 impl Drop for Busy {
@@ -94,7 +95,7 @@ impl<S> WatchedIo<S> {
             self.first_bytes.extend_from_slice(&bytes[..wanted]);
         }
         let Some(requests_before) = self.activity.between_requests() else { return };
-        // The connection's own timer limits the first request.
+        // The timer in `connection.rs` limits the first request.
         let is_watched = requests_before > 0 && self.first_bytes != H2_PREFACE && !bytes.is_empty();
         if is_watched && self.head.as_ref().is_none_or(|head| head.requests_before != requests_before) {
             self.head = Some(ArrivingHead { requests_before, deadline: Box::pin(sleep(self.head_time_max)) });

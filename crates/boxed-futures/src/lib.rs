@@ -36,8 +36,9 @@ pub fn boxed_futures(
     quote!(#block).into()
 }
 
-/// Boxes the future of an `async fn` that many others of its crate await. Otherwise each of them contains its future, and
-/// the compiler proves for each again that everything in it is `Send`.
+/// Boxes the future of an `async fn` that many other functions of its crate await. Otherwise each of them
+/// contains the future, and the compiler proves again for each of them that everything in the future is
+/// `Send`.
 #[proc_macro_attribute]
 pub fn boxed_future(
     _arguments: proc_macro::TokenStream,

@@ -1,4 +1,4 @@
-//! Signatures that the attribute must handle: receivers, elided lifetimes, patterns, results that borrow.
+//! Signatures that the attributes must handle: receivers, elided lifetimes, patterns, results that borrow.
 
 #![expect(unreachable_pub, reason = "only public methods are changed")]
 

@@ -1,4 +1,4 @@
-//! account/audit: sign-ins, and changes of the account and its objects.
+//! account/audit: the audit log, with sign-ins and changes of the account and its objects.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! account/get: the key's account.
+//! account/get: the account of the key, or the account that an operator key names.
 
 use postroad_model::AccountId;
 use postroad_openapi_macros::request_fields;

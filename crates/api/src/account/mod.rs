@@ -1,4 +1,4 @@
-//! account/*: the account of the key.
+//! account/*: the account of the key, or the account that an operator key names.
 
 pub(crate) mod audit;
 pub(crate) mod get;

@@ -1,4 +1,4 @@
-//! account/update: change the key's account.
+//! account/update: change the account of the key.
 
 use postroad_model::AccountId;
 use postroad_openapi_macros::request_fields;

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::{idempotency, json};
 
-/// Maximum number of entries of `scopes` that are read; more than there are scopes.
+/// Maximum number of entries of `scopes` in a request; larger than the number of different scopes.
 const SCOPES_MAX: usize = 30;
 
 /// Fields of a new key.

@@ -1,4 +1,4 @@
-//! accounts/list: the accounts.
+//! accounts/list: a page of all accounts.
 
 use std::borrow::Cow;
 

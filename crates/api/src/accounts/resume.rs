@@ -1,4 +1,4 @@
-//! accounts/resume: lift a suspension.
+//! accounts/resume: lift the suspension of an account.
 
 use postroad_model::AccountId;
 

@@ -14,7 +14,7 @@ pub(crate) enum ValueOut {
     Number(i64),
 }
 
-/// One series. `dimension_schemas.rs` describes its fields.
+/// One series of an analytics answer; `dimension_schemas.rs` has its OpenAPI schema.
 #[derive(Debug, Serialize)]
 pub(crate) struct SeriesOut {
     #[serde(flatten)]

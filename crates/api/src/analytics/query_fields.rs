@@ -14,7 +14,8 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     for dimension in Dimension::ALL {
         filters.extend(read_filter(&mut filter_fields, dimension, findings));
     }
-    // A problem, not a warning: ignoring the filter would return numbers for other messages.
+    // An unknown filter is a problem, not a warning: an ignored filter would return numbers that include
+    // other messages.
     for (pointer, name, _) in filter_fields.into_entries() {
         findings.problem(
             pointer,
@@ -24,7 +25,7 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     filters
 }
 
-/// Takes the filter of one dimension, out of `filters` or out of the request itself.
+/// Takes the filter of one dimension from `fields`: the object `filters`, or the request itself.
 pub(super) fn read_filter(
     fields: &mut Fields<'_>,
     dimension: Dimension,

@@ -23,7 +23,7 @@ const PUBLIC_PATHS: [&str; 3] = ["/c/", "/o/", "/u/"];
 pub struct DevAccess {
     /// Whether callers on other machines are served; URLs may then have any IP address as host.
     pub is_open: bool,
-    /// Host names by which it is reached, besides `localhost`.
+    /// Host names by which `postroad dev` is reached, besides `localhost`.
     pub hosts: Vec<String>,
 }
 
@@ -31,8 +31,8 @@ impl DevAccess {
     /// Checks a request to `postroad dev`; returns the answer if it is refused.
     pub(crate) fn refuse<B>(&self, request: &axum::http::Request<B>) -> Option<Response> {
         let path = request.uri().path();
-        // Only browsers can be misused by other sites, and they always send a Host. Requests without one are checked
-        // only by `admit`.
+        // Only browsers can be misused by other sites, and browsers always send a Host. Requests without a Host are
+        // checked only by `admit`.
         let has_host = request.uri().authority().is_some() || request.headers().contains_key(HOST);
         if !has_host || PUBLIC_PATHS.iter().any(|public| path.starts_with(public)) {
             return None;

@@ -44,7 +44,7 @@ struct MessageOut<'a> {
     #[serde(flatten)]
     summary: SummaryOut<'a>,
     helo: &'a str,
-    /// Decoded headers by lower-case name, in their order.
+    /// Decoded headers by lower-case name, in the order of the message.
     headers: Map<String, Value>,
     plain_body: Option<String>,
     html_body: Option<String>,

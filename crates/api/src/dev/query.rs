@@ -1,5 +1,5 @@
-//! Query parameters of the dev inbox. An unknown parameter is an error: a misspelt `subject` would match
-//! everything.
+//! Query parameters of the dev inbox. An unknown parameter is an error: if a misspelt `subject` were ignored,
+//! every message would match.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(super) struct Extract {
 }
 
 impl Extract {
-    /// Parses the query of one message.
+    /// Parses the query of a call that shows one message.
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
         let mut extract = Self::default();
         for (name, value) in pairs(query) {

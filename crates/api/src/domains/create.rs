@@ -1,4 +1,4 @@
-//! domains/create: a domain to send from, and the records it needs.
+//! domains/create: add a domain to send from; the answer has the records to publish.
 
 use postroad_app::accounts::CreationKey;
 use postroad_app::domains::{DkimKeyRequest, NamedOwner};

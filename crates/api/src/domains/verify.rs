@@ -25,7 +25,7 @@ pub(crate) async fn handle(mut call: AccountCall) -> Result<Success<DomainOut>, 
     let mut findings = Findings::default();
     let (owner, name) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    // Name servers may take long.
+    // Looking up the records may take long; the request's memory is freed before.
     call.release_request();
     let checked = call.app.verify_domain_as(&call.caller, owner, &name).await.map_err(Failure::from);
     let resets_in = checked.as_ref().map_or(Duration::ZERO, |view| call.app.verify_again_in(&view.domain));

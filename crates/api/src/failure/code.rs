@@ -1,5 +1,5 @@
-//! The codes of failures, with cause and fix: one table, from which the OpenAPI document has its list, and
-//! docs/http-api.md its section on error codes. `Reason::row` and `app` say which failure has which code.
+//! Table of the error codes, with cause and fix. The list of codes in the OpenAPI document and the table in
+//! docs/http-api.md are made from it. `Reason::row` and `app` say which failure has which code.
 
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};

@@ -22,16 +22,16 @@ pub(crate) use self::code::ErrorCode;
 use self::words::{account_code_and_text, denial_text, key_code_and_header};
 use crate::rate_limit::RateLimit;
 
-/// Maximum number of characters of an unknown method that are echoed.
+/// Maximum number of characters of a refused method that the answer shows.
 const METHOD_CHARS_MAX: usize = 20;
-/// Maximum number of problems listed in one answer; the answer counts the rest.
+/// Maximum number of problems listed in one answer; the answer gives the number of further problems.
 pub(crate) const PROBLEMS_SHOWN_MAX: usize = 100;
 
 /// Failed call.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) reason: Reason,
-    /// Problems that were counted but not kept.
+    /// Number of problems beyond those kept in `reason`.
     pub(crate) problems_left_out: usize,
     /// Warnings for the caller, such as unknown fields, which are often the cause.
     pub(crate) warnings: Vec<String>,
@@ -71,7 +71,7 @@ pub(crate) enum Reason {
         refused: usize,
         results: Box<RawValue>,
     },
-    /// The message was not changed.
+    /// The call did not change the message, for this reason.
     MessageUnchanged(ActionFailure),
     JobNotFound,
     TooManyJobs,
@@ -112,7 +112,7 @@ pub(crate) enum FailureStatus {
     Error,
 }
 
-/// Public form of a reason.
+/// What the caller sees of a reason: HTTP status, envelope status, code, text and possibly a header.
 pub(crate) struct Row<'a> {
     pub(crate) http: StatusCode,
     pub(crate) status: FailureStatus,

@@ -1,4 +1,4 @@
-//! ip_pools/add_address: an address for a pool.
+//! ip_pools/add_address: add an address to a pool.
 
 use axum::http::HeaderMap;
 use postroad_app::ip_pools::NewAddress;

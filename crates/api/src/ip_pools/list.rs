@@ -1,4 +1,4 @@
-//! ip_pools/list: the pools.
+//! ip_pools/list: a page of pools.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! ip_pools/update_address: HELO name and weight of an address.
+//! ip_pools/update_address: change the HELO name and weight of an address.
 
 use std::borrow::Cow;
 use std::net::IpAddr;

@@ -1,9 +1,9 @@
 //! JSON values that borrow their texts from the request, because bodies and attachments are most of a request.
 //!
-//! Memory is bounded by the size of the request. Texts are borrowed, or copied once if they have escapes; lists
-//! may take as many bytes as the text plus 512 KiB. A request that needs more is refused while it is read.
-//! Objects in a list of the request are parsed one by one when they are used, so skipped objects take no
-//! memory.
+//! Memory is bounded by the size of the request. Texts are borrowed, or copied once if they have escapes.
+//! Arrays and objects may take as many bytes as the text plus 512 KiB; a request that needs more is refused
+//! while it is read. Objects in an array that is a field of the request are parsed one by one when they are
+//! used, so skipped objects take no memory.
 
 mod number;
 mod parse;
@@ -25,7 +25,7 @@ pub(crate) enum Json<'a> {
     Array(Vec<Json<'a>>),
     /// Entries in the order of the text; if a name occurs twice, the last entry is kept.
     Object(Object<'a>),
-    /// Object in a list that is a field of the request.
+    /// Object in an array that is a field of the request.
     Item(Item<'a>),
 }
 
@@ -126,7 +126,7 @@ mod tests {
         assert!(parse_object(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
         let wide = format!("{{\"a\":[{}0]}}", "0,".repeat(100_000));
         assert!(parse_object(wide.as_bytes()).unwrap_err().message.contains("too many values"));
-        // Many small objects are accepted: they are only checked, and their lists are not kept.
+        // Many small objects are accepted: they are only checked, and their entries are not kept.
         let keys = "abcdefghijkl"
             .split("")
             .map(|key| format!("\"a_key_{key}\": \"its value\","))

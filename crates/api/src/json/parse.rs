@@ -1,6 +1,6 @@
-//! JSON parser that bounds the memory of lists: objects in them are only checked, and parsed when they are needed.
-//! serde_json only provides the texts of errors: its own parser copies texts with escapes twice and cannot limit the
-//! memory of lists.
+//! JSON parser that bounds the memory of arrays and objects. Objects in an array that is a field of the
+//! request are only checked, and parsed when they are needed. serde_json only provides the texts of errors:
+//! its own parser copies texts with escapes twice and cannot limit the memory of arrays and objects.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,11 @@ use super::number::Number;
 use super::{Item, Json, Object};
 
 const DEPTH_MAX: usize = 128;
-/// Lists may take this many bytes plus the length of the text.
+/// Arrays and objects may take this many bytes plus the length of the text.
 const LISTS_BYTES: usize = 512 << 10;
 /// Longest number that is accepted, in bytes.
 const NUMBER_BYTES_MAX: usize = 300;
-/// Depth of lists that are fields of the request itself.
+/// Nesting depth of an array that is a field of the request.
 const REQUEST_LIST_DEPTH: usize = 2;
 /// Objects with at most this many entries are searched for duplicate names without further memory.
 const FEW_ENTRIES: usize = 16;
@@ -51,7 +51,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
 
 /// Parses an object whose text was checked before.
 pub(super) fn parse_item(text: &str) -> Object<'_> {
-    // The limit for lists was checked then, so none applies here.
+    // `Parser::item` checked the limit for arrays and objects, so no limit applies to this parse.
     let mut parser =
         Parser { text, at: 0, depth: REQUEST_LIST_DEPTH, lists_left: usize::MAX, only_checks: false };
     match parser.document() {
@@ -71,9 +71,9 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    /// Bytes that further lists may take.
+    /// Bytes that further arrays and objects may take.
     lists_left: usize,
-    /// Whether values are dropped after the check, so that unescaped texts are not kept.
+    /// Whether values are dropped after the check, so that texts with escapes need not be copied.
     only_checks: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Parser<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Next byte that is not white space, without consuming it.
+    /// Skips white space and returns the next byte, without consuming that byte.
     fn next_token(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
             self.at += 1;
@@ -144,7 +144,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Checks an object without keeping it. Its lists count against the limit only during the check.
+    /// Checks an object, and keeps only its text. Arrays and objects in it count against the limit only
+    /// during the check.
     fn item(&mut self) -> Result<Json<'a>, Fault> {
         let (start, lists_left) = (self.at, self.lists_left);
         self.only_checks = true;
@@ -200,7 +201,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Frees the spare capacity of a complete list.
+    /// Frees the spare capacity of a complete array or object.
     fn shrink<T>(&mut self, list: &mut Vec<T>) {
         let before = list.capacity();
         list.shrink_to_fit();
@@ -244,7 +245,8 @@ impl<'a> Parser<'a> {
         if self.at == start { Err(Fault::Syntax) } else { Ok(()) }
     }
 
-    /// Parses a text at its opening quote. Borrowed if it has no escapes.
+    /// Parses the text whose opening quote is the next byte. The result is borrowed if the text has no
+    /// escapes.
     fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
         self.at += 1;
         let start = self.at;
@@ -273,7 +275,7 @@ impl<'a> Parser<'a> {
             unescape(raw, |_| ())?;
             return Ok(Cow::Borrowed(raw));
         }
-        // The unescaped text is never longer.
+        // The unescaped text is never longer than `raw`.
         let mut text = String::with_capacity(raw.len());
         unescape(raw, |piece| text.push_str(piece))?;
         Ok(Cow::Owned(text))
@@ -308,7 +310,8 @@ fn unescape(raw: &str, mut take: impl FnMut(&str)) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Character of the escape `XXXX` or `XXXX\uXXXX`, and the length of the escape in bytes.
+/// Character of the escape that has the digits `XXXX` or `XXXX\uXXXX` after its `\u`, and the length of these
+/// in bytes.
 fn unicode_escape(rest: &[u8]) -> Result<(char, usize), Fault> {
     let unit = |at: usize| {
         let digits = rest.get(at..at + 4).ok_or(Fault::Syntax)?;

@@ -43,7 +43,7 @@ impl EchoedId {
         self.id.ok_or(LookupError::NotFound)
     }
 
-    /// Failure for a look-up that went wrong.
+    /// Failure of a look-up by this id.
     pub(crate) fn failure(self, error: LookupError) -> Failure {
         match error {
             LookupError::NotFound => Reason::MessageNotFound { id: self.text }.into(),

@@ -1,4 +1,4 @@
-//! messages/erase: removes personal data.
+//! messages/erase: removes personal data from messages.
 
 use std::borrow::Cow;
 

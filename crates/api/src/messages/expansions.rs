@@ -5,7 +5,7 @@ use postroad_app::MessageDetail;
 use crate::fields::Findings;
 use crate::json::Json;
 
-/// Part of a message, in the order of the answer.
+/// Part of a message that a call can request. The variants are in the order of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expansion {
     Status,
@@ -47,7 +47,7 @@ impl Expansion {
     }
 }
 
-/// Requested parts.
+/// The requested parts of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expansions(Vec<Expansion>);
 
@@ -97,7 +97,7 @@ impl Expansions {
     /// Estimate of the memory needed to answer with the content of a message of `size` bytes. Base64 turns three bytes
     /// into four; decoded parts together are assumed to be at most as large as the message.
     pub(super) fn bytes_to_answer(&self, size: u64) -> usize {
-        // In thirds of `size`.
+        // All estimates are in thirds of `size`.
         let stored = 3;
         let decoded = if self.needs_mime() { 3 } else { 0 };
         let bodies = self.has(Expansion::PlainBody) || self.has(Expansion::HtmlBody);

@@ -1,4 +1,4 @@
-//! Answer of send/batch: one result per message, in their order.
+//! Answer of send/batch: one result per message, in the order of the request.
 
 use crate::documented::ToSchema;
 use postroad_app::send::{AcceptedMessage, BatchAnswer, BatchResult};

@@ -40,8 +40,8 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     let (context, mut draft) =
         prepare(&call, &call.body, "send/message", |fields, findings| read(fields, limits, findings))?;
     if call.is_large() {
-        // Frees the text, so that the composed message can take the text's memory. Later the compressed form takes the
-        // memory of the draft.
+        // Frees the request's body, so that the composed message can take the body's memory. Later the compressed
+        // message takes the memory of the draft.
         draft = draft.into_owned();
         call.release_body();
     }

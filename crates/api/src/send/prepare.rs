@@ -32,7 +32,7 @@ pub(super) fn prepare<'a, D>(
 }
 
 fn is_test(headers: &HeaderMap, findings: &mut Findings) -> bool {
-    // A value that is not ASCII becomes an unknown word.
+    // A value that is not ASCII is read as an unknown word, which is a problem.
     let values = headers.get_all(X_TEST_MODE).iter().map(|value| value.to_str().unwrap_or("?"));
     let is_test = read_test_mode(values);
     if is_test.is_none() {

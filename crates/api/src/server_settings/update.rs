@@ -126,7 +126,7 @@ pub(crate) fn read_limited_settings(fields: &mut Fields<'_>, findings: &mut Find
     change
 }
 
-/// Takes `send_rate`; `none` removes it.
+/// Takes `send_rate`; `none` removes the rate.
 pub(crate) fn read_rate(fields: &mut Fields<'_>, findings: &mut Findings) -> Change<String> {
     match fields.text("send_rate", findings) {
         None => Change::Keep,

@@ -1,4 +1,4 @@
-//! servers/list: the servers.
+//! servers/list: a page of servers.
 
 use std::borrow::Cow;
 

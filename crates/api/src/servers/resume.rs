@@ -1,4 +1,4 @@
-//! servers/resume: lift a suspension.
+//! servers/resume: lift the suspension of a server.
 
 use postroad_model::ServerId;
 

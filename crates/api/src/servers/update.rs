@@ -1,4 +1,4 @@
-//! servers/update: settings of a server, by its account or the operator.
+//! servers/update: change the settings of a server, by its account or the operator.
 
 use postroad_app::accounts::ServerUpdateRequest;
 use postroad_model::{Change, PoolId, ServerId};

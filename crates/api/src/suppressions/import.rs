@@ -15,7 +15,7 @@ use crate::json;
 const LINES_MAX: usize = 10_000;
 /// Maximum size of `csv`, which is copied while it is read; enough for `LINES_MAX` lines.
 const TEXT_BYTES_MAX: usize = 8 << 20;
-/// Lines passed to `app` at once.
+/// Number of lines passed to `app` in one call.
 const PART_LINES: usize = 500;
 /// Maximum number of refused lines listed with their reasons; further ones are counted.
 const ERRORS_SHOWN_MAX: usize = 1_000;

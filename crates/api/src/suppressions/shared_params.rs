@@ -12,7 +12,7 @@ use crate::json;
 const ITEMS_MAX: usize = 1_000;
 const ITEMS: &str = "items";
 
-/// Requested items.
+/// The items of a request: one object, or the objects of `items`.
 #[derive(Debug)]
 pub(crate) enum OneOrMany<T> {
     One(T),
@@ -20,8 +20,8 @@ pub(crate) enum OneOrMany<T> {
     Many(Vec<Result<T, Vec<FieldProblem>>>),
 }
 
-/// Reads a request whose objects are parsed by `read`. Problems of one item stay with that item; all others go
-/// into `findings`, and then the call must do nothing.
+/// Reads a request whose objects are parsed by `read`. Problems of one item stay with that item. All other
+/// problems go into `findings`, and then the call must do nothing.
 pub(crate) fn read<T>(
     text: &[u8],
     findings: &mut Findings,

@@ -43,7 +43,8 @@ pub(crate) fn read_model(
 /// Why a value cannot be part of a model.
 enum Unfit {
     TooLarge,
-    /// A whole number of more than 64 bits, which would lose digits; `inside` is the rest of its pointer.
+    /// A whole number of more than 64 bits, which would lose digits; `inside` is the pointer to it in the
+    /// converted value.
     Number {
         inside: String,
         text: String,
@@ -51,7 +52,7 @@ enum Unfit {
 }
 
 impl Unfit {
-    /// Adds the token of the surrounding value to the pointer.
+    /// Puts `token`, the position in the surrounding value, in front of the pointer.
     fn inside(self, token: &str) -> Self {
         match self {
             Self::Number { inside, text } => {
@@ -62,7 +63,7 @@ impl Unfit {
     }
 }
 
-/// Converts a value that takes at most `left` bytes of JSON, and subtracts its bytes.
+/// Converts a value that takes at most `left` bytes of JSON, and subtracts its bytes from `left`.
 fn to_value(json: Json<'_>, left: &mut usize) -> Result<Value, Unfit> {
     let mut spend = |bytes: usize| {
         *left = left.checked_sub(bytes).ok_or(Unfit::TooLarge)?;

@@ -84,7 +84,7 @@ fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Finding
     given.map(|text| Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Takes `layout`: the id or alias of a layout; an empty text removes it.
+/// Takes `layout`: the id or alias of a layout; an empty text removes the layout.
 #[expect(clippy::option_option, reason = "absent, removed, or set")]
 fn read_layout(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Option<String>> {
     match fields.take("layout", findings)? {

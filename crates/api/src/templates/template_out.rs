@@ -179,7 +179,7 @@ impl TemplateVersionOut {
     }
 }
 
-/// The answer of calls that return one template; it may be large, so its memory is reserved.
+/// Answer of calls that return one template. The answer may be large, so its memory is reserved.
 pub(super) async fn template_answer(
     call: &Call,
     found: FoundTemplate,
@@ -190,7 +190,7 @@ pub(super) async fn template_answer(
     Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
 }
 
-/// Like `template_answer`, for a call that changed the template: it succeeds even if no memory is free.
+/// Like `template_answer`, for a call that changed the template: the call succeeds even if no memory is free.
 pub(super) async fn changed_template_answer(
     call: &Call,
     found: FoundTemplate,

@@ -1,4 +1,4 @@
-//! users/revoke_session: end a session of a person, or all.
+//! users/revoke_session: end one session of a person, or all sessions.
 
 use postroad_model::{UserId, UserSessionId};
 use postroad_openapi_macros::request_fields;

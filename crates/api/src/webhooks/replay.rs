@@ -94,5 +94,5 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
     Ok((id, request))
 }
 
-/// End of the year 9999, so that the range includes everything so far.
+/// Default for `until`: the end of the year 9999, so that the range includes all events so far.
 const LATEST: Timestamp = Timestamp::from_micros(253_402_300_799_000_000);

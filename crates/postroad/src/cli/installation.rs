@@ -1,4 +1,4 @@
-//! Selects the installation of a command.
+//! Arguments that select the installation that a command works on, and the form of the answer.
 
 use std::path::PathBuf;
 

@@ -88,9 +88,9 @@ fn choose_profile(args: &ApiArgs) -> anyhow::Result<Profile> {
     let mut profiles = vec![Profile { url: args.url.clone(), ..Profile::default() }];
     if let Some(path) = args.profile.as_deref() {
         let profile = Profile::read(path)?;
-        // Otherwise the keys of the environment would go to the profile's service.
+        // Without this check, the keys of the environment would go to the profile's service.
         ensure!(profile.has_key(), "the profile {} has no key", path.display());
-        // Likewise, its keys would go to the service of the environment.
+        // Without this check, the profile's keys would go to the service of the environment.
         ensure!(
             profile.url.is_some() || args.url.is_some(),
             "the profile {} has no `url`: add it, or use --url",
@@ -100,7 +100,7 @@ fn choose_profile(args: &ApiArgs) -> anyhow::Result<Profile> {
     }
     profiles.push(Profile::of_environment());
     let known = Profile::first_of(&profiles);
-    // Read only if URL or keys are still missing: a file that is not needed may be unreadable.
+    // The file is read only if URL or keys are still missing: a file that is not needed may be unreadable.
     if args.profile.is_none()
         && (known.url.is_none() || !known.has_key())
         && let Some(path) = variable("POSTROAD_PROFILE")

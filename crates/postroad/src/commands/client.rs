@@ -1,4 +1,5 @@
-//! Requests of the command line, executed by the running server over its control socket or on the store itself.
+//! Requests of the command line, executed by the running service over its control socket or on the store
+//! itself.
 
 use postroad_app::App;
 use postroad_delivery::QueueAdmin;
@@ -11,12 +12,12 @@ use crate::config::Config;
 use crate::control::{self, Request};
 use crate::service;
 
-/// Executes requests, by the running server if there is one, else on the store itself.
+/// Executes requests: the running service does it if there is one; else this process, on the store itself.
 pub(super) struct Client {
     config: Config,
     /// Whether the caller wants JSON.
     pub(super) json: bool,
-    /// The store itself, if no server is running on it.
+    /// The store itself, if no service is running on it.
     local: Option<(App, QueueAdmin)>,
 }
 

@@ -6,7 +6,7 @@ use super::load_for_serving;
 use crate::cli::CheckConfigArgs;
 use crate::terminal::{print, warn};
 
-/// Checks a configuration as `serve` does before it starts. Warnings do not fail.
+/// Checks a configuration as `serve` does before it starts. Fails on problems, but not on warnings.
 pub(crate) fn check(args: &CheckConfigArgs) -> anyhow::Result<()> {
     let (_, warnings) = load_for_serving(args.config.config.as_deref())?;
     if args.json {

@@ -1,5 +1,5 @@
-//! `postroad explain bounce FILE`: shows how the bounce listener interprets a returned message, without a
-//! server.
+//! `postroad explain bounce FILE`: shows how the bounce listener interprets a returned message. Needs no
+//! running service.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::terminal::{one_line, print};
 
-/// Much larger than the bounces that the bounce listener accepts.
+/// Maximum size of the file; much larger than the bounces that the bounce listener accepts.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) fn run(file: &Path, json: bool) -> anyhow::Result<()> {
@@ -22,7 +22,7 @@ pub(crate) fn run(file: &Path, json: bool) -> anyhow::Result<()> {
     match (answers.is_empty(), json) {
         (false, true) => print(&answers.join("\n")),
         (false, false) => print(&answers.join("\n\n")),
-        // Scripts count lines, so nothing is printed.
+        // Nothing is printed: scripts count the lines, one for each recipient.
         (true, true) => {}
         (true, false) => print("kind: other (a notice of success, which changes nothing)"),
     }

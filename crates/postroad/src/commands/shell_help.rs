@@ -9,8 +9,8 @@ use postroad_app::access::Operation;
 
 use crate::cli::Cli;
 
-/// Completes the endpoints of `postroad api` as well. The command itself accepts any endpoint, because the service that it
-/// calls may have others.
+/// Prints a completion script that also completes the endpoints of `postroad api`. `postroad api` itself
+/// accepts any endpoint, because the service that it calls may have other endpoints.
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<()> {
     let endpoints = endpoints();
     let values = PossibleValuesParser::new(endpoints.clone());
@@ -39,7 +39,7 @@ fn endpoints() -> Vec<&'static str> {
     names.filter(|name| postroad_api::OPENAPI_JSON.contains(&format!("\"/api/v1/{name}\":"))).collect()
 }
 
-/// One page: the commands, then each of them with its options.
+/// Prints the manual as one page: the list of commands, then each command with its options.
 pub(crate) fn manual() -> anyhow::Result<()> {
     write(&manual_page()?)
 }
@@ -53,7 +53,7 @@ fn manual_page() -> anyhow::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A section for each command below `command`, at any depth.
+/// Adds a section for each command below `command`, at any depth.
 fn add_sections(page: &mut Vec<u8>, command: &clap::Command, path: &str) -> anyhow::Result<()> {
     for subcommand in shown_subcommands(command) {
         let path = format!("{path} {}", subcommand.get_name().to_uppercase());

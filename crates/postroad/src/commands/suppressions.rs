@@ -61,7 +61,7 @@ async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
             Err(message) => import.record_failure(line.number, &message),
         }
     }
-    // Also sent when it is empty: the answer shows whether the server exists.
+    // The last part is sent even if it is empty: the answer shows whether the server exists.
     import.add(client, file, server, part).await?;
     import.errors.sort_by_key(|(line, _)| *line);
     let errors: Vec<Value> =
@@ -124,7 +124,7 @@ async fn export(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
     let is_standard_output = file == Path::new("-");
     // A file or a pipe gets the list unescaped.
     let is_terminal = is_standard_output && std::io::stdout().is_terminal();
-    // Fetched before the file is created, so that a wrong server leaves no empty file.
+    // The first page is fetched before the file is created, so that a wrong server leaves no empty file.
     let mut page = next_page(client, file, server, None).await?;
     let mut out: Box<dyn Write> = if is_standard_output {
         Box::new(std::io::stdout())

@@ -1,5 +1,5 @@
-//! `postroad webhook listen`: prints the events of a server as they come. It polls the feed, so the server needs no way
-//! to reach this machine.
+//! `postroad webhook listen`: prints the events of a server as they come. The command polls the event feed,
+//! so the service needs no way to reach this machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,15 +21,16 @@ use crate::control::{self, Request};
 use crate::feed::FeedCommand;
 use crate::terminal::{self, print, remark};
 
-/// Longest time that the server waits for events before it answers a poll.
+/// Longest time that the service waits for events before it answers a poll.
 const WAIT_SECS: u64 = 20;
-/// Pause after an error; a server may be restarting.
+/// Pause after an error; the service may be restarting.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Minimum time between the starts of two polls if the first returns no events.
 const EMPTY_PAUSE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Source of events.
+/// Source of events: the HTTP API of a service, or the control socket of the service that runs on a data
+/// folder.
 enum Source {
     Http { http: GuardedHttp, url: WebhookUrl, key: HeaderValue },
     Folder { data_dir: PathBuf, server: Option<String> },

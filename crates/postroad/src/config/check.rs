@@ -18,7 +18,7 @@ pub(super) fn check_together(config: &Config, layers: &mut Layers) {
         ("limits.request_bytes", config.limits.request_bytes_max),
         ("limits.batch_bytes", config.limits.batch_bytes_max),
     ];
-    // One problem is enough, even if both are larger.
+    // One problem is enough, even if both limits are larger.
     if let Some((key, _)) = largest.into_iter().find(|(_, bytes)| config.in_flight_bytes_max < *bytes) {
         let problem = format!("is less than `{key}`, so that a single request could exceed it; raise it");
         layers.blame("limits.in_flight_bytes", &problem);
@@ -45,7 +45,8 @@ fn check_tls(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Refuses plain HTTP on an address for other machines if HTTPS is off: there it only redirects to HTTPS.
+/// Refuses plain HTTP on an address for other machines if HTTPS is off: plain HTTP there only redirects to
+/// HTTPS.
 fn check_plain_http(config: &Config, layers: &mut Layers) {
     let is_public = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     if is_public && !config.http.allow_plain && config.http.https_listen.is_none() {
@@ -83,7 +84,7 @@ fn check_domain_checks(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// A sweep without a pause would keep the store busy.
+/// Refuses retention sweeps almost without a pause: they would keep the store busy.
 fn check_retention(config: &Config, layers: &mut Layers) {
     if config.retention.check_every < RETENTION_CHECK_EVERY_MIN {
         layers.blame("retention.check_every", "is less than 100 ms; raise it");

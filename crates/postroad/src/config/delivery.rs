@@ -66,7 +66,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Delivery {
-    /// Placeholder values, filled from the table of keys.
+    /// Placeholder values, which the table of keys replaces.
     pub(super) fn unset() -> Self {
         Self {
             smtp_port: 0,
@@ -122,7 +122,7 @@ fn dev_pauses() -> Vec<Duration> {
 }
 
 impl Config {
-    /// Settings of the engine; `dev` selects the defaults of `postroad dev`.
+    /// Settings of the delivery engine; `dev` selects the defaults of `postroad dev`.
     pub(crate) fn delivery_settings(&self, dev: bool) -> anyhow::Result<Settings> {
         let settings = &self.delivery;
         let pauses = match (settings.retry_schedule.is_empty(), dev) {

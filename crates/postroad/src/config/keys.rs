@@ -1,7 +1,7 @@
 //! Table of settings. A row has a key, its default, its explanation, and the function that sets its field.
 //!
 //! The default file, the environment variables, the check for unknown keys and the typed values are derived
-//! from it. A new setting is one row here and one field in `Config`.
+//! from this table. A new setting is one row here and one field in `Config`.
 
 use postroad_net::dns::DnssecTrust;
 
@@ -16,11 +16,11 @@ pub(super) type Set = fn(&mut Config, &RawValue) -> Result<(), String>;
 pub(crate) struct Key {
     /// `section.name`, or `name` at the top of the file.
     pub(crate) path: &'static str,
-    /// Default, as in the default file.
+    /// Default value, written as in the default file.
     pub(crate) default: &'static str,
     /// Comment lines of the default file.
     pub(crate) doc: &'static str,
-    /// Parses a value into its field.
+    /// Parses a value and stores it in the field of `Config`.
     pub(super) set: Set,
 }
 

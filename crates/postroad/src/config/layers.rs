@@ -47,7 +47,8 @@ impl Layers {
             let text = format!("the file is not valid TOML: {}", error.message());
             self.problems.push(Problem { origin: origin_at(at), text });
         }
-        // Values of a recovered document would only repeat the same error in other words.
+        // A document with errors is not examined further: its recovered values would only repeat the same error in
+        // other words.
         if errors.is_empty() {
             self.add_table("", document.get_ref(), &origin_at);
         }

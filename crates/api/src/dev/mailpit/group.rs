@@ -31,7 +31,7 @@ impl Group {
         self.copies.iter().map(|copy| copy.id)
     }
 
-    /// Addresses of the envelopes.
+    /// Envelope recipients of all copies.
     pub(super) fn recipients(&self) -> impl Iterator<Item = &str> {
         self.copies.iter().map(|copy| copy.rcpt_to.as_str())
     }

@@ -65,7 +65,7 @@ fn hex(algorithm: &'static Algorithm, content: &[u8]) -> String {
     hex
 }
 
-/// RFC 2369: addresses in angle brackets.
+/// RFC 2369 section 2: the header has URLs in angle brackets.
 fn list_unsubscribe(parsed: &ParsedMessage<'_>) -> Value {
     let header = parsed.header("list-unsubscribe").unwrap_or_default();
     let links: Vec<&str> =

@@ -32,7 +32,7 @@ impl<'a> ParsedMessage<'a> {
         self.text.get_or_init(|| visible_text(self.view()))
     }
 
-    /// Recipients that no header names.
+    /// Recipients that neither To nor Cc names.
     pub(super) fn bcc(&self) -> Vec<NamedAddress> {
         let Correspondents { to, cc, .. } = self.correspondents();
         let is_named =

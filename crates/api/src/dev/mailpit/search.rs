@@ -31,7 +31,7 @@ enum Condition {
     Cc(String),
     Bcc(String),
     ReplyTo(String),
-    /// An address in any of the fields above.
+    /// An address in From, To, Cc, Bcc or Reply-To.
     Addressed(String),
     Subject(String),
     MessageId(String),
@@ -44,7 +44,7 @@ enum Condition {
     After(Timestamp),
     Larger(usize),
     Smaller(usize),
-    /// Something that no message here has, such as a tag.
+    /// A property that no message in the dev inbox has, such as a tag.
     Never,
 }
 
@@ -87,7 +87,7 @@ fn words(query: &str) -> Vec<String> {
 impl Term {
     /// Parses a term; `None` if it is not valid. Mailpit ignores such terms too.
     fn parse(word: &str) -> Option<Self> {
-        // A sign alone is a text, as in `order - 5`.
+        // A `!` or `-` alone is a text, as in `order - 5`.
         let plain = word.strip_prefix(['!', '-']).filter(|plain| !plain.is_empty()).unwrap_or(word);
         let is_negated = plain.len() < word.len();
         let lower = plain.to_lowercase();
