@@ -1,4 +1,4 @@
-//! The ci command: the steps of CI, whose script `.ci/run` calls it.
+//! The ci command: the steps of CI, whose script `.ci/run` calls this command.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -10,7 +10,7 @@ use crate::dependencies;
 use crate::interrupt::Interrupts;
 use crate::test::{self, Compiler};
 
-/// Stops at the first step that fails, with its exit code.
+/// Runs the steps in order. Stops at the first step that fails, with that step's exit code.
 pub(crate) fn run(repository: &Path) -> anyhow::Result<ExitCode> {
     let code = check_formatting(repository)?;
     if code != 0 {

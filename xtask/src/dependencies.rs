@@ -102,7 +102,7 @@ fn is_allowed(expression: &str) -> Option<bool> {
     rest.0.next().is_none().then_some(is_allowed)
 }
 
-/// Rest of an SPDX licence expression.
+/// The words of an SPDX licence expression that are not parsed yet.
 struct Expression(std::iter::Peekable<std::vec::IntoIter<String>>);
 
 impl Expression {
@@ -130,7 +130,7 @@ impl Expression {
         }
         let is_name = word.chars().all(|c| c.is_ascii_alphanumeric() || "-.+".contains(c));
         let is_operator = ["AND", "OR", "WITH"].contains(&word.as_str());
-        // An exception grants more than the licence.
+        // An exception after `WITH` only grants more than the licence, so any exception is allowed.
         let is_complete = self.0.next_if(|word| word == "WITH").is_none() || self.0.next().is_some();
         let is_allowed = LICENCES.iter().any(|(licence, _)| *licence == word);
         (is_name && !is_operator && is_complete).then_some(is_allowed)

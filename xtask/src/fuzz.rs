@@ -1,6 +1,7 @@
 //! The fuzz command: runs targets of `crates/fuzz` under libFuzzer, guided by coverage, on the stable toolchain.
 //!
-//! The corpus of a run stays in the target folder and speeds up the next one; findings are written beside it.
+//! The corpus of a run stays in the target folder and speeds up the next run; findings are written beside the
+//! corpus.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -30,7 +31,7 @@ const RUST_FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// An input that takes longer is a finding.
+/// An input that takes longer than this is a finding.
 const TIMEOUT_SECS: u32 = 10;
 const MEMORY_MIB_MAX: u32 = 600;
 const INPUT_BYTES_MAX: u32 = 64 << 10;
@@ -83,8 +84,8 @@ pub(crate) fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCo
     Ok(ExitCode::FAILURE)
 }
 
-/// Builds the libFuzzer program. Names the host as target: otherwise cargo would build the build scripts with these
-/// flags too.
+/// Builds the libFuzzer program. Names the host as target: otherwise cargo would compile the build scripts
+/// with `RUST_FLAGS` too.
 fn build(repository: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let project = repository.join("crates/fuzz/libfuzzer");
     // With a copy of the workspace's lock file, the dependencies have the same versions; cargo adds libFuzzer's crates.

@@ -20,7 +20,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Signal numbers that end a run, with the names that `kill` takes.
 const SIGNALS: [(i32, &str); 3] = [(SIGINT, "INT"), (SIGTERM, "TERM"), (SIGHUP, "HUP")];
 
-/// Listens from its creation: a signal that arrives before `run` ends the child at once.
+/// Listens for signals from its creation on: a signal that arrives before `run` ends the child as soon as it
+/// is started.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     /// Position in `SIGNALS` of the last signal, plus one; zero for none.
@@ -72,7 +73,7 @@ impl Interrupts {
 }
 
 fn start(mut command: Command) -> anyhow::Result<Child> {
-    // A background group that reads from the terminal would be stopped.
+    // A process group in the background would be stopped when it reads from the terminal.
     command.stdin(Stdio::null()).process_group(0);
     let program = command.get_program().to_string_lossy().into_owned();
     command.spawn().with_context(|| format!("cannot start {program}"))

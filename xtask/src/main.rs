@@ -1,6 +1,6 @@
 //! Developer commands: `cargo xtask tidy`, `test`, `ci`, `bench`, `bounces` and `fuzz`.
 //!
-//! Depends on little, so that the first command on a fresh clone answers within seconds.
+//! This crate depends on little, so that the first command on a fresh clone answers within seconds.
 
 mod bench;
 mod cargo;

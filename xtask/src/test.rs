@@ -1,7 +1,8 @@
 //! The test command: a private PostgreSQL server, then `cargo test`.
 //!
-//! Many tests run real servers against real time. On a machine that stalls for seconds, one of thousands may fail for
-//! that reason alone. So a run of all tests repeats a few failed ones, one at a time, and names them in its last lines.
+//! Many tests run real servers against real time. On a machine that stalls for seconds, one of thousands may
+//! fail only because of the stall. So a run of all tests repeats a few failed tests, one at a time, and names
+//! them in its last lines.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -12,7 +13,8 @@ use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, instal
 use crate::cargo::{cargo, clippy_variables, target_folder};
 use crate::interrupt::Interrupts;
 
-/// If more tests fail, none is repeated: a slow machine alone does not make so many fail.
+/// Maximum number of failed tests that are repeated. If more tests fail, none is repeated: a slow machine
+/// alone does not make so many fail.
 const REPEATED_MAX: usize = 20;
 
 /// Environment variable with the number of tests that the test runner runs at once.
@@ -33,7 +35,7 @@ pub(crate) enum Compiler {
     Clippy,
 }
 
-/// Returns cargo's exit code. Dropping `cluster` stops the server on every path.
+/// Returns cargo's exit code. Dropping `cluster` stops the PostgreSQL server on every path.
 pub(crate) fn run(repository: &Path, compiler: Compiler, arguments: &[String]) -> anyhow::Result<ExitCode> {
     install::ensure()?;
     let interpreter = python::ensure(&target_folder(repository))?;

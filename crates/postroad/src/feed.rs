@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const EVENTS_MAX: usize = 500;
-/// Longest wait for events; shorter than the timeout of the socket.
+/// Longest wait for events; shorter than the timeout of the control socket.
 const WAIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,5 +1,5 @@
-//! The binary: command line, configuration, wiring, signals. Reads as a table of contents; the work is done in
-//! the crates below.
+//! The binary: command line, configuration, wiring, signals. Reads as a table of contents; the work is done
+//! in the crates of lower layers.
 
 #![warn(clippy::print_stderr)] // use `terminal`, which escapes what strangers wrote
 
@@ -47,7 +47,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Answers arguments that cannot be parsed, or a request for help. There is no command yet to say whether it wants JSON.
+/// Answers arguments that cannot be parsed, or a request for help. No command is parsed yet, so the arguments
+/// themselves are searched for `--json`.
 fn usage(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && wants_json {

@@ -27,7 +27,8 @@ struct Reporter {
 }
 
 impl NodeReport {
-    /// Starts the task; returns after the first report. A report that the store does not take is repeated.
+    /// Starts the task; returns after the first report. A report that the store does not take is stored a
+    /// minute later.
     pub(crate) async fn start(
         app: App,
         description: NodeDescription,

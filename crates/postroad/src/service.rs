@@ -57,10 +57,11 @@ pub(crate) struct Service {
     node_report: Option<NodeReport>,
     delivery: Delivery,
     webhooks: WebhookWorker,
-    /// The client of `webhooks`.
+    /// The HTTP client of `webhooks`, kept to exempt the service's own inspector URLs from its address
+    /// filter.
     webhook_http: GuardedHttp,
     _control: ControlSocket,
-    /// Locked while the service runs: two nodes must not share an identity.
+    /// The file `node-id`, locked while the service runs: two nodes must not share an identity.
     _node_lock: std::fs::File,
 }
 
@@ -275,8 +276,8 @@ impl Service {
         Ok(portal)
     }
 
-    /// Serves tracking links, under host names that serve nothing else. Without such a name, as in `dev`, they are served
-    /// beside the API.
+    /// Serves tracking links, under host names that serve nothing else. Without such a host name, as in
+    /// `dev`, the links are served beside the API.
     async fn with_tracking(
         &mut self,
         api: Api,
@@ -323,7 +324,7 @@ impl Service {
     /// most ten seconds, except for messages whose last bytes were sent and whose reply is missing.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
-        // Waiting calls would keep their connections for half a minute.
+        // Calls that wait, such as events/list, would keep their connections for half a minute.
         self.app.stop_waiting();
         self.retention_task.stop();
         self.domain_check_task.stop();
@@ -484,7 +485,8 @@ pub(crate) fn create_data_dir(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot create the data directory {}", folder.display()))
 }
 
-/// The name by which a restarted node is recognised, and its file, which is locked. Creates the file at the first start.
+/// The identity by which a restarted node is recognised, and the locked file that holds it. Creates the file
+/// at the first start.
 fn node_identity(data_dir: &Path) -> anyhow::Result<(std::fs::File, String)> {
     use std::io::{Read, Seek, Write};
     use std::os::unix::fs::OpenOptionsExt;

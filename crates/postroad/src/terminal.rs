@@ -1,8 +1,8 @@
 //! Output of the command line: answers on standard output, warnings and errors on standard error.
 //!
-//! Much of it comes from outside (names in reports, other servers' replies, addresses). Characters that control a
-//! terminal or reorder its text are therefore printed as escapes such as `\u001b`. JSON has the same escapes, so text and
-//! JSON go through one function.
+//! Much of the output comes from outside (names in reports, other servers' replies, addresses). Characters
+//! that control a terminal or reorder its text are therefore printed as escapes such as `\u001b`. JSON has
+//! the same escapes, so text and JSON go through one function.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         if is_dangerous(character) {
-            // All of them have at most four hexadecimal digits. Writing into a String cannot fail.
+            // All dangerous characters have at most four hexadecimal digits. Writing into a String cannot fail.
             let _ = write!(escaped, "\\u{:04x}", u32::from(character));
         } else {
             escaped.push(character);

@@ -22,7 +22,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("postroad", 5),
 ];
 
-/// Outside the layers: they may use any crate, and no release build may use them.
+/// Crates outside the layers: they may use any crate, and no release build may use them.
 const TOOLS: &[&str] = &["bench", "fuzz", "test-programs", "testkit", "xtask"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

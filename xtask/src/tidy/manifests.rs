@@ -27,7 +27,7 @@ fn check_reasons(root: &File) -> Vec<Finding> {
     findings
 }
 
-/// A `#` outside quotes, followed by text.
+/// Whether the line has a `#` outside quotes, followed by text.
 fn has_comment(line: &str) -> bool {
     let mut is_quoted = false;
     line.char_indices().any(|(at, c)| {

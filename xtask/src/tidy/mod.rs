@@ -40,7 +40,7 @@ const CHECKS: &[Check] = &[
     unused_dependencies::check,
 ];
 
-/// Where, what is wrong, and the fix.
+/// A violation: its file and line, and a text that says what is wrong and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,
@@ -60,7 +60,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Fails when anything is found.
+/// Prints the findings of all checks; fails if there are any.
 pub(crate) fn run(repository: &Path) -> anyhow::Result<ExitCode> {
     let findings = list_findings(&Tree::read(repository)?);
     for finding in &findings {

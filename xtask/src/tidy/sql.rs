@@ -14,7 +14,7 @@ const FILES_WITH_SQL: &[&str] = &[
     "xtask/src/tidy/sql.rs",                // the examples below
 ];
 
-/// Words of a statement in order, with anything between them.
+/// Words that a text contains in this order, with anything between them, if it is an SQL statement.
 const STATEMENTS: &[&[&str]] = &[
     &["SELECT ", " FROM "],
     &["INSERT INTO "],

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// Skipped when git is not available.
+/// Folders that are skipped when git is not available.
 const SKIPPED_FOLDERS: &[&str] = &[".git", "target", "postroad-data"];
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The configuration: raw values from defaults, file and environment, resolved into one typed `Config`.
 //!
-//! All wrong values are reported at once, each with its place and usually the fix. Combinations of settings are checked
-//! only if no single value is wrong.
+//! All wrong values are reported at once, each with its origin and usually the fix. Combinations of settings
+//! are checked only if no single value is wrong.
 
 mod check;
 mod delivery;
@@ -42,7 +42,7 @@ pub(crate) use webhooks::Webhooks;
 use keys::KEYS;
 use layers::Layers;
 
-/// Everything an operator can set; `keys` says what each one means.
+/// Everything that an operator can set; `keys.rs` says what each setting means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
@@ -147,7 +147,7 @@ impl Config {
         Self::load_and_check(file, variables, false)
     }
 
-    /// Like `load`, and also makes the checks of `serving`.
+    /// Like `load`, and also makes the checks of `serving.rs`.
     pub(crate) fn load_for_serving(
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,
@@ -190,7 +190,7 @@ impl Config {
         }
     }
 
-    /// Placeholder values; the table of keys overwrites each that is a setting.
+    /// Placeholder values; the table of keys overwrites every value that is a setting.
     fn unset() -> Self {
         Self {
             data_dir: PathBuf::new(),

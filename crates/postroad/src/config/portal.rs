@@ -8,7 +8,8 @@ use super::Config;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Portal {
-    /// Base URL without a trailing slash; `None` for the default.
+    /// Base URL without a trailing slash; `None` for `https://<hostname>`, or in `postroad dev` for the
+    /// service's own URL.
     pub(crate) base_url: Option<String>,
     /// Sender of mail to people who use the portal; `None` for `postroad@<hostname>`.
     pub(crate) mail_from: Option<EmailAddress>,
@@ -16,7 +17,7 @@ pub(crate) struct Portal {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secrets {
-    /// File with the sealing key; `None` for the file in the data directory.
+    /// File with the sealing key; `None` for `secrets.key` in the data directory.
     pub(crate) key_file: Option<PathBuf>,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::keys::{KEYS, Key};
 
-/// Origin of a value.
+/// Where a value comes from; printed in front of each problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueOrigin {
     Default,
@@ -38,7 +38,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Every problem found, never empty.
+/// All problems found in a configuration; at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) struct ConfigError {
     pub(crate) problems: Vec<Problem>,

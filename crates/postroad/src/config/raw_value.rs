@@ -20,7 +20,7 @@ pub(super) enum RawValue {
     List(Vec<String>),
     /// An environment variable has no type: each parser interprets its text.
     Variable(String),
-    /// A TOML value of a type that no key accepts, by its name.
+    /// A TOML value of a type that no key accepts, with the name of that type.
     Other(&'static str),
 }
 
@@ -60,7 +60,7 @@ impl RawValue {
     pub(super) fn text(&self) -> Result<&str, String> {
         match self {
             Self::Text(text) | Self::Variable(text) => Ok(text),
-            // The number may be a password without its quotes: it is not repeated.
+            // The number may be a password without its quotes, so the error does not repeat it.
             Self::Number(_) => Err("a number does not fit here; write a text in quotes".to_owned()),
             _ => self.refuse("write a text in quotes"),
         }

@@ -135,7 +135,7 @@ fn check_listeners(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Whether two listeners cannot both bind their addresses. Port 0 is any free one.
+/// Whether two listeners cannot both bind their addresses. Port 0 means any free port.
 fn are_in_conflict(one: SocketAddr, other: SocketAddr) -> bool {
     // Linux lets `[::]` take IPv4 connections as well.
     let covers = |wide: IpAddr, narrow: IpAddr| {

@@ -14,13 +14,14 @@ pub(crate) struct Smtp {
     pub(crate) extra_listen: Option<SocketAddr>,
     pub(crate) plain_listen: Option<SocketAddr>,
     pub(crate) bounce_listen: Option<SocketAddr>,
-    /// Listener of `postroad dev` that asks for no login. Not a key.
+    /// Listener of `postroad dev` that asks for no login. Not a setting of the table of keys.
     pub(crate) open_listen: Option<SocketAddr>,
     pub(crate) proxy_protocol_from: Vec<IpNet>,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) sessions_max: usize,
     pub(crate) sessions_per_address_max: usize,
-    /// Preferred addresses of `postroad dev`: if their ports are taken, the next free ones are used. Not a key.
+    /// Preferred addresses of `postroad dev`: if their ports are taken, the next free ones are used. Not a
+    /// setting of the table of keys.
     pub(crate) preferred: Vec<SocketAddr>,
 }
 

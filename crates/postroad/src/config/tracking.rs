@@ -13,7 +13,8 @@ use super::Config;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tracking {
-    /// Base URL without a trailing slash; `None` for the default.
+    /// Base URL without a trailing slash; `None` for `https://track.<hostname>`, or in `postroad dev` for the
+    /// service's own URL.
     pub(crate) base_url: Option<String>,
     pub(crate) allow: Vec<IpNet>,
     pub(crate) ca_file: Option<PathBuf>,
@@ -25,9 +26,9 @@ impl Config {
     pub(crate) fn tracking_client(&self) -> anyhow::Result<GuardedHttp> {
         let tls = ClientTls::new(self.tracking.ca_file.as_deref()).context("`tracking.ca_file`")?;
         let allowed = self.tracking.allow.clone();
-        // No idle connections: a certificate is seen when a connection begins.
+        // No idle connections are kept: a certificate is checked only when a connection begins.
         let settings = GuardedHttpSettings { allowed, idle_max: 0, ..GuardedHttpSettings::default() };
-        // DNS answers are not cached, as in checks of DNS records: a corrected host must be seen at once.
+        // DNS answers are not cached, as in checks of DNS records: a corrected record must be seen at once.
         let dns = DnsSettings { nameservers: self.dns.nameservers.clone(), ..DnsSettings::default() };
         let dns = Dns::for_checks(&dns).context("`dns.nameservers`")?;
         Ok(GuardedHttp::new(dns, tls.verified(), settings))

@@ -1,4 +1,5 @@
-//! Section `[webhooks]`, the settings of the worker made from it, and the HTTP clients for webhooks and pictures.
+//! Section `[webhooks]`, the webhook worker's settings made from it, and the HTTP clients for webhooks and
+//! pictures.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -39,13 +40,13 @@ impl Config {
         }
     }
 
-    /// HTTP client for the URLs of customers; `dev` allows the loopback.
+    /// HTTP client that posts webhooks to customers' URLs; `dev` allows loopback addresses.
     pub(crate) fn webhook_client(&self, dev: bool) -> anyhow::Result<GuardedHttp> {
         self.guarded_client(dev, GuardedHttpSettings::default())
     }
 
-    /// HTTP client for pictures in mail that somebody looks at in the portal. `webhooks.allow` and `webhooks.ca_file` apply
-    /// to it too.
+    /// HTTP client for pictures in mail that somebody looks at in the portal. `webhooks.allow` and
+    /// `webhooks.ca_file` apply to this client too.
     pub(crate) fn picture_client(&self, dev: bool) -> anyhow::Result<GuardedHttp> {
         let settings = GuardedHttpSettings {
             connect_timeout: PICTURE_CONNECT_TIMEOUT,

@@ -100,7 +100,7 @@ fn path_length(tokens: &[&str]) -> usize {
     length
 }
 
-/// The parts of a group, up to its closing brace.
+/// The branches of a `use` group, up to the group's closing brace.
 fn branches<'a, 'b>(tokens: &'a [&'b str]) -> Vec<&'a [&'b str]> {
     let mut branches = Vec::new();
     let (mut depth, mut start) = (0, 0);

@@ -112,7 +112,7 @@ impl ModuleTree {
         module.names.globs.iter().find_map(|glob| {
             let path = [glob.as_slice(), &[word.to_owned()], rest].concat();
             let found = self.resolve(at, &path, left)?;
-            // A glob that does not have the word resolves to the module that it opens.
+            // If the glob's module lacks the word, `resolve` returns that module itself.
             let is_there = self.modules[found].names.items.contains(path.last()?);
             is_there.then_some(found)
         })
