@@ -1,7 +1,6 @@
 //! The fuzz command: runs targets of `crates/fuzz` under libFuzzer, guided by coverage, on the stable toolchain.
 //!
-//! The corpus of a run stays in the target folder and speeds up the next run; findings are written beside the
-//! corpus.
+//! The corpus of a run stays in the target folder and speeds up the next run; findings are written beside the corpus.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -84,8 +83,8 @@ pub(crate) fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCo
     Ok(ExitCode::FAILURE)
 }
 
-/// Builds the libFuzzer program. Names the host as target: otherwise cargo would compile the build scripts
-/// with `RUST_FLAGS` too.
+/// Builds the libFuzzer program. Names the host as target: otherwise cargo would compile the build scripts with
+/// `RUST_FLAGS` too.
 fn build(repository: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let project = repository.join("crates/fuzz/libfuzzer");
     // With a copy of the workspace's lock file, the dependencies have the same versions; cargo adds libFuzzer's crates.

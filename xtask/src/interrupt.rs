@@ -1,7 +1,7 @@
 //! Runs a child until it ends, or until Ctrl-C, SIGTERM or SIGHUP.
 //!
-//! The child gets its own process group, so that an interrupt reaches it and everything it started (test
-//! binaries, daemons under test) before their database is stopped.
+//! The child gets its own process group, so that an interrupt reaches the child and everything that it started (test
+//! binaries, daemons under test) before the database of the tests is stopped.
 
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -20,8 +20,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Signal numbers that end a run, with the names that `kill` takes.
 const SIGNALS: [(i32, &str); 3] = [(SIGINT, "INT"), (SIGTERM, "TERM"), (SIGHUP, "HUP")];
 
-/// Listens for signals from its creation on: a signal that arrives before `run` ends the child as soon as it
-/// is started.
+/// Listens for signals from its creation on: a signal that arrives before `run` ends the child as soon as it is
+/// started.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     /// Position in `SIGNALS` of the last signal, plus one; zero for none.

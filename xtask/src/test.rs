@@ -1,8 +1,8 @@
 //! The test command: a private PostgreSQL server, then `cargo test`.
 //!
-//! Many tests run real servers against real time. On a machine that stalls for seconds, one of thousands may
-//! fail only because of the stall. So a run of all tests repeats a few failed tests, one at a time, and names
-//! them in its last lines.
+//! Many tests run real servers against real time. On a machine that stalls for seconds, one of thousands may fail only
+//! because of the stall. So a run of all tests repeats a few failed tests, one at a time, and names them in its last
+//! lines.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -13,8 +13,8 @@ use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, instal
 use crate::cargo::{cargo, clippy_variables, target_folder};
 use crate::interrupt::Interrupts;
 
-/// Maximum number of failed tests that are repeated. If more tests fail, none is repeated: a slow machine
-/// alone does not make so many fail.
+/// Maximum number of failed tests that are repeated. If more tests fail, none is repeated: a slow machine alone does
+/// not make so many fail.
 const REPEATED_MAX: usize = 20;
 
 /// Environment variable with the number of tests that the test runner runs at once.

@@ -24,8 +24,8 @@ pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, find
     read_integer(fields, name, findings).unwrap_or(0)
 }
 
-/// Takes an integer. `None` if the field is absent; also if it is not an integer or out of range, which is
-/// recorded as a problem.
+/// Takes an integer. `None` if the field is absent; also if it is not an integer or out of range, which is recorded as
+/// a problem.
 pub(crate) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -117,8 +117,8 @@ pub(crate) fn created<T, Out>(
     Success { data: show(created.value), flags, memory: AnswerMemory::Exempt }
 }
 
-/// Flags of one page. `next` is the cursor of the next page: the position of this page's last entry, if more
-/// entries follow.
+/// Flags of one page. `next` is the cursor of the next page: the position of this page's last entry, if more entries
+/// follow.
 pub(crate) fn page_flags(limit: usize, next: Option<String>, warnings: Vec<String>) -> Flags {
     Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() }
 }

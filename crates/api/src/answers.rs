@@ -1,7 +1,7 @@
-//! Memory of the answers of endpoints. Every answer to a known caller that is over 4 KiB, errors included, counts
-//! against the memory of its tenant until it is sent. The only exception is `write_in_any_case`. Large answers reserve
-//! memory before they are built, and are serialised off the async threads. A client that stops reading does not get the
-//! remaining bytes.
+//! Memory of the answers of endpoints. An answer over 4 KiB to a known caller, even an error, counts against the
+//! memory of the caller's tenant until the answer is sent. The only exception is `write_in_any_case`. Large answers
+//! reserve memory before they are built, and are serialised off the async threads. A client that stops reading does
+//! not get the remaining bytes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -59,8 +59,7 @@ impl Answers {
         Ok(Some(share))
     }
 
-    /// Writes `value` as JSON on this thread, then reserves memory for the text if it is over
-    /// `UNCOUNTED_BYTES`.
+    /// Writes `value` as JSON on this thread, then reserves memory for the text if it is over `UNCOUNTED_BYTES`.
     pub(crate) async fn write(&self, tenant: Tenant, value: &dyn WriteJson) -> Result<Body, Failure> {
         let segments = write_segments(value)?;
         let bytes: usize = segments.iter().map(Vec::len).sum();
@@ -98,8 +97,8 @@ impl Answers {
     }
 }
 
-/// A value that is written as JSON. It is used as a trait object, so that the code around it is compiled once and not
-/// for each endpoint.
+/// A value that is written as JSON. Used as a trait object, so that the code that writes answers is compiled once and
+/// not for each endpoint.
 pub(crate) trait WriteJson: Send + Sync {
     fn write_json(&self, segments: &mut Segments) -> serde_json::Result<()>;
 }
@@ -169,8 +168,8 @@ impl Rest {
     }
 }
 
-/// One piece on its way to the socket. hyper drops the body when it takes the last piece, not when it has sent
-/// it; therefore each piece holds its own share.
+/// One piece on its way to the socket. hyper drops the body when hyper takes the last piece, not when that piece is
+/// sent; therefore each piece holds a share of its own.
 struct Segment {
     bytes: Vec<u8>,
     _share: Share,
@@ -218,8 +217,8 @@ impl Drop for WatchedBody {
     }
 }
 
-/// Frees the rest if the client takes nothing for `stall_max`, or not everything within `time_max`. The body itself
-/// cannot do this: hyper does not poll it while the client takes nothing.
+/// Frees the remaining pieces if the client takes nothing for `stall_max`, or not everything within `time_max`. The
+/// body itself cannot do this: hyper does not poll the body while the client takes nothing.
 async fn watch(rest: Weak<Mutex<Rest>>, stall_max: Duration, time_max: Duration) {
     let end = Instant::now() + time_max;
     let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Blocking threads for long work, so that it does not delay other requests on the async threads.
+//! Blocking threads for long work, so that such work does not delay other requests on the async threads.
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -29,10 +29,10 @@ impl BlockingPool {
         Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_TENANT_MAX, wait_max) }
     }
 
-    /// Runs a future to completion on blocking threads. Reading, decoding and composing a large request
-    /// alternate with store calls, and a batch borrows its texts from the body all the way into `app`. Moving
-    /// only the long steps to other threads would need a copy of the texts for each step. A future that waits
-    /// for the store or the network holds no thread, and takes one again when it is woken.
+    /// Runs a future to completion on blocking threads. Reading, decoding and composing a large request alternate with
+    /// store calls, and a batch borrows its texts from the body all the way into `app`. Moving only the long steps to
+    /// other threads would need a copy of the texts for each step. A future that waits for the store or the network
+    /// holds no thread, and takes one again when it is woken.
     pub(crate) async fn run<T, F>(&self, tenant: impl Into<Tenant>, call: F) -> Result<T, Failure>
     where
         T: Send + 'static,

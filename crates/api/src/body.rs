@@ -232,7 +232,7 @@ mod tests {
         Body::from_stream(stream::iter(pieces))
     }
 
-    /// Body that announces `length` bytes and sends `left` of them; if that is not all, it then stalls.
+    /// Body that announces `length` bytes and sends `left` of them. If `left` is smaller, the body then stalls.
     struct Announced {
         length: usize,
         left: usize,

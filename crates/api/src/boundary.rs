@@ -1,5 +1,5 @@
-//! Outermost layer of the HTTP API. Every request gets an id, every answer its headers and one log line; a
-//! panic becomes an ordinary error answer, except in the profile `quick`, where it ends the process.
+//! Outermost layer of the HTTP API. Every request gets an id; every answer gets its headers and one log line. A panic
+//! becomes an ordinary error answer, except in the profile `quick`, where a panic ends the process.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -109,8 +109,7 @@ impl Boundary {
     }
 
     async fn route(&self, mode: Mode, peer: Peer, mut request: Request<Body>) -> Response {
-        // RFC 9112 section 3.2. A proxy in front of this service may have used another of the Host headers than we
-        // would.
+        // RFC 9112 section 3.2. With several Host headers, a proxy in front may have used another one than we would.
         if request.headers().get_all(HOST).iter().nth(1).is_some() {
             return bad_request(&request, "The request has more than one Host header");
         }
@@ -204,8 +203,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_answered_and_logged_without_its_text() {
         let log = Log::default();
-        // With one dispatcher, the first thread that reaches a log line decides for all threads whether that line
-        // is enabled, and threads of other tests have no subscriber. With two dispatchers, tracing asks both.
+        // With one dispatcher, the first thread that reaches a log line decides for all threads whether that line is
+        // enabled, and threads of other tests have no subscriber. With two dispatchers, tracing asks both.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());

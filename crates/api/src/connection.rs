@@ -1,5 +1,5 @@
-//! One HTTP connection: TLS if the listener has it, then HTTP/1.1 or HTTP/2 until the connection closes or
-//! idles too long, or the HTTP server stops.
+//! One HTTP connection: TLS if the listener has it, then HTTP/1.1 or HTTP/2 until the connection closes or idles too
+//! long, or the HTTP server stops.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -37,8 +37,8 @@ const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const H2_PING: Duration = Duration::from_secs(20);
 /// A connection that is shutting down may keep writing a large answer to a slow reader for this long.
 const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
-/// Minimum bytes that a connection that is shutting down must write within each stall limit; more than the
-/// pings of HTTP/2 take.
+/// Minimum bytes that a connection that is shutting down must write within each stall limit; more than the pings of
+/// HTTP/2 take.
 const LAST_ANSWER_BYTES_MIN: u64 = 1 << 10;
 
 /// Stages of stopping the HTTP server.
@@ -109,7 +109,7 @@ impl Connections {
         let stream = WatchedIo::new(stream, Arc::clone(&activity), self.times.first_request);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
         // Fires when the first request is late or the connection may have idled too long. While the connection is
-        // ending, it fires for each check of `ending`.
+        // ending, the timer fires for each check of `ending`.
         let mut timer = pin!(sleep(self.times.first_request));
         let mut ending: Option<Ending> = None;
         let mut cut_off_at: Option<Instant> = None;

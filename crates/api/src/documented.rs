@@ -1,5 +1,5 @@
-//! The macros that describe endpoints and structs for the OpenAPI document. In tests they are utoipa's, which build the
-//! document; elsewhere they do nothing.
+//! The macros that describe endpoints and structs for the OpenAPI document. In tests these are utoipa's, which build
+//! the document; elsewhere these are macros of the same names that do nothing.
 
 #[cfg(not(test))]
 pub(crate) use postroad_openapi_macros::{ToSchema, path};

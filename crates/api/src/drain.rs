@@ -1,6 +1,6 @@
-//! Drains the bodies of requests that are answered before their body is read. Closing a socket with unread
-//! bytes resets it, and the reset can discard the answer. Therefore the remaining bytes are read and dropped,
-//! within limits, while the answer is sent.
+//! Drains the bodies of requests that are answered before their body is read. Closing a socket with unread bytes
+//! resets it, and the reset can discard the answer. Therefore the remaining bytes are read and dropped, within limits,
+//! while the answer is sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ const KEEP_BYTES_MAX: u64 = 64 << 10;
 pub(crate) struct BodyReading {
     /// Whether the body was read to its end.
     finished: Arc<AtomicBool>,
-    /// Whether the connection can be kept although the body is unread: the client sends it anyway, and it is small.
+    /// Whether the connection can be kept although the body is unread: the client sends the body anyway, and the body
+    /// is small.
     can_keep_connection: bool,
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct Call<C = Caller> {
 pub(crate) type AccountCall = Call<Requester>;
 
 impl<C> Call<C> {
-    /// Whether the body is so large that the handler should free it as soon as it has parsed it.
+    /// Whether the body is so large that the handler should free it once it is parsed.
     pub(crate) fn is_large(&self) -> bool {
         self.body.len() > LARGE_BYTES
     }
@@ -96,15 +96,14 @@ impl<C> Call<C> {
         self.bodies.grow(self.tenant, &mut self.memory, bytes).await
     }
 
-    /// Waits for a permit to post a sample event. Each tenant has few of them; 503 if none becomes free in
-    /// time.
+    /// Waits for a permit to post a sample event. Each tenant has few of them; 503 if none becomes free in time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.samples.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("too many samples are being posted".into()).into())
     }
 
-    /// Waits for a permit to change many scheduled messages. Each tenant has few of them; 503 if none becomes
-    /// free in time.
+    /// Waits for a permit to change many scheduled messages. Each tenant has few of them; 503 if none becomes free in
+    /// time.
     pub(crate) async fn schedule_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.schedule_changes.acquire(self.tenant, 1).await;
         let full =

@@ -75,8 +75,8 @@ impl<T: Payload + 'static> Success<T> {
 }
 
 impl<T> Success<T> {
-    /// Makes a small answer from the payload, with the warnings in its flags. If the call failed, the failure
-    /// gets the warnings.
+    /// Makes a small answer from the payload, with the warnings in its flags. If the call failed, the failure gets the
+    /// warnings.
     pub(crate) fn with_warnings(done: Result<T, Failure>, warnings: Vec<String>) -> Result<Self, Failure> {
         match done {
             Ok(data) => {

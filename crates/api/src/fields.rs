@@ -1,5 +1,5 @@
-//! Takes known fields out of a JSON object and checks their types. Collects every wrong type, not only the
-//! first; unknown fields become warnings. From a list, at most one entry more than the list's limit is read.
+//! Takes known fields out of a JSON object and checks their types. Collects every wrong type, not only the first;
+//! unknown fields become warnings. From a list, at most one entry more than the list's limit is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -189,8 +189,8 @@ impl<'a> Fields<'a> {
         flag
     }
 
-    /// Takes the entries of an array with their pointers, without `null`. Takes up to `max` plus one, so that
-    /// the caller's length check sees an excess.
+    /// Takes the entries of an array with their pointers, without `null`. Takes up to `max` plus one, so that the
+    /// caller's length check sees an excess.
     pub(crate) fn array(
         &mut self,
         name: &'static str,

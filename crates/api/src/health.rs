@@ -13,8 +13,7 @@ use crate::readiness::Readiness;
 use crate::state::ApiState;
 
 pub(crate) const PATH: &str = "/health";
-/// Timeout of each step of `/ready`: waiting for another check, the check itself, and reading the maintenance
-/// state.
+/// Timeout of each step of `/ready`: waiting for another check, the check itself, and reading the maintenance state.
 const CHECK_MAX: Duration = Duration::from_secs(5);
 /// The last result is repeated for this long, because a check writes to the disk and callers need no key.
 const RESULT_LIFETIME: Duration = Duration::from_millis(500);

@@ -12,8 +12,8 @@ pub(crate) fn of<B>(request: &Request<B>) -> Option<&str> {
     host_of(authority)
 }
 
-/// Host without its port. `None` unless the host is a plain name or address, because it is copied into a
-/// `Location` header.
+/// Host without its port. `None` unless the host is a plain name or address, because it is copied into a `Location`
+/// header.
 pub(crate) fn host_of(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.find(']')) {
         Some(close) => authority.split_at(close + 2),

@@ -14,8 +14,8 @@ pub(crate) const FIELD: &str = "idempotency_key";
 const HEADER: &str = "idempotency-key";
 const POINTER: &str = "/idempotency_key";
 
-/// Hash of a request that creates something, if the request has an idempotency key. The same request has the
-/// same hash, however its JSON is written. The key itself is not hashed.
+/// Hash of a request that creates something, if the request has an idempotency key. The same request has the same
+/// hash, however its JSON is written. The key itself is not hashed.
 pub(crate) fn fingerprint(headers: &HeaderMap, endpoint: &str, request: &Object<'_>) -> Option<[u8; 32]> {
     fingerprint_of_send(headers, endpoint, false, request)
 }

@@ -146,8 +146,7 @@ impl Api {
         self.with_routes(dev::dns_router(dev::DnsState { app, dns }))
     }
 
-    /// Serves further routes under the host names of the API. Requests carry a `postroad_app::Peer` as an
-    /// extension.
+    /// Serves further routes under the host names of the API. Requests carry a `postroad_app::Peer` as an extension.
     #[must_use]
     pub fn with_routes(self, routes: Router) -> Self {
         let router = self.boundary.router.clone().merge(routes);

@@ -1,6 +1,6 @@
-//! Limits on the bytes that requests and answers hold in memory. Each request and each answer holds a share
-//! of a pool. If no share gets free within a bounded wait, the call fails with 503; the bounded wait also
-//! prevents deadlocks. One tenant can hold only a part of each pool, so that it cannot block other tenants.
+//! Limits on the bytes that requests and answers hold in memory. Each request and each answer holds a share of a pool.
+//! If no share gets free within a bounded wait, the call fails with 503; the bounded wait also prevents deadlocks. One
+//! tenant can hold only a part of each pool, so that it cannot block other tenants.
 
 use std::time::Duration;
 

@@ -7,8 +7,8 @@ use ipnet::IpNet;
 use postroad_app::Peer;
 
 /// Returns the address and transport of the caller. `X-Forwarded-*` counts only from a trusted proxy. Of the addresses
-/// in `X-Forwarded-For`, the right-most one that is not a trusted proxy counts: those left of it are the caller's own
-/// claim.
+/// in `X-Forwarded-For`, the right-most one that is not a trusted proxy counts: the addresses left of it are the
+/// caller's own claim.
 pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> Peer {
     let is_trusted = |address: IpAddr| trusted_proxies.iter().any(|network| network.contains(&address));
     let mut peer = Peer { address: socket.address.to_canonical(), tls: socket.tls };
@@ -28,8 +28,8 @@ pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet])
     peer
 }
 
-/// Comma-separated values of all headers with that name, in order. The client may have sent invalid bytes in
-/// front of the proxy's values; the proxy's values are found nevertheless.
+/// Comma-separated values of all headers with that name, in order. The client may have sent invalid bytes in front of
+/// the proxy's values; the proxy's values are found nevertheless.
 fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
     let lines = headers.get_all(name).into_iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
     lines.flat_map(|line| line.split(',').map(|value| value.trim().to_owned()).collect::<Vec<_>>()).collect()

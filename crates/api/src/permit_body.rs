@@ -1,6 +1,6 @@
 //! Response body that holds a value, such as a permit, until the body is sent.
 //!
-//! Each piece holds the value too. hyper drops an HTTP/2 body when it takes the last piece, even if the
+//! Each piece holds the value too, because hyper drops an HTTP/2 body when it takes the last piece, even if the
 //! client's window has room for one byte only.
 
 use std::pin::Pin;

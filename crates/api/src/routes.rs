@@ -1,5 +1,5 @@
-//! Table of the routes. The routes of the dev inbox, Mailpit's API, and the start page and DNS server of
-//! `postroad dev` are in `dev/`.
+//! Table of the routes. `dev/` has the routes of the dev inbox, Mailpit's API, and of `postroad dev`'s start page and
+//! DNS.
 
 use std::sync::Arc;
 

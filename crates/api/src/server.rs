@@ -1,8 +1,7 @@
 //! HTTP listener and its connections.
 //!
-//! On failure: a failed accept is logged, and the loop continues after a pause. If the peer was gone before
-//! its connection was accepted, the loop continues at once, without a log line. A failing connection ends
-//! alone.
+//! On failure: a failed accept is logged, and the loop continues after a pause. If the peer was gone before its
+//! connection was accepted, the loop continues at once, without a log line. A failing connection ends alone.
 
 use std::io;
 use std::sync::Arc;

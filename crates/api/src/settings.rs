@@ -33,8 +33,8 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
     pub tls_handshake: Duration,
-    /// Time for the headers of a request: from connecting for the first request, from their first byte for
-    /// later requests.
+    /// Time for the headers of a request: from connecting for the first request, from their first byte for later
+    /// requests.
     pub first_request: Duration,
     /// Time between two requests on one connection, including the headers of the second request.
     pub idle: Duration,
@@ -85,8 +85,7 @@ impl Default for TimeLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Serve,
-    /// Redirects callers to the https listener on `port`. Requests that a trusted proxy received over TLS are
-    /// served.
+    /// Redirects callers to the https listener on `port`. Requests that a trusted proxy received over TLS are served.
     RedirectToHttps {
         port: u16,
     },

@@ -1,6 +1,6 @@
-//! Answers of one connection that are not sent yet. hyper keeps a piece of an HTTP/2 answer until the client
-//! has room for the piece, without a time limit, so a connection with a stalled answer must end. hyper cannot
-//! end one stream alone; the other streams get time to finish first.
+//! Answers of one connection that are not sent yet. hyper keeps a piece of an HTTP/2 answer until the client has room
+//! for the piece, without a time limit, so a connection with a stalled answer must end. hyper cannot end one stream
+//! alone; the other streams get time to finish first.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ struct Answers {
 }
 
 impl Unsent {
-    /// Returns the same body, watched until it and the last of its pieces are dropped.
+    /// Returns the same body, watched until the body and the last of its pieces are dropped.
     pub(crate) fn watch(self: &Arc<Self>, body: Body) -> Body {
         let number = self.with(|answers| {
             answers.next += 1;
@@ -58,7 +58,7 @@ struct WatchedBody {
     entry: Arc<Entry>,
 }
 
-/// Entry of a watched answer in `Unsent`, which is removed when the answer and all its pieces are dropped.
+/// Entry of a watched answer in `Unsent`; dropping it with the last piece of the answer removes it there.
 struct Entry {
     unsent: Arc<Unsent>,
     number: u64,

@@ -1,5 +1,5 @@
-//! Stream wrapper that does two things that hyper does not do. It ends a connection on which the head of any
-//! request but the first arrives too slowly, and it counts the bytes that are written.
+//! Stream wrapper that does two things that hyper does not do. It ends a connection on which the head of any request
+//! but the first arrives too slowly, and it counts the bytes that are written.
 
 use std::io;
 use std::pin::Pin;
@@ -33,8 +33,8 @@ impl Activity {
         Busy(Arc::clone(self))
     }
 
-    /// Time at which the connection will have idled too long if nothing happens until then; `None` before the
-    /// first request.
+    /// Time at which the connection will have idled too long if nothing happens until then; `None` before the first
+    /// request.
     pub(crate) fn may_idle_until(&self, idle_max: Duration) -> Option<Instant> {
         if self.in_flight.load(Ordering::Relaxed) > 0 {
             return Some(Instant::now() + idle_max);

@@ -2,9 +2,9 @@
 //! one method or function.
 //!
 //! The compiler generates the code of an `async fn` in every crate that awaits the function, with everything that the
-//! function awaits: without this attribute, each crate above `store` compiles most of `store` again. A boxed future is
-//! compiled once, in its own crate. It costs one allocation per call, which is negligible next to a transaction or a
-//! DNS query.
+//! function awaits. Without these attributes, each crate above `store` compiles most of `store` again. A boxed future
+//! is compiled once, in its own crate. It costs one allocation per call, which is negligible next to a transaction or
+//! a DNS query.
 
 mod lifetimes;
 
@@ -36,9 +36,8 @@ pub fn boxed_futures(
     quote!(#block).into()
 }
 
-/// Boxes the future of an `async fn` that many other functions of its crate await. Otherwise each of them
-/// contains the future, and the compiler proves again for each of them that everything in the future is
-/// `Send`.
+/// Boxes the future of an `async fn` that many other functions of its crate await. Otherwise each of them contains the
+/// future, and the compiler proves again for each of them that everything in the future is `Send`.
 #[proc_macro_attribute]
 pub fn boxed_future(
     _arguments: proc_macro::TokenStream,

@@ -8,8 +8,8 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, ReturnType, Type, TypeReference};
 
 pub(crate) struct Lifetimes {
-    /// Whether elided lifetimes become `'future`. Lifetimes behind `&mut` never do: `&mut T` is invariant in
-    /// `T`, so the compiler could not shorten them.
+    /// Whether elided lifetimes become `'future`. Lifetimes behind `&mut` never do: `&mut T` is invariant in `T`, so
+    /// the compiler could not shorten them.
     is_shared: bool,
     /// How many `&mut` surround the type that is visited.
     mutable_depth: usize,
@@ -51,9 +51,8 @@ impl Lifetimes {
         self.visit_type_mut(ty);
     }
 
-    /// Names elided lifetimes of the result as Rust does: they take the receiver's lifetime, or else the
-    /// lifetime of the arguments. If the arguments have several lifetimes, Rust would refuse; here the result
-    /// takes the first.
+    /// Names elided lifetimes of the result as Rust does: they take the receiver's lifetime, or else the lifetime of
+    /// the arguments. If the arguments have several lifetimes, Rust would refuse; here the result takes the first.
     pub(crate) fn name_in_output(&self, output: &mut Type) {
         let lifetime = self.receiver.clone().or_else(|| self.named.first().cloned());
         if let Some(lifetime) = lifetime {

@@ -1,6 +1,5 @@
-//! Control socket: `postroad admin`, `queue`, `audit`, `trace` and `webhook listen` send their commands to a
-//! running service, one line of JSON each way. The socket is in the data folder and accessible to its owner
-//! and root only.
+//! Control socket: `postroad admin`, `queue`, `audit`, `trace` and `webhook listen` send their commands to a running
+//! service, one line of JSON each way. The socket is in the data folder and accessible to its owner and root only.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -37,8 +36,8 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// Executes the request. When `execute` returns, a change is in effect in this process. If delivery could
-    /// not be notified of the change, delivery picks it up within seconds.
+    /// Executes the request. When `execute` returns, a change is in effect in this process. If delivery could not be
+    /// notified of the change, delivery picks it up within seconds.
     pub(crate) async fn execute(self, app: &App, queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
         match self {
             Self::Admin(command) => {
@@ -64,8 +63,8 @@ pub(crate) struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Replaces a socket that a killed process left behind; the lock on `node-id` guarantees that no other
-    /// process uses that socket.
+    /// Replaces a socket that a killed process left behind; the lock on `node-id` guarantees that no other process
+    /// uses that socket.
     pub(crate) fn listen(data_dir: &Path, app: App, queue_admin: QueueAdmin) -> anyhow::Result<Self> {
         let path = data_dir.join(NAME);
         match std::fs::remove_file(&path) {
@@ -82,8 +81,7 @@ impl ControlSocket {
         let task = tokio::spawn(async move {
             loop {
                 match listener.accept().await {
-                    // The mode of the socket's file excludes other users too, but is set only after the socket
-                    // exists.
+                    // The mode of the socket's file excludes other users too, but is set only after the socket exists.
                     Ok((stream, _))
                         if !stream.peer_cred().is_ok_and(|peer| [owner, 0].contains(&peer.uid())) => {}
                     Ok((stream, _)) => {
@@ -176,8 +174,8 @@ async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Strin
     Ok(answer)
 }
 
-/// Open data folder, through which `/proc` gives the socket a short path: a socket path is limited to 107
-/// bytes, and data folders may be deep.
+/// Open data folder, through which `/proc` gives the socket a short path: a socket path is limited to 107 bytes, and
+/// data folders may be deep.
 struct OpenFolder(std::fs::File);
 
 impl OpenFolder {

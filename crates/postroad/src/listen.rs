@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 /// Maximum number of ports that are tried after a preferred one.
 const NEXT_PORTS_MAX: u16 = 100;
 
-/// Binds the address. With `may_use_next_port`, if the address's port is taken, binds the next free port; if
-/// a hundred more ports are taken, any free port.
+/// Binds the address. With `may_use_next_port`, if the address's port is taken, binds the next free port; if a hundred
+/// more ports are taken, any free port.
 pub(crate) async fn bind(
     address: SocketAddr,
     may_use_next_port: bool,

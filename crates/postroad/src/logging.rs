@@ -37,8 +37,8 @@ pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
     }
 }
 
-/// Parses levels such as `debug` or `postroad_delivery=debug`; what they do not name is logged at level info.
-/// If the text is not valid, everything is logged at level info, and the error is returned too.
+/// Parses levels such as `debug` or `postroad_delivery=debug`; what they do not name is logged at level info. If the
+/// text is not valid, everything is logged at level info, and the error is returned too.
 fn filter(text: Option<&str>) -> (Targets, Option<String>) {
     let text = text.filter(|text| !text.is_empty()).unwrap_or("info");
     let (filter, invalid) = match text.parse::<Targets>() {

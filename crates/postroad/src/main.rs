@@ -1,5 +1,5 @@
-//! The binary: command line, configuration, wiring, signals. Reads as a table of contents; the work is done
-//! in the crates of lower layers.
+//! The binary: command line, configuration, wiring, signals. Reads as a table of contents; the work is done in the
+//! crates of lower layers.
 
 #![warn(clippy::print_stderr)] // use `terminal`, which escapes what strangers wrote
 

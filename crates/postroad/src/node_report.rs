@@ -27,7 +27,7 @@ struct Reporter {
 }
 
 impl NodeReport {
-    /// Starts the task; returns after the first report. A report that the store does not take is stored a
+    /// Starts the task; returns after the first report. If the store does not take a report, the task tries again a
     /// minute later.
     pub(crate) async fn start(
         app: App,

@@ -1,5 +1,5 @@
-//! URLs under which this service is reached, as far as it can know them: webhooks may post to its request
-//! inspectors at these URLs, even if the address is private.
+//! URLs under which this service is reached, as far as it knows. Webhooks may post to its request inspectors at these
+//! URLs, even if the address is private.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,9 +8,9 @@ use postroad_net::guarded_http::TokenUrls;
 
 use crate::config::Config;
 
-/// Base URLs, in order of preference: the configured URL, the URLs of `dev`, the URL of the plain listener,
-/// the default URL. `plain` is the address of the listener without TLS, if that listener serves the portal.
-/// `dev` is the URL and the host names of `postroad dev`; `None` for `serve`.
+/// Base URLs, in order of preference: the configured URL, the URLs of `dev`, the URL of the plain listener, the
+/// default URL. `plain` is the address of the listener without TLS, if that listener serves the portal. `dev` is the
+/// URL and the host names of `postroad dev`; `None` for `serve`.
 pub(crate) fn own_urls(
     config: &Config,
     plain: Option<SocketAddr>,

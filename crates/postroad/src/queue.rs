@@ -1,5 +1,5 @@
-//! Executes `postroad queue …`: in the running service, which knows why a message waits, or in the command
-//! itself on the store.
+//! Executes `postroad queue …`: in the running service, which knows why a message waits, or in the command itself on
+//! the store.
 
 use anyhow::{Context, bail};
 use postroad_app::App;
@@ -116,9 +116,9 @@ enum MessageChange {
     Cancel,
 }
 
-/// Changes messages one after the other. Returns one result for each; `done` says whether the message was
-/// changed. If the store fails, the remaining messages are not tried and the results so far are kept; a
-/// failure for the first message is returned as an error.
+/// Changes messages one after the other. Returns one result for each; `done` says whether the message was changed. If
+/// the store fails, the remaining messages are not tried and the results so far are kept; a failure for the first
+/// message is returned as an error.
 async fn change_each(
     app: &App,
     queue_admin: &QueueAdmin,

@@ -1,5 +1,4 @@
-//! The key that seals secrets in the database: from the configured file, or from `secrets.key` in the data
-//! directory.
+//! The key that seals secrets in the database: from the configured file, or from `secrets.key` in the data directory.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -15,8 +14,8 @@ use crate::config::Config;
 const FILE: &str = "secrets.key";
 const FILE_BYTES_MAX: u64 = 1_000;
 
-/// The key of the installation. If there is none yet, a service creates it; a command-line tool gets a key
-/// that is not stored.
+/// The key of the installation. If there is none yet, a service creates it; a command-line tool gets a key that is not
+/// stored.
 pub(crate) fn load(config: &Config, is_service: bool) -> anyhow::Result<SealingKey> {
     if let Some(file) = &config.secrets.key_file {
         return read(file).with_context(|| format!("`secrets.key_file` {}", file.display()));

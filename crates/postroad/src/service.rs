@@ -57,8 +57,7 @@ pub(crate) struct Service {
     node_report: Option<NodeReport>,
     delivery: Delivery,
     webhooks: WebhookWorker,
-    /// The HTTP client of `webhooks`, kept to exempt the service's own inspector URLs from its address
-    /// filter.
+    /// The HTTP client of `webhooks`, kept to exempt the service's own inspector URLs from its address filter.
     webhook_http: GuardedHttp,
     _control: ControlSocket,
     /// The file `node-id`, locked while the service runs: two nodes must not share an identity.
@@ -276,8 +275,8 @@ impl Service {
         Ok(portal)
     }
 
-    /// Serves tracking links, under host names that serve nothing else. Without such a host name, as in
-    /// `dev`, the links are served beside the API.
+    /// Serves tracking links, under host names that serve nothing else. Without such a host name, as in `dev`, the
+    /// links are served beside the API.
     async fn with_tracking(
         &mut self,
         api: Api,
@@ -485,8 +484,8 @@ pub(crate) fn create_data_dir(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot create the data directory {}", folder.display()))
 }
 
-/// The identity by which a restarted node is recognised, and the locked file that holds it. Creates the file
-/// at the first start.
+/// The identity by which a restarted node is recognised, and the locked file that holds it. Creates the file at the
+/// first start.
 fn node_identity(data_dir: &Path) -> anyhow::Result<(std::fs::File, String)> {
     use std::io::{Read, Seek, Write};
     use std::os::unix::fs::OpenOptionsExt;

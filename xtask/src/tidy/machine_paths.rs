@@ -19,8 +19,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the line has a path in `folder`. A longer path or URL that contains `folder`, such as
-/// `example.com/home/`, does not count.
+/// Whether the line has a path in `folder`. A longer path or URL that contains `folder`, such as `example.com/home/`,
+/// does not count.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -1,6 +1,7 @@
 //! Checks that the compiler cannot make. Each is a pure function over the repository's files.
 //!
-//! `cargo xtask tidy` prints what they find; a test below runs them too, so that `cargo test` fails on a violation.
+//! `cargo xtask tidy` prints what the checks find; a test below runs them too, so that `cargo test` fails on a
+//! violation.
 
 mod clock;
 mod cycles;

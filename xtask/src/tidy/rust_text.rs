@@ -1,5 +1,5 @@
-//! Splits Rust source into code, comments and string literals, so that a check can search one of these kinds.
-//! Knows only as much of Rust's grammar as the splitting needs.
+//! Splits Rust source into code, comments and string literals, so that a check can search one of these kinds. Knows
+//! only as much of Rust's grammar as the splitting needs.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -16,8 +16,8 @@ pub(super) struct Piece<'a> {
     pub(super) text: &'a str,
 }
 
-/// Splits source into pieces. Understands nested block comments, raw and byte strings, and quotes of
-/// characters or lifetimes.
+/// Splits source into pieces. Understands nested block comments, raw and byte strings, and quotes of characters or
+/// lifetimes.
 pub(super) fn split(source: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let (mut line, mut code_start, mut at) = (1, 0, 0);

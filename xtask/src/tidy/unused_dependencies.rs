@@ -1,6 +1,6 @@
-//! Finds dependencies that no file of their crate names, dependencies that only tests name although they are
-//! not in [dev-dependencies], and packages from git repositories. (The usual tools, cargo-machete and
-//! cargo-deny, have no prebuilt binary that reads current lock files, and take minutes to build.)
+//! Finds dependencies that no file of their crate names, dependencies that only tests name although they are not in
+//! [dev-dependencies], and packages from git repositories. (The usual tools, cargo-machete and cargo-deny, have no
+//! prebuilt binary that reads current lock files, and take minutes to build.)
 
 use std::collections::BTreeSet;
 

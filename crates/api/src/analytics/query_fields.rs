@@ -14,8 +14,8 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     for dimension in Dimension::ALL {
         filters.extend(read_filter(&mut filter_fields, dimension, findings));
     }
-    // An unknown filter is a problem, not a warning: an ignored filter would return numbers that include
-    // other messages.
+    // An unknown filter is a problem, not a warning: an ignored filter would return numbers that include other
+    // messages.
     for (pointer, name, _) in filter_fields.into_entries() {
         findings.problem(
             pointer,

@@ -18,8 +18,7 @@ use crate::time_field::read_time;
 
 /// Estimated size of one point in an answer, for reserving memory.
 const POINT_BYTES: usize = 700;
-/// Maximum number of entries in `dimensions`, repeated names included; `DIMENSIONS_MAX` limits the different
-/// names.
+/// Maximum number of entries in `dimensions`, repeated names included; `DIMENSIONS_MAX` limits the different names.
 const DIMENSIONS_GIVEN_MAX: usize = 100;
 
 /// Time range, step and dimensions.

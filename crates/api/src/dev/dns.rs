@@ -1,5 +1,5 @@
-//! Calls for the DNS server of `postroad dev` (docs/domains.md): list its records, publish those of a domain, and
-//! remove them again.
+//! Calls for the DNS server of `postroad dev` (docs/domains.md): list its records, publish the records of a domain,
+//! and remove them again.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

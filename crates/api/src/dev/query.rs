@@ -1,5 +1,5 @@
-//! Query parameters of the dev inbox. An unknown parameter is an error: if a misspelt `subject` were ignored,
-//! every message would match.
+//! Query parameters of the dev inbox. An unknown parameter is an error: if a misspelt `subject` were ignored, every
+//! message would match.
 
 use std::time::Duration;
 

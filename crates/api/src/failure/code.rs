@@ -9,7 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 pub(crate) struct ErrorCode {
     pub(crate) name: &'static str,
     pub(crate) cause: &'static str,
-    /// What the caller can do about it.
+    /// What the caller can do about the failure.
     pub(crate) fix: &'static str,
 }
 

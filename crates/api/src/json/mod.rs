@@ -1,9 +1,9 @@
 //! JSON values that borrow their texts from the request, because bodies and attachments are most of a request.
 //!
-//! Memory is bounded by the size of the request. Texts are borrowed, or copied once if they have escapes.
-//! Arrays and objects may take as many bytes as the text plus 512 KiB; a request that needs more is refused
-//! while it is read. Objects in an array that is a field of the request are parsed one by one when they are
-//! used, so skipped objects take no memory.
+//! Memory is bounded by the size of the request. Texts are borrowed, or copied once if they have escapes. Arrays and
+//! objects may take as many bytes as the text plus 512 KiB; a request that needs more is refused while it is read.
+//! Objects in an array that is a field of the request are parsed one by one when they are used, so skipped objects
+//! take no memory.
 
 mod number;
 mod parse;

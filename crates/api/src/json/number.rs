@@ -31,8 +31,8 @@ impl<'a> Number<'a> {
         self.0.parse().unwrap_or(f64::NAN)
     }
 
-    /// Canonical text: equal for equal floats, however they were written. An integer of up to 64 bits keeps
-    /// its digits, so `1` and `1.0` differ; a larger integer counts as a float.
+    /// Canonical text: equal for equal floats, however they were written. An integer of up to 64 bits keeps its
+    /// digits, so `1` and `1.0` differ; a larger integer counts as a float.
     pub(crate) fn canonical(self) -> String {
         if self.as_i64().is_some() || self.as_u64().is_some() {
             return self.0.to_owned();

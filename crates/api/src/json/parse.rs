@@ -1,6 +1,6 @@
-//! JSON parser that bounds the memory of arrays and objects. Objects in an array that is a field of the
-//! request are only checked, and parsed when they are needed. serde_json only provides the texts of errors:
-//! its own parser copies texts with escapes twice and cannot limit the memory of arrays and objects.
+//! JSON parser that bounds the memory of arrays and objects. Objects in an array that is a field of the request are
+//! only checked, and parsed when they are needed. serde_json only provides the texts of errors: its own parser copies
+//! texts with escapes twice and cannot limit the memory of arrays and objects.
 
 use std::borrow::Cow;
 
@@ -144,8 +144,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Checks an object, and keeps only its text. Arrays and objects in it count against the limit only
-    /// during the check.
+    /// Checks an object, and keeps only its text. Arrays and objects in it count against the limit only during the
+    /// check.
     fn item(&mut self) -> Result<Json<'a>, Fault> {
         let (start, lists_left) = (self.at, self.lists_left);
         self.only_checks = true;
@@ -245,8 +245,7 @@ impl<'a> Parser<'a> {
         if self.at == start { Err(Fault::Syntax) } else { Ok(()) }
     }
 
-    /// Parses the text whose opening quote is the next byte. The result is borrowed if the text has no
-    /// escapes.
+    /// Parses the text whose opening quote is the next byte. The result is borrowed if the text has no escapes.
     fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
         self.at += 1;
         let start = self.at;
@@ -310,8 +309,8 @@ fn unescape(raw: &str, mut take: impl FnMut(&str)) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Character of the escape that has the digits `XXXX` or `XXXX\uXXXX` after its `\u`, and the length of these
-/// in bytes.
+/// Character of the escape that has the digits `XXXX` or `XXXX\uXXXX` after its `\u`, and the length of these in
+/// bytes.
 fn unicode_escape(rest: &[u8]) -> Result<(char, usize), Fault> {
     let unit = |at: usize| {
         let digits = rest.get(at..at + 4).ok_or(Fault::Syntax)?;

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json::Json;
 
-/// Id as the caller wrote it, and the message id if it is a valid one.
+/// Id as the caller wrote it, and as a message id if it can be one.
 #[derive(Debug)]
 pub(crate) struct EchoedId {
     text: Box<RawValue>,

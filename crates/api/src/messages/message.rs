@@ -122,8 +122,8 @@ fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
     out.raw_message = expansions.has(Expansion::RawMessage).then_some(OrNull(Some(Base64(bytes))));
 }
 
-/// Sets the content parts to null: retention or an erasure has removed the body, or the message is the
-/// service's own mail, whose body is never shown.
+/// Sets the content parts to null: retention or an erasure has removed the body, or the message is the service's own
+/// mail, whose body is never shown.
 fn set_content_to_null(out: &mut MessageOut, expansions: &Expansions) {
     out.attachments = expansions.has(Expansion::Attachments).then_some(OrNull(None));
     out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(None));

@@ -6,8 +6,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::SendMessageIn;
 use crate::idempotency;
 
-/// The fields of `SendMessageIn` except the idempotency key, which is one for the whole batch. No field is
-/// required, because each may come from the batch's `defaults`.
+/// The fields of `SendMessageIn` except the idempotency key, which is one for the whole batch. No field is required,
+/// because each may come from the batch's `defaults`.
 #[derive(Debug)]
 pub(crate) enum BatchMessageIn {}
 

@@ -20,8 +20,8 @@ pub(crate) enum OneOrMany<T> {
     Many(Vec<Result<T, Vec<FieldProblem>>>),
 }
 
-/// Reads a request whose objects are parsed by `read`. Problems of one item stay with that item. All other
-/// problems go into `findings`, and then the call must do nothing.
+/// Reads a request whose objects are parsed by `read`. Problems of one item stay with that item. All other problems go
+/// into `findings`, and then the call must do nothing.
 pub(crate) fn read<T>(
     text: &[u8],
     findings: &mut Findings,

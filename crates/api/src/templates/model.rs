@@ -43,8 +43,8 @@ pub(crate) fn read_model(
 /// Why a value cannot be part of a model.
 enum Unfit {
     TooLarge,
-    /// A whole number of more than 64 bits, which would lose digits; `inside` is the pointer to it in the
-    /// converted value.
+    /// A whole number of more than 64 bits, which would lose digits; `inside` is the pointer to it in the converted
+    /// value.
     Number {
         inside: String,
         text: String,

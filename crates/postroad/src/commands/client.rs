@@ -1,5 +1,4 @@
-//! Requests of the command line, executed by the running service over its control socket or on the store
-//! itself.
+//! Requests of the command line, executed by the running service over its control socket or on the store itself.
 
 use postroad_app::App;
 use postroad_delivery::QueueAdmin;
@@ -12,7 +11,7 @@ use crate::config::Config;
 use crate::control::{self, Request};
 use crate::service;
 
-/// Executes requests: the running service does it if there is one; else this process, on the store itself.
+/// Executes requests: in the running service if there is one, else in this process, on the store itself.
 pub(super) struct Client {
     config: Config,
     /// Whether the caller wants JSON.

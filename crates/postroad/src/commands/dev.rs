@@ -116,8 +116,8 @@ async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::
     if matches!(config.database, Database::Sqlite { .. }) {
         return Ok(app.dev_setup_with(DevSetupRequest { api_key, previous: None }).await?);
     }
-    // Other processes may use the same PostgreSQL database with keys of their own, so a file in the data
-    // folder records the ids of ours.
+    // Other processes may use the same PostgreSQL database with keys of their own, so a file in the data folder
+    // records the ids of ours.
     let file = config.data_dir.join("dev-key-id");
     let previous = std::fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok());
     let previous = Some(previous.unwrap_or_default());
@@ -160,8 +160,8 @@ fn config(args: &DevArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Turns on the SMTP listeners. A listener without a configured address gets its usual port, or the next free
-/// port if the usual one is taken.
+/// Turns on the SMTP listeners. A listener without a configured address gets its usual port, or the next free port if
+/// the usual one is taken.
 fn set_smtp(config: &mut Config, args: &DevArgs, ip: IpAddr) {
     let here = |port: u16| SocketAddr::from((ip, port));
     let smtp = &mut config.smtp;

@@ -1,5 +1,5 @@
-//! `postroad explain reply "550 5.1.1 …"`: shows how delivery classifies a mail server's reply. Needs no
-//! running service.
+//! `postroad explain reply "550 5.1.1 …"`: shows how delivery classifies a mail server's reply. Needs no running
+//! service.
 
 use anyhow::Context;
 use postroad_mail::classify::{Phase, Reply, Signal, Verdict, built_in, classify, classify_in};

@@ -1,5 +1,5 @@
-//! `postroad explain bounce FILE`: shows how the bounce listener interprets a returned message. Needs no
-//! running service.
+//! `postroad explain bounce FILE`: shows how the bounce listener interprets a returned message. Needs no running
+//! service.
 
 use std::io::Read;
 use std::path::Path;

@@ -40,8 +40,8 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
     Ok(())
 }
 
-/// The set-up link at the listener for plain HTTP. `None` if that listener is not on loopback, if the service
-/// has HTTPS, or if `portal.base_url` is set, probably for a proxy with HTTPS.
+/// The set-up link at the listener for plain HTTP. `None` if that listener is not on loopback, if the service has
+/// HTTPS, or if `portal.base_url` is set, probably for a proxy with HTTPS.
 fn link_without_https(url: &str, config: &Config, service: &Service) -> Option<String> {
     let address = service.http_address.filter(|address| address.ip().is_loopback())?;
     if service.https_address.is_some() || config.portal.base_url.is_some() {

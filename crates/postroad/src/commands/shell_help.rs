@@ -9,8 +9,8 @@ use postroad_app::access::Operation;
 
 use crate::cli::Cli;
 
-/// Prints a completion script that also completes the endpoints of `postroad api`. `postroad api` itself
-/// accepts any endpoint, because the service that it calls may have other endpoints.
+/// Prints a completion script that also completes the endpoints of `postroad api`. `postroad api` itself accepts any
+/// endpoint, because the service that it calls may have other endpoints.
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<()> {
     let endpoints = endpoints();
     let values = PossibleValuesParser::new(endpoints.clone());

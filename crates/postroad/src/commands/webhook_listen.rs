@@ -1,5 +1,5 @@
-//! `postroad webhook listen`: prints the events of a server as they come. The command polls the event feed,
-//! so the service needs no way to reach this machine.
+//! `postroad webhook listen`: prints the events of a server as they come. The command polls the event feed, so the
+//! service needs no way to reach this machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,8 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const EMPTY_PAUSE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Source of events: the HTTP API of a service, or the control socket of the service that runs on a data
-/// folder.
+/// Source of events: the HTTP API of a service, or the control socket of the service that runs on a data folder.
 enum Source {
     Http { http: GuardedHttp, url: WebhookUrl, key: HeaderValue },
     Folder { data_dir: PathBuf, server: Option<String> },

@@ -45,8 +45,7 @@ fn check_tls(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Refuses plain HTTP on an address for other machines if HTTPS is off: plain HTTP there only redirects to
-/// HTTPS.
+/// Refuses plain HTTP on an address for other machines if HTTPS is off: plain HTTP there only redirects to HTTPS.
 fn check_plain_http(config: &Config, layers: &mut Layers) {
     let is_public = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     if is_public && !config.http.allow_plain && config.http.https_listen.is_none() {

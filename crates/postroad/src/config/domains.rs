@@ -21,8 +21,8 @@ impl Config {
         self.checker(self.dns.nameservers.clone(), Some(http))
     }
 
-    /// Checker of `dev`: asks the name server `local` unless others are configured. Tracking links of `dev`
-    /// lead to the service's own URL, so no tracking host is checked for its certificate.
+    /// Checker of `dev`: asks the name server `local` unless others are configured. Tracking links of `dev` lead to
+    /// the service's own URL, so no tracking host is checked for its certificate.
     pub(crate) fn dev_domain_checker(&self, local: SocketAddr) -> anyhow::Result<DomainChecker> {
         let configured = &self.dns.nameservers;
         self.checker(if configured.is_empty() { vec![local] } else { configured.clone() }, None)

@@ -1,7 +1,7 @@
 //! Table of settings. A row has a key, its default, its explanation, and the function that sets its field.
 //!
-//! The default file, the environment variables, the check for unknown keys and the typed values are derived
-//! from this table. A new setting is one row here and one field in `Config`.
+//! The default file, the environment variables, the check for unknown keys and the typed values are derived from this
+//! table. A new setting is one row here and one field in `Config`.
 
 use postroad_net::dns::DnssecTrust;
 

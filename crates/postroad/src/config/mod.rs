@@ -1,7 +1,7 @@
 //! The configuration: raw values from defaults, file and environment, resolved into one typed `Config`.
 //!
-//! All wrong values are reported at once, each with its origin and usually the fix. Combinations of settings
-//! are checked only if no single value is wrong.
+//! All wrong values are reported at once, each with its origin and usually the fix. Combinations of settings are
+//! checked only if no single value is wrong.
 
 mod check;
 mod delivery;

@@ -8,8 +8,8 @@ use super::Config;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Portal {
-    /// Base URL without a trailing slash; `None` for `https://<hostname>`, or in `postroad dev` for the
-    /// service's own URL.
+    /// Base URL without a trailing slash; `None` for `https://<hostname>`, or in `postroad dev` for the service's own
+    /// URL.
     pub(crate) base_url: Option<String>,
     /// Sender of mail to people who use the portal; `None` for `postroad@<hostname>`.
     pub(crate) mail_from: Option<EmailAddress>,

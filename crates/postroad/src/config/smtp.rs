@@ -20,8 +20,8 @@ pub(crate) struct Smtp {
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) sessions_max: usize,
     pub(crate) sessions_per_address_max: usize,
-    /// Preferred addresses of `postroad dev`: if their ports are taken, the next free ones are used. Not a
-    /// setting of the table of keys.
+    /// Preferred addresses of `postroad dev`: if their ports are taken, the next free ones are used. Not a setting of
+    /// the table of keys.
     pub(crate) preferred: Vec<SocketAddr>,
 }
 

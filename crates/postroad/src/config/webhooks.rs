@@ -1,5 +1,4 @@
-//! Section `[webhooks]`, the webhook worker's settings made from it, and the HTTP clients for webhooks and
-//! pictures.
+//! Section `[webhooks]`, the webhook worker's settings made from it, and the HTTP clients for webhooks and pictures.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -45,8 +44,8 @@ impl Config {
         self.guarded_client(dev, GuardedHttpSettings::default())
     }
 
-    /// HTTP client for pictures in mail that somebody looks at in the portal. `webhooks.allow` and
-    /// `webhooks.ca_file` apply to this client too.
+    /// HTTP client for pictures in mail that somebody looks at in the portal. `webhooks.allow` and `webhooks.ca_file`
+    /// apply to this client too.
     pub(crate) fn picture_client(&self, dev: bool) -> anyhow::Result<GuardedHttp> {
         let settings = GuardedHttpSettings {
             connect_timeout: PICTURE_CONNECT_TIMEOUT,

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::group::Group;
 
-/// Maximum number of marks; beyond it, the marks of the oldest messages are dropped. The inbox holds fewer
-/// messages, but a message that is removed by other means than Mailpit's API leaves its mark behind.
+/// Maximum number of marks; beyond it, the marks of the oldest messages are dropped. The inbox holds fewer messages,
+/// but a message that is removed by other means than Mailpit's API leaves its mark behind.
 const MARKS_MAX: usize = 20_000;
 
 /// Read marks and counters. Cheap to clone.

@@ -1,5 +1,5 @@
-//! Arguments of `postroad admin`, a file for each noun. The control socket carries the same types; `execute`
-//! calls the matching method of `App`.
+//! Arguments of `postroad admin`, a file for each noun. The control socket carries the same types; `execute` calls the
+//! matching method of `App`.
 
 mod account_keys;
 mod accounts;
