@@ -1,5 +1,5 @@
-//! Table of the routes. `dev/` has the routes of the dev inbox, Mailpit's API, and of `postroad dev`'s start page and
-//! DNS.
+//! Table of the routes. `dev/` has those of the dev inbox and Mailpit's API, and of `postroad dev`: start page, DNS
+//! server.
 
 use std::sync::Arc;
 
