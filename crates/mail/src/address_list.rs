@@ -9,7 +9,7 @@ use postroad_model::{DomainName, Limits};
 use crate::encoded_word::decode_words;
 use crate::header_block::unfold;
 
-/// Why a list of addresses is refused. The text follows the name of the header.
+/// Why a list of addresses is refused. Callers write the error text after the name of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressListProblem {
     #[error("has no address")]
@@ -39,8 +39,7 @@ pub(crate) struct AddressList {
 
 /// Maximum number of addresses in one header.
 const ADDRESSES_MAX: usize = Limits::ADDRESSES_PER_LIST_MAX;
-/// Maximum number of addresses and groups together: groups may be empty, so the number of addresses does not limit
-/// them.
+/// Maximum number of addresses and groups together: groups may be empty, so `ADDRESSES_MAX` does not limit them.
 const ENTRIES_MAX: usize = 1_000;
 
 pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressListProblem> {
@@ -107,7 +106,8 @@ pub fn find_spelled_domains(text: &str) -> Vec<String> {
     found
 }
 
-/// Characters of `is_hidden`, and other invisible characters and very narrow spaces, which honest names may contain.
+/// Characters of `is_hidden` and `is_joiner`, and other invisible characters and very narrow spaces, which honest
+/// names may contain.
 fn is_unseen(c: char) -> bool {
     is_hidden(c)
         || is_joiner(c)
@@ -116,8 +116,8 @@ fn is_unseen(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Control characters, zero-width spaces, line separators and changes of direction: headers with them are refused. The
-/// characters of `is_joiner` are not among them: emoji and Persian names contain those.
+/// Control characters, zero-width spaces, line separators and changes of direction: headers with them are refused.
+/// Excludes the characters of `is_joiner`, which emoji and Persian names contain.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -131,7 +131,7 @@ fn is_joiner(c: char) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: Kind<'a>,
-    /// Whether neither white space nor a comment precedes it.
+    /// Whether the token directly follows another token, without white space or a comment between them.
     is_glued: bool,
 }
 
@@ -332,7 +332,7 @@ impl<'a> Reader<'a> {
             return Err(AddressListProblem::Syntax);
         };
         self.step()?;
-        // Some clients decode before they parse, and show the content of the encoded word as the address.
+        // Some clients decode encoded words before they parse the list, and show the decoded text as the address.
         if local.contains("=?") || domain.contains("=?") {
             return Err(AddressListProblem::Ambiguous);
         }
@@ -353,7 +353,7 @@ impl<'a> Reader<'a> {
         Ok(words)
     }
 
-    /// Checks the token after a complete mailbox. Anything but a comma is ambiguous: `a@x <b@y>`, `<a@x><b@y>`.
+    /// Checks the token after a complete mailbox or group. All but a comma is ambiguous: `a@x <b@y>`, `<a@x><b@y>`.
     fn separator(&mut self) -> Result<(), AddressListProblem> {
         self.entries += 1;
         if self.entries >= ENTRIES_MAX {

@@ -122,7 +122,7 @@ fn write_headers(c: &Composition<'_>, out: &mut Vec<u8>) {
     write_mailboxes(out, "Cc", c.cc);
     write_mailboxes(out, "Reply-To", c.reply_to);
     write_subject(out, c.subject);
-    // No fold after the colon, even if the Message-ID is long: some receivers would not recognise it.
+    // No fold after the colon, even if the Message-ID is long: some receivers do not recognise a folded one.
     let id = printable(c.message_id, 900).replace(['<', '>', ' '], "");
     write_text(out, "Message-ID", &format!("<{id}>"));
     for (name, value) in c.headers {
@@ -224,8 +224,8 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// A stem that no part contains. The caller may choose the Message-ID and so know the first candidate. The others
-    /// also depend on the content: no text can contain a hash of itself.
+    /// A stem that no part contains. The caller may choose the Message-ID and so know the first candidate. Later
+    /// candidates also depend on the content: nobody can write a text that contains its own hash.
     fn unused_stem(&self, message_id: &str) -> String {
         let first = boundary_stem(message_id, &[0]);
         if !self.contains(&first) {
@@ -307,7 +307,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// An open multipart level. Parts do not end their last line: that line's end belongs to the boundary.
+/// An open multipart level. Parts do not end their last line: the line break before a boundary belongs to the
+/// boundary (RFC 2046 5.1.1).
 struct Multipart<'a> {
     stem: &'a str,
     letter: char,

@@ -9,7 +9,7 @@ pub(crate) struct ContentType<'a> {
     pub(crate) parameters: Vec<&'a str>,
 }
 
-/// Longest value. A parameter is written on one line, so the whole must stay well below 998 bytes.
+/// Longest value. A parameter is written on one line, so it must stay well below 998 bytes.
 pub(crate) const CONTENT_TYPE_BYTES_MAX: usize = 512;
 
 impl<'a> ContentType<'a> {
@@ -49,7 +49,7 @@ pub(crate) fn parameter_name(parameter: &str) -> &str {
     parameter.split('=').next().unwrap_or(parameter)
 }
 
-/// The trimmed pieces between semicolons; an empty last one (`text/plain;`) is left out.
+/// The trimmed pieces between semicolons; an empty last piece (`text/plain;`) is left out.
 fn split_outside_quotes(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut start, mut quoted, mut escaped) = (0, false, false);

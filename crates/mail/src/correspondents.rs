@@ -1,6 +1,7 @@
 //! Sender, recipients and reply addresses of a message by its headers, for Mailpit's API.
 //!
-//! Accepts any bytes, and parses them as mail programs do. Permission to send is decided elsewhere (`address_list`).
+//! Accepts any bytes, and parses them as mail programs do. Checks of who may send use the strict parser in
+//! `address_list` instead.
 
 use mail_parser::parsers::MessageStream;
 use mail_parser::{Address, HeaderValue};

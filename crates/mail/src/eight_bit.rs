@@ -1,6 +1,6 @@
-//! Converts header fields with non-ASCII bytes into encoded words (RFC 2047) at acceptance: not every server offers
-//! SMTPUTF8, and without it such a field is invalid. Local parts of addresses stay as they are, because they have no
-//! other form.
+//! Converts header fields with non-ASCII bytes into encoded words (RFC 2047) at acceptance: not every mail server
+//! offers SMTPUTF8, and without that extension such a field is invalid. Local parts of addresses stay as they are,
+//! because they have no ASCII form.
 
 use std::borrow::Cow;
 
@@ -53,7 +53,7 @@ pub(crate) fn encode_field(field: &Field<'_>) -> Vec<u8> {
     out
 }
 
-/// Fails if the text is not a list of addresses; the output is then invalid.
+/// Fails if the text is not a list of addresses; the line is then incomplete.
 fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressListProblem> {
     let mut tokens = Tokens::new(text);
     // The words so far: a display name, or the local part of an address.
@@ -133,7 +133,7 @@ fn expect(tokens: &mut Tokens<'_>, special: u8) -> Result<(), AddressListProblem
     }
 }
 
-/// The domain in its ASCII form, which every server accepts.
+/// The domain in its ASCII form, which every mail server accepts.
 fn next_domain<'a>(tokens: &mut Tokens<'a>) -> Result<Cow<'a, str>, AddressListProblem> {
     match tokens.next()?.map(|token| token.kind) {
         Some(Kind::Word(text)) if text.is_ascii() => Ok(text.into()),

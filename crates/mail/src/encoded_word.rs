@@ -13,7 +13,7 @@ pub(crate) const WORD_OVERHEAD: usize = 12;
 /// RFC 2047 2: an encoded word is at most 75 characters long.
 pub(crate) const PAYLOAD_MAX: usize = 75 - WORD_OVERHEAD;
 
-/// Base64 decoder that accepts missing padding and stray bits, which occur in real mail.
+/// Base64 decoder that accepts missing padding and non-zero bits after the last byte, as some mail programs write them.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -143,7 +143,7 @@ impl WordEncoding {
         if q_length <= text.len().div_ceil(3) * 4 { Self::Q } else { Self::B }
     }
 
-    /// The longest start of `text`, in whole characters, whose payload is at most `room` long.
+    /// Splits `text` after its longest start, in whole characters, whose payload is at most `room` bytes long.
     pub(crate) fn split(self, text: &str, room: usize) -> (&str, &str) {
         let mut used = 0;
         for (at, c) in text.char_indices() {

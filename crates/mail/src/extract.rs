@@ -14,7 +14,7 @@ const LINKS_MAX: usize = 500;
 const CODES_MAX: usize = 20;
 /// Longer texts are cut before links and codes are searched: mails with codes are short.
 const TEXT_BYTES_MAX: usize = 256 << 10;
-/// Memory of the HTML parser.
+/// Memory limit of the HTML parser.
 const PARSER_BYTES_MAX: usize = 8 << 20;
 
 /// Words, or parts of words, that announce a code.
@@ -28,7 +28,7 @@ const SHORT_CODE_WORDS: [&str; 4] = ["pin", "otp", "tan", "token"];
 pub struct Extracted {
     /// `http` and `https` URLs in the order of the HTML body, then of the plain text; each once.
     pub links: Vec<String>,
-    /// The likeliest first, without the dashes and spaces between their groups.
+    /// One-time codes, the likeliest first, without the dashes and spaces between their groups of digits.
     pub codes: Vec<String>,
 }
 

@@ -53,7 +53,7 @@ pub fn cfbl_address(address: &str) -> String {
     format!("{CFBL_ADDRESS}: {address}; report=arf\r\n")
 }
 
-/// Which of these headers the sender wrote.
+/// Which feedback headers the sender wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnFeedbackHeaders {
     pub feedback_id: bool,

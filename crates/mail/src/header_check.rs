@@ -101,7 +101,7 @@ pub fn check_content_type(text: &str) -> Result<(), HeaderProblem> {
 
 /// Accepts `<a@b>` or `a@b` and returns it without brackets, if it is a message identifier (RFC 5322 3.6.4).
 pub fn parse_message_id(text: &str) -> Option<String> {
-    // With its brackets, an id is one word of a header, which may have 900 bytes.
+    // An id with its brackets is one atom of a header; `header_line::ATOM_MAX` is 900 bytes.
     const BYTES_MAX: usize = 898;
     let text = text.trim_matches([' ', '\t']);
     let id = match text.strip_prefix('<') {

@@ -9,7 +9,7 @@ use crate::encoded_word::{PAYLOAD_MAX, WORD_OVERHEAD, WordEncoding, decode_words
 /// RFC 5322 2.1.1: lines should stay within 78 columns and must stay within 998.
 const COLUMNS: usize = 78;
 const COLUMNS_MAX: usize = 998;
-/// RFC 2047 2: a line with an encoded word has at most 76.
+/// RFC 2047 2: a line with an encoded word has at most 76 columns.
 const ENCODED_COLUMNS: usize = 76;
 /// The longest word that `text` and `mixed_text` do not encode. Leaves room up to 998 columns for the field's name and
 /// for text that `glue` attaches.
@@ -38,7 +38,7 @@ impl<'a> HeaderLine<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Text without a break; the caller ensures that it has no control characters.
+    /// Text that is never folded inside; the caller ensures that the text has no control characters.
     pub(crate) fn atom(&mut self, text: &str) {
         let room = if self.fresh { COLUMNS_MAX } else { self.limit };
         self.space(text.len(), room);

@@ -1,4 +1,5 @@
-//! Removes elements from HTML with which a browser may connect to other hosts in spite of a content security policy.
+//! Removes from HTML the elements with which a browser may connect to other hosts in spite of a content security
+//! policy.
 
 use lol_html::html_content::ContentType;
 use lol_html::{RewriteStrSettings, element, rewrite_str};

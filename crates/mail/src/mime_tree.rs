@@ -15,7 +15,7 @@ use mail_parser::{ContentType, HeaderValue};
 use crate::encoded_word::{decode_charset, decode_words};
 use crate::header_block::HeaderBlock;
 
-/// Multiparts on deeper levels are not split. Parts beyond the limit stay in the content of the last one.
+/// Multiparts on deeper levels are not split.
 const DEPTH_MAX: usize = 16;
 const LEAVES_MAX: usize = 1_000;
 /// Longer header values with parameters are cut, because they are an attack on the parameter parser.
@@ -34,7 +34,7 @@ pub(crate) struct Leaf<'a> {
     content_id: Option<String>,
     /// Content, still encoded.
     body: &'a [u8],
-    /// Type of a part without a Content-Type at this position.
+    /// Type of the part if it has no Content-Type: the enclosing multipart determines it (RFC 2046 5.1.5).
     default_type: &'static str,
 }
 
@@ -93,8 +93,8 @@ pub(crate) fn parse_parameters(value: &[u8]) -> Option<ContentType<'static>> {
 }
 
 /// Positions of the parts between the delimiter lines of a multipart body (RFC 2046 5.1.1). Without a closing delimiter
-/// the last part extends to the end; without any delimiter there are no parts. Parts beyond `parts_max` are left in the
-/// last one.
+/// the last part extends to the end; without any delimiter there are no parts. The last of `parts_max` parts also
+/// contains all further ones.
 pub(crate) fn split_parts(body: &[u8], boundary: &[u8], parts_max: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut part_start = None;

@@ -67,7 +67,7 @@ pub fn missing_line_break_bytes(bytes: &[u8]) -> usize {
     count(b'\r') + count(b'\n') - 2 * memchr::memmem::find_iter(bytes, b"\r\n").count()
 }
 
-/// Converts to CRLF line endings; returns the bytes unchanged if they have no others.
+/// Converts all line endings to CRLF; returns the bytes unchanged if every line ending is CRLF already.
 pub(crate) fn into_crlf(bytes: Vec<u8>) -> Vec<u8> {
     let missing = missing_line_break_bytes(&bytes);
     if missing == 0 {

@@ -93,7 +93,7 @@ fn is_white_line_end(two: &[u8]) -> bool {
 
 /// Whether the text has control characters: NUL is forbidden in SMTP, and mail servers change others.
 fn has_controls(text: &str) -> bool {
-    // No early exit, so that the compiler can vectorise it.
+    // No early exit, so that the compiler can vectorise the loop.
     let is_control =
         |b: u8| u8::from(b < b' ') & u8::from(b != b'\t') & u8::from(b != b'\r') & u8::from(b != b'\n');
     text.bytes().fold(0, |found, b| found | is_control(b) | u8::from(b == 127)) != 0
@@ -110,7 +110,7 @@ fn write_seven_bit(text: &str, out: &mut Vec<u8>) {
 
 fn write_quoted_printable(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Transfer-Encoding: quoted-printable\r\n\r\n");
-    // Each piece begins with a line or a line break, so the encoder can start afresh at each piece.
+    // Each piece begins with a line or a line break, so each piece can have its own encoder.
     crlf_pieces(text, |piece| {
         QuotedPrintableEncoder::new().preserve_line_breaks().encode_into(piece, out);
     });
@@ -221,8 +221,8 @@ impl<'a> AttachmentPart<'a> {
     }
 
     /// Writes the Content-Type with the file name, because some clients, such as Outlook, look nowhere else. A
-    /// non-ASCII name is written as these clients do, in encoded words between quotes; the Content-Disposition follows
-    /// RFC 2231.
+    /// non-ASCII name is written as such clients write it, in encoded words between quotes; the Content-Disposition
+    /// follows RFC 2231.
     fn write_content_type(&self, name: &str, out: &mut Vec<u8>) {
         let mut line = HeaderLine::new(out, "Content-Type");
         line.atom(self.content_type.essence);

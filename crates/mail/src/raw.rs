@@ -110,8 +110,8 @@ impl RawMessage {
     }
 }
 
-/// Prepares a message from HTTP, where options are fields of the request, or a forwarded message. Its control headers
-/// are `X-Postroad-*` and `X-Postal-Tag`.
+/// Prepares a message from HTTP, where options are fields of the request, or a forwarded message. Only `X-Postroad-*`
+/// and `X-Postal-Tag` are control headers.
 pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
     prepare(bytes, fallback, EntryPoint::Http)
 }
@@ -186,8 +186,8 @@ fn prepare(
     })
 }
 
-/// Headers that occur at most once (RFC 5322 3.6). Receivers refuse a message that repeats one, or show another one
-/// than we checked.
+/// Headers that occur at most once (RFC 5322 3.6). Receivers refuse a message that repeats such a header, or show
+/// another instance than the one that was checked.
 const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
 const METADATA_PREFIX: &str = "X-Metadata-";
 /// A message with this many `Received` headers is in a loop (RFC 5321 6.3).
@@ -332,8 +332,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Takes the value. A blank header counts as missing: it is removed, because receivers refuse a message that has
-    /// both a blank header and ours.
+    /// Passes the value to `take`. A blank header counts as missing: it is removed, because receivers refuse a message
+    /// that has both a blank header and ours.
     fn take_or_remove(&mut self, field: &Field<'_>, range: Range<usize>, take: impl FnOnce(&mut Self, &str)) {
         let value = field.unfolded();
         let value = value.strip_prefix('<').unwrap_or(&value);

@@ -1,8 +1,8 @@
 //! Return paths that identify their message (VERP): a bounce is matched by the address it is sent to. Only return paths
 //! that this installation created are recognised.
 //!
-//! The form is `<token>-<ids><mac>`: the two ids in base 32, then 80 bits of HMAC-SHA256 over purpose, token and ids.
-//! 80 bits cannot be guessed through an SMTP server, and the whole fits into the 64 bytes of a local part.
+//! The form is `<token>-<ids><mac>`: the ids of server and message in base 32, then 80 bits of HMAC-SHA256 over purpose,
+//! token and ids. 80 bits cannot be guessed through an SMTP server, and all fits into the 64 bytes of a local part.
 
 use std::fmt;
 
@@ -57,8 +57,8 @@ impl ReturnPathKey {
         Some((server_id, message_id))
     }
 
-    /// MAC over the text before it, not over the decoded ids. `base32::decode` ignores left-over bits, so several texts
-    /// give the same ids; only the one that `local_part` wrote has this MAC.
+    /// MAC over the text `<token>-<ids>`, not over the decoded ids. `base32::decode` ignores left-over bits, so several
+    /// texts give the same ids; only the text that `local_part` wrote has this MAC.
     fn mac(&self, payload: &str) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(PURPOSE);

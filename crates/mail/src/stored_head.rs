@@ -19,7 +19,7 @@ pub fn has_utf8_header(message: &[u8]) -> bool {
     HeaderBlock::new(message).any(|field| !message[field.start..field.end].is_ascii())
 }
 
-/// Whether the message was already delivered to this address: then it is in a loop.
+/// Whether the message was already delivered to this address: then the message is in a loop.
 pub fn is_delivered_to(message: &[u8], address: &str) -> bool {
     HeaderBlock::new(message)
         .filter(|field| field.is("Delivered-To"))

@@ -12,8 +12,8 @@ pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at:
 /// Name of the header with the local part of the copy's return path. Feedback loops enclose the message, but few of
 /// them report its return path.
 ///
-/// Its MAC proves that the identifier was created here, so DKIM need not cover the header. It could not: the header
-/// differs between the recipients of a send, but their copies share one signature.
+/// The MAC in the identifier proves that it was created here, so DKIM need not cover the header. DKIM could not: the
+/// header differs between the recipients of a send, but their copies share one signature.
 pub const MESSAGE_HEADER: &str = "X-Postroad-Id";
 
 /// `X-Postroad-Id` as one field with its line ending. `id` comes from `ReturnPathKey::local_part`.

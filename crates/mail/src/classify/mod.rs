@@ -35,7 +35,7 @@ pub struct Verdict<'r> {
     pub hard_at_rcpt: bool,
     /// Send more slowly to the destination.
     pub throttle: bool,
-    /// Effect on pacing; also set for some refusals that do not slow the destination.
+    /// Effect on pacing; also set for some refusals without `throttle`.
     pub signal: Option<Signal>,
     /// A code alone decided, or words that say little: a caller with more evidence than the reply should use that
     /// evidence too.

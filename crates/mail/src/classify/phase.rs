@@ -43,7 +43,7 @@ impl Verdict<'_> {
         let is_about_recipient =
             matches!(self.class, BounceClass::BadMailbox | BounceClass::BadDomain | BounceClass::Inactive);
         let is_doubtful = match phase {
-            // Here "does not exist" is about the sender, or about our host.
+            // Before RCPT, "does not exist" is about the sender, or about our host.
             Phase::Greeting | Phase::MailFrom => is_about_recipient,
             Phase::Recipient => false,
             // The recipient had been accepted: "user unknown" is a filter's pretext, unless the code confirms it.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use aho_corasick::{AhoCorasick, BuildError};
 
-/// Number of a phrase in its set.
+/// Index of a phrase in its `PhraseList`, and in the `PhraseFinder` built from that list.
 pub(super) type PhraseId = usize;
 
 /// Phrases being gathered, each once.
@@ -21,7 +21,7 @@ pub(super) struct PhraseList {
 #[derive(Debug)]
 struct Phrase {
     needle: String,
-    /// Whether a letter or digit may follow it.
+    /// Whether a letter or digit may follow the phrase, because the rule writes `*` at its end.
     is_open: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct PhraseFinder {
 pub(super) struct FoundPhrases(Vec<bool>);
 
 impl PhraseList {
-    /// `None` if the phrase is empty or not normalised as texts are.
+    /// `None` if the phrase is empty, or `normalise` would change it.
     pub(super) fn add(&mut self, phrase: &str) -> Option<PhraseId> {
         let needle = phrase.strip_suffix('*').unwrap_or(phrase);
         if needle.is_empty() || normalise(needle) != needle {

@@ -1,5 +1,5 @@
-//! A parsed SMTP refusal: basic code, enhanced code (RFC 3463), text. Lines are joined, and codes repeated on each of
-//! them are removed from the text.
+//! A parsed SMTP refusal: basic code, enhanced code (RFC 3463), text. Lines are joined, and the codes that each line
+//! repeats are removed from the text.
 
 use std::fmt;
 
@@ -134,8 +134,8 @@ fn find_qmail_code(text: &str) -> Option<EnhancedCode> {
     })
 }
 
-/// Removes codes such as `550-5.7.26` from the middle of sentences: they are left there if another system joined the
-/// lines.
+/// Removes codes such as `550-5.7.26` from the middle of sentences. A system that joins the lines of a reply leaves
+/// such codes there.
 fn without_repeats(text: String, code: u16, enhanced: Option<EnhancedCode>) -> String {
     let Some(enhanced) = enhanced else { return text };
     ['-', ' '].into_iter().fold(text, |text, separator| {

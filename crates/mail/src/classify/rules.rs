@@ -165,12 +165,12 @@ impl Rule {
         self.class
     }
 
-    /// Commands of which one must have been refused; any if empty.
+    /// The refused command must belong to one of these phases. If empty, any command matches, even an unknown one.
     pub fn phases(&self) -> &[Phase] {
         &self.phases
     }
 
-    /// Replies that match this rule, and none before it, in each of its phases.
+    /// Replies for which this rule is the first that matches, in each of its phases.
     pub fn samples(&self) -> &[String] {
         &self.samples
     }

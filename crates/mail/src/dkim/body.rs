@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{Context, Digest, SHA256};
 use memchr::memchr2;
 
 /// Hashes a body. Ignores white space at line ends and empty lines at the end; other runs of white space count as one
-/// space. One pass; unchanged text, which is nearly all of it, is hashed in long pieces.
+/// space. Works in one pass; text that needs no change, which is nearly the whole body, is hashed in long pieces.
 pub(super) fn hash_relaxed(body: &[u8]) -> Digest {
     let body = without_blank_end(body);
     let mut hash = Context::new(&SHA256);

@@ -19,7 +19,7 @@ const SHA256_PREFIX: [u8; 19] = [
 pub(crate) struct ShortRsaKey(RsaPrivateKey);
 
 impl ShortRsaKey {
-    /// `None` for a shorter key, or an invalid one.
+    /// `None` for an invalid key, or one shorter than `BITS_MIN`.
     pub(crate) fn from_pkcs8(der: &[u8]) -> Option<Self> {
         Self::checked(RsaPrivateKey::from_pkcs8_der(der).ok()?)
     }

@@ -53,7 +53,7 @@ impl Signer {
         Self::new(selector, domain, key)
     }
 
-    /// A signer with an Ed25519 key (RFC 8463). Not every receiver supports these, so it is used only in addition to
+    /// A signer with an Ed25519 key (RFC 8463). Not every receiver supports Ed25519, so it is used only in addition to
     /// RSA.
     pub fn ed25519(selector: &str, domain: DomainName, pkcs8_der: &[u8]) -> Result<Self, SignerError> {
         let pair = Ed25519KeyPair::from_pkcs8(pkcs8_der).map_err(|_| SignerError::Ed25519Key)?;
@@ -82,8 +82,8 @@ impl Signer {
         &self.domain
     }
 
-    /// The complete header field with its line ending, to put before the message. `at` is part of the bytes: callers
-    /// pass the same time for every attempt. An RSA key takes about half a millisecond.
+    /// The complete header field with its line ending, to put before the message. `at` becomes `t=`: callers pass the
+    /// same time for every attempt. Signing with an RSA key takes about half a millisecond.
     pub fn sign(&self, canonical: &Canonical, at: Timestamp) -> String {
         let mut lines = FoldedLines::new(format!("{FIELD_NAME}: v=1;"));
         lines.word(&format!(" a={};", self.algorithm()));
@@ -118,7 +118,7 @@ impl Signer {
         match &*self.key {
             Key::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
-                // This padding uses no random bytes, but the interface requires a source.
+                // PKCS #1 v1.5 padding uses no random bytes, but `sign` requires a source of them.
                 pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), input, &mut signature)
                     .expect("a checked key signs, and the buffer has the length of its modulus");
                 signature

@@ -23,7 +23,7 @@ const RECORDS_MAX: usize = 100_000;
 /// Maximum number of domains of `From` counted individually; further ones are counted together with mail without a
 /// named domain.
 const SENDERS_MAX: usize = 50;
-/// Maximum number of sources counted individually; the totals include all.
+/// Maximum number of sources counted individually; the totals of each domain include all sources.
 const SOURCES_COUNTED_MAX: usize = 10_000;
 
 /// Elements that are read; their position determines their meaning.

@@ -2,7 +2,7 @@
 //!
 //! Strangers send them, compressed. A report is unpacked and parsed as a stream; every byte is first charged to an
 //! [`UnpackBudget`], one for all attachments of a message. A decompression bomb is distinguished from a damaged report,
-//! because the first is an attack.
+//! because a bomb is an attack.
 
 mod budget;
 mod decompress;
@@ -55,7 +55,7 @@ pub struct DmarcSummary {
 /// Mail with one domain in `From`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DmarcSender {
-    /// Empty if the report does not say, and for domains beyond the limit of `dmarc.rs`.
+    /// Empty for mail whose domain the report does not name, and for domains beyond `SENDERS_MAX` of `dmarc.rs`.
     pub header_from: String,
     pub messages: u64,
     /// Messages that passed DKIM, SPF or both.
@@ -75,7 +75,7 @@ pub struct DmarcSource {
     pub failed: u64,
 }
 
-/// One sender's report on its TLS sessions to a domain.
+/// One sending mail system's report on its TLS sessions to a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSummary {
     pub organisation: String,
@@ -137,7 +137,7 @@ fn keep_worst(sources: &mut Vec<DmarcSource>) {
 /// The report in a message; `None` if there is none. All attachments share the budget.
 pub fn read(message: &[u8], budget: &mut UnpackBudget) -> Result<Option<DomainReport>, ReportProblem> {
     for leaf in leaves(message).iter().take(ATTACHMENTS_MAX) {
-        // The text for people, which may quote anything.
+        // Text for people is not a report, but may quote one.
         if matches!(leaf.essence().as_str(), "text/plain" | "text/html" | "message/rfc822") {
             continue;
         }
@@ -168,7 +168,7 @@ pub fn unpacked_bytes_max(message_bytes: usize) -> usize {
     decompress::unpacked_bytes_max(message_bytes).min(UNPACKED_BYTES_MAX)
 }
 
-/// Our own limits are passed through the readers as I/O errors; everything else is damaged data.
+/// Errors about our own limits pass through the readers as I/O errors; every other error means damaged data.
 fn unpacking_failed(error: &io::Error) -> ReportProblem {
     problem_in(error).unwrap_or(ReportProblem::Damaged("the compressed data is broken"))
 }

@@ -17,7 +17,7 @@ pub(super) struct ReportText<'a, R> {
     budget: &'a mut UnpackBudget,
     /// Bytes that this file may still have, regardless of the budget.
     file_bytes_left: usize,
-    /// The problem to report if the file is larger.
+    /// The problem to report if the file has more bytes than that.
     beyond_file: ReportProblem,
     /// Bytes that the parser may still read until the next call of `start_piece`.
     piece_bytes_left: usize,
@@ -80,7 +80,7 @@ impl<'a, R: Read> ReportText<'a, R> {
             let count = self.source.read(&mut self.raw)?;
             self.charge(count)?;
             self.is_ended = count == 0;
-            // `text` has room for whatever `raw` decodes to, so all of it is read.
+            // `text` has room for whatever `raw` decodes to, so all of `raw` is decoded.
             let (_, _, written, _) =
                 self.decoder.decode_to_utf8(&self.raw[..count], &mut self.text, self.is_ended);
             self.end = written;

@@ -1,4 +1,4 @@
-//! TLS reports (RFC 8460, section 4). Lists are summed up while they are parsed: a long one takes no memory beyond its
+//! TLS reports (RFC 8460, section 4). Lists are summed up while they are parsed: a long list takes no memory beyond its
 //! text.
 
 use std::collections::BTreeMap;

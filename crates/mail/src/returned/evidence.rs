@@ -20,7 +20,7 @@ const EXPIRED: [&str; 5] = [
 
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
-    /// Whether the other side has given up.
+    /// Whether the reporting host has given up the message.
     pub(super) is_final: bool,
     /// Code in the Status field.
     pub(super) status: Option<EnhancedCode>,
@@ -174,7 +174,7 @@ impl Evidence<'_> {
     }
 }
 
-/// Applies facts that the text lacks: the refused command, and codes that contradict it.
+/// Applies facts that the text lacks: the refused command, and codes that contradict the text.
 fn weigh(
     kind: ReturnedKind,
     judged: &ClassifiedText,
@@ -184,8 +184,8 @@ fn weigh(
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
-    // If Exim itself reports an unroutable address, the domain has no route. If a remote host does, the user is
-    // unknown.
+    // If Exim itself reports an unroutable address, the domain has no route. If a remote host reports one, the user
+    // is unknown.
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
@@ -246,7 +246,7 @@ fn is_unknown_for_long(reply: &Reply) -> bool {
         && Reply::new(550, reply.text()).is_ok_and(|permanent| is_unknown(&permanent))
 }
 
-/// The refusals of a session transcript in the text; the whole text if it has none. In a transcript the reporting
+/// The refusals of a session transcript in the text; the whole text if there are none. In a transcript the reporting
 /// host's own remarks are guesses, and extensions such as `250-STARTTLS` refuse nothing.
 fn refusals_only<'a>(section: &'a str) -> String {
     // Postfix's report to its postmaster begins replies with `Out: `; MDaemon puts a time and ` <-- ` before them.

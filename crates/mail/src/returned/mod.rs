@@ -46,7 +46,7 @@ pub struct Returned {
     /// Whether the mail has a machine-readable feedback report (RFC 5965); not every such report is a complaint.
     pub is_feedback_report: bool,
     /// Whether the mail encloses the original and has neither a feedback report nor status fields: at an address for
-    /// complaints, that is a complaint.
+    /// complaints, such a copy is a complaint.
     is_bare_copy: bool,
     /// Subject of the returned mail itself.
     pub subject: String,
@@ -66,11 +66,11 @@ pub struct ReturnedRecipient {
     pub code: Option<u16>,
     /// Bounce class, for bounces and delays.
     pub class: Option<BounceClass>,
-    /// Whether the other side has given up, for any reason.
+    /// Whether the reporting host has given up the message, for any reason.
     pub permanent: bool,
     /// Whether the address itself is dead.
     pub hard: bool,
-    /// The refusal in the other side's words, on one line.
+    /// The refusal in the words of the host that refused or reported it, on one line.
     pub diagnostic: String,
     /// The reporting host.
     pub reporting_mta: Option<String>,
@@ -88,7 +88,7 @@ pub enum ReturnedKind {
     Complaint,
     /// Out of office and the like.
     AutoReply,
-    /// No effect.
+    /// A message without effect, such as a notice of success or an unknown mail.
     Other,
 }
 
@@ -105,8 +105,8 @@ impl ReturnedKind {
 }
 
 impl Returned {
-    /// The content, if it arrived at an address to which only feedback loops write: there a bare copy of a message is a
-    /// complaint about it.
+    /// The content of a message that arrived at an address to which only feedback loops write: there a bare copy of an
+    /// original is a complaint about that original.
     #[must_use]
     pub fn at_feedback_address(self) -> Self {
         if self.kind != ReturnedKind::Other || !self.is_bare_copy {
@@ -128,8 +128,8 @@ pub fn read(message: &[u8]) -> Returned {
         .or_else(|| auto_reply::read(&parts))
         .unwrap_or_else(|| vec![ReturnedRecipient::without_refusal(ReturnedKind::Other, None)]);
     Returned {
-        // The kind that `ReturnedKind` declares first wins: one failed recipient makes it a bounce, even if others are
-        // only delayed.
+        // The kind that `ReturnedKind` declares first wins: one failed recipient makes the message a bounce, even if
+        // other recipients are only delayed.
         kind: recipients
             .iter()
             .map(|one| one.kind)

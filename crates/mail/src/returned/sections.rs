@@ -81,7 +81,7 @@ fn recipient_test(parts: &Parts) -> impl Fn(&str) -> bool {
     move |address| !address::is_daemon(address) && !others.contains(&address.to_lowercase())
 }
 
-/// The section of a recipient; its text is empty if there is none.
+/// The section of a recipient; its text is empty if the notice has no text about the recipient.
 fn named_section(recipient: String, sections: &SectionIndex<'_>) -> Section {
     let own = sections.find(std::iter::once(recipient.clone()));
     Section { text: own.map(|section| section.text.clone()).unwrap_or_default(), recipient }

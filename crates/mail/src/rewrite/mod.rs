@@ -1,8 +1,8 @@
 //! Links and pixels of tracked messages: found once for all recipients of a send, written for each of them.
 //!
-//! Nothing else changes. Bytes outside of the rewritten texts stay, except the transfer encoding of a text that cannot
-//! keep it, for example because a line becomes too long. Inside, only URLs of links are replaced, and one pixel is
-//! inserted into HTML. A text that cannot be parsed with certainty is not changed.
+//! Inside a text, only URLs of links are replaced, and one pixel is inserted into HTML. A text that cannot be parsed
+//! with certainty is not changed. Outside the texts all bytes stay, except the Content-Transfer-Encoding of a text that
+//! needs another encoding, for example because a line becomes too long.
 
 mod entities;
 mod html;
@@ -93,7 +93,7 @@ impl RewritePlan {
         Self { base_url, texts: texts.collect() }
     }
 
-    /// Whether there is anything to write.
+    /// Whether the message has nothing to rewrite.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

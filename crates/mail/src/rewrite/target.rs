@@ -6,7 +6,7 @@ use super::settings::LinkRules;
 use super::web_address::WebAddress;
 use crate::track::TARGET_BYTES_MAX;
 
-/// The target of a link written as `written`, valid in a `Location` header; `None` if it is not tracked.
+/// The target of a link written as `written`, valid in a `Location` header; `None` if the link is not tracked.
 pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {
     // URL standard 4.4: surrounding white space, and line breaks and tabs inside, are ignored.
     let plain: String = written

@@ -21,7 +21,7 @@ pub(super) fn decode(body: &[u8], encoding: TransferEncoding) -> Option<Cow<'_, 
     }
 }
 
-/// The previous encoding, or another one if the text can no longer have it.
+/// The encoding `had` if the rewritten text can keep it, else another one.
 pub(super) fn choose(text: &[u8], had: TransferEncoding) -> TransferEncoding {
     match had {
         TransferEncoding::Identity

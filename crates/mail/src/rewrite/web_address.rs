@@ -19,7 +19,7 @@ impl<'a> WebAddress<'a> {
             return None;
         }
         let after = &text[scheme.len() + 3..];
-        // Browsers treat `\` as `/` here.
+        // Browsers treat `\` as `/` in `http` and `https` URLs.
         let end = after.find(['/', '\\', '?', '#']).unwrap_or(after.len());
         let authority = &after[..end];
         let named = authority.rfind('@').map_or(0, |at| at + 1);
@@ -52,8 +52,8 @@ impl<'a> WebAddress<'a> {
         self.path.to_ascii_lowercase().contains("unsubscribe")
     }
 
-    /// Whether both lead to the same page, whatever their queries. Never true for a URL without a path: there the query
-    /// alone may name the page.
+    /// Whether both URLs lead to the same page, whatever their queries. Never true for a URL without a path: there the
+    /// query alone may name the page.
     pub(super) fn is_same_page(&self, other: &WebAddress<'_>) -> bool {
         self.has_host(other.host) && self.path == other.path && !matches!(self.path, "" | "/")
     }

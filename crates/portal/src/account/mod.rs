@@ -26,7 +26,7 @@ struct AccountPage {
     layout: Layout,
     name: String,
     usage: Vec<UsageRow>,
-    /// Other limits: name and value.
+    /// Limits without a row in `usage`: name and value.
     limits: Vec<(&'static str, String)>,
     month: MessagesOfMonth,
     problem: Option<String>,

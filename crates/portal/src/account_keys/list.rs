@@ -25,7 +25,7 @@ struct ListPage {
     next: Option<String>,
     /// Exact name to search for.
     name: String,
-    /// `yes` for revoked keys, `no` for the others, empty for all.
+    /// `yes` for revoked keys, `no` for keys that are not revoked, empty for all.
     revoked: String,
     shown: NewKeyResult,
     /// Idempotency key of the form: submitting it twice creates one key.

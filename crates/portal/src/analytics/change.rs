@@ -1,6 +1,6 @@
-//! Differences between a figure and that of the period before.
+//! Differences between a figure and the same figure of the previous period.
 
-/// Difference of counts and times, such as `+12 %`; `None` if the figure before is absent or 0.
+/// Difference of counts and times, such as `+12 %`; `None` if a figure is absent or the earlier one is 0.
 pub(super) fn relative(now: Option<f64>, then: Option<f64>) -> Option<String> {
     let (now, then) = (now?, then.filter(|then| *then > 0.0)?);
     Some(signed((now / then - 1.0) * 100.0, 0, "%"))

@@ -14,7 +14,8 @@ use crate::visit::Visit;
 /// Rates from which receivers begin to distrust a sender.
 pub(crate) const BOUNCE_RATE_MAX: f64 = 0.04;
 pub(crate) const COMPLAINT_RATE_MAX: f64 = 0.0008;
-/// With fewer accepted messages than this, tables do not mark a rate as high, and it is not reported as a problem.
+/// With fewer accepted messages than this, tables do not mark a rate as high, and a high rate is not reported as a
+/// problem.
 pub(crate) const JUDGED_MESSAGES_MIN: u64 = 50;
 
 pub(crate) const PARTS: [Part; 4] = [
