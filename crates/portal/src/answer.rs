@@ -23,7 +23,7 @@ pub(crate) fn page_with(status: StatusCode, template: &impl Template) -> Answer 
     Ok(response)
 }
 
-/// A file to save, never to display: others wrote its content.
+/// A file that the browser saves and never displays, because strangers may have written its content.
 pub(crate) fn download(content_type: &'static str, file_name: &str, content: impl Into<Body>) -> Response {
     let mut response = Response::new(content.into());
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Days in forms and searches, such as `2027-01-31`. In forms they are days of UTC, in searches of the reader's time zone.
+//! Days in forms and searches, such as `2027-01-31`. Forms take days in UTC, searches days in the reader's time zone.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::problem::Problem;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The moment when a day begins; `None` if the text is not a day.
+/// The moment when a day begins in UTC; `None` if the text is not a day.
 pub(crate) fn begin(day: &str) -> Option<Timestamp> {
     // A longer text could already contain a time.
     (day.len() == "2027-01-31".len()).then(|| Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z")))?
 }
 
-/// The moment when a day ends; `None` if the text is not a day.
+/// The moment when a day ends in UTC; `None` if the text is not a day.
 pub(crate) fn end(day: &str) -> Option<Timestamp> {
     begin(day).map(|begin| begin.plus(DAY))
 }
 
-/// The day of a moment.
+/// The day in UTC that contains a moment.
 pub(crate) fn day_of(at: Timestamp) -> String {
     at.to_rfc3339().chars().take("2027-01-31".len()).collect()
 }

@@ -35,7 +35,7 @@ impl ReplyReader {
             let (piece, rest) = input.split_at(end.unwrap_or(input.len()));
             *input = rest;
             self.bytes += piece.len();
-            // One error for both limits: which one is exceeded first depends on how the bytes were cut.
+            // One error for both limits: which limit is exceeded first depends on how the bytes were cut.
             if self.partial.len() + piece.len() > LINE_BYTES_MAX || self.bytes > REPLY_BYTES_MAX {
                 return Err(ReplyError::TooLong);
             }

@@ -1,4 +1,5 @@
-//! CSV file of the time series by one or two dimensions. By recipient domain, it has the totals of the largest domains.
+//! CSV file of the time series by one or two dimensions. The file by recipient domain has the totals of the largest
+//! domains instead of a time series.
 
 use postroad_app::access::Operation;
 use postroad_app::analytics::{

@@ -33,7 +33,7 @@ struct Figure {
     label: &'static str,
     value: String,
     before: String,
-    /// Difference to the period before; `None` if there is nothing to compare with.
+    /// Difference to `before`, the value of the previous period; `None` if there is nothing to compare with.
     change: Option<String>,
 }
 

@@ -15,7 +15,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let name = fields.text("name");
     match visit.app().create_domain(&caller, name, read_dkim_key(&fields)).await {
         Ok(view) => Ok(see_other(&format!("/servers/{server}/domains/{}?ceiling=domains", view.domain.name))),
-        // Submitted twice, or added earlier: in both cases show its page.
+        // The form was submitted twice, or the domain was added earlier: in both cases show the domain's page.
         Err(DomainRefusal::Exists) => {
             let view = visit.app().find_domain(&caller, name).await?;
             Ok(see_other(&format!("/servers/{server}/domains/{}", view.domain.name)))

@@ -96,7 +96,7 @@ pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
     let (app, owner, list) = (visit.app(), owner(&account), list_path(&account));
     match app.create_domain_as(&visit.by, owner, name, read_dkim_key(&fields), None).await {
         Ok(created) => Ok(redirect_to(&list, &created.value, "created&ceiling=domains")),
-        // Submitted twice, or added earlier: in both cases show its page.
+        // The form was submitted twice, or the domain was added earlier: in both cases show the domain's page.
         Err(DomainRefusal::Exists) => Ok(redirect_to(
             &list,
             &app.find_domain_as(&visit.by, owner, name, Operation::DomainsGet).await?,

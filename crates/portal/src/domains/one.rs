@@ -41,7 +41,7 @@ pub(super) struct DomainPage {
     edit_path: Option<String>,
     /// Beginning of the sentence "… send from it then.", shown before the domain is removed.
     removal_warning: &'static str,
-    /// Form for settings that only the operator changes; `None` for others.
+    /// Form for settings that only the operator changes; `None` if the reader is not an operator.
     operator: Option<OperatorForm>,
     name: String,
     is_verified: bool,
@@ -117,7 +117,8 @@ pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-/// Builds the page as shown for an account; callers replace the fields that it leaves empty, and some for a server.
+/// Builds the page of an account's domain. Callers fill the fields that are empty here; the page of a server's domain
+/// also replaces `removal_warning`.
 pub(super) fn domain_page(layout: Layout, list: String, view: DomainView) -> DomainPage {
     let DomainView { domain, records, return_path, tracking_host } = view;
     let key = |key: &postroad_store::DomainKey| {

@@ -18,7 +18,7 @@ pub struct ClientConfig {
     /// Use CHUNKING if offered.
     pub chunking: bool,
     /// Messages up to this size are sent together with their envelope if PIPELINING and CHUNKING are offered.
-    /// For larger ones, a refused recipient would waste more than the round trip saves.
+    /// With a larger message, a refused recipient would waste more than the saved round trip is worth.
     pub with_envelope_bytes_max: u64,
     /// Largest chunk of one BDAT.
     pub chunk_bytes_max: u64,
@@ -52,7 +52,7 @@ pub enum TlsMode {
     Implicit,
 }
 
-/// Argument of EHLO (RFC 5321 4.1.1.1): a name, or an address literal for hosts without one.
+/// Argument of EHLO (RFC 5321 4.1.1.1): a name, or an address literal for hosts without a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeloName(String);
 
@@ -82,7 +82,7 @@ impl From<IpAddr> for HeloName {
 pub struct Credentials {
     pub username: String,
     pub password: String,
-    /// Whether they are sent without TLS too, as to a relay on the loopback.
+    /// Whether the credentials are sent even without TLS, as to a relay on the loopback.
     pub allow_without_tls: bool,
 }
 

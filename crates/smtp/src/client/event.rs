@@ -11,8 +11,8 @@ pub enum Event {
     StartTls,
     /// `send` or `quit` may be called.
     Ready,
-    /// The next bytes end the message. The session keeps them until this event is taken: write the journal's
-    /// mark then, before asking for more output.
+    /// The next bytes end the message. The session holds them back until this event is taken: record the flight in
+    /// the journal then, before asking for more output.
     Finishing,
     /// Outcome of a message; exactly one per `send`. `Ready` or `Closed` follows.
     Outcome(Outcome),
@@ -90,7 +90,7 @@ pub enum EndCause {
     TimedOut,
     /// The handshake failed, or the certificate is not the expected one.
     TlsFailed,
-    /// We stopped it ourselves, for example at shutdown.
+    /// The driver stopped the session on its own, for example at shutdown.
     Stopped,
 }
 

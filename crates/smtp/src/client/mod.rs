@@ -132,7 +132,7 @@ impl ClientSession {
         out.len() - before
     }
 
-    /// Extensions that the server offers; those offered inside TLS once it is on.
+    /// Extensions that the server offers; once TLS is on, those offered inside TLS.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }

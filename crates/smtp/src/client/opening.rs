@@ -15,7 +15,7 @@ use crate::reply::{Reply, ReplyClass};
 const MASK: &str = "****";
 
 impl ClientSession {
-    /// The handshake succeeded; discards everything learnt before it (RFC 3207 4.2).
+    /// The handshake succeeded; discards everything learnt before the handshake (RFC 3207 4.2).
     pub fn tls_established(&mut self) {
         if self.link != Link::TlsHandshake {
             return;

@@ -4,7 +4,7 @@ use crate::body::BodyCursor;
 use crate::phase::Phase;
 use crate::stuffing::StuffedBody;
 
-/// Awaited reply.
+/// A reply that the session waits for, named by what it replies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Awaited {
     Banner,
@@ -63,7 +63,7 @@ pub(super) struct Segment {
     content: Content,
     /// Reply awaited once the last byte is handed out.
     pub(super) awaited: Option<Awaited>,
-    /// Whether its last byte is the last byte of the message.
+    /// Whether the last byte of the segment is the last byte of the message.
     pub(super) ends_message: bool,
     /// Text for the transcript.
     pub(super) shown: Option<String>,
@@ -87,7 +87,7 @@ impl Segment {
         Self::new(Content::Line { bytes, written: 0 }, Some(awaited), Some(shown.to_owned()))
     }
 
-    /// BDAT line of a chunk. It awaits no reply: the chunk after it does.
+    /// BDAT line of a chunk. The line itself awaits no reply: the server replies after the chunk.
     pub(super) fn announcement(line: &str) -> Self {
         let bytes = [line.as_bytes(), b"\r\n"].concat();
         Self::new(Content::Line { bytes, written: 0 }, None, Some(line.to_owned()))

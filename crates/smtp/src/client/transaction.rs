@@ -136,7 +136,7 @@ impl ClientSession {
                 let end = Segment::terminator(terminator(body), Awaited::Final).ending_message();
                 self.output.extend(content.into_iter().chain([end]));
             }
-            // RFC 2920 3.1: DATA was accepted although the recipient was refused; an empty message ends it.
+            // RFC 2920 3.1: DATA was accepted although the recipient was refused; a lone dot ends the DATA.
             (ReplyClass::Intermediate, true) => self.say(Segment::terminator(b".\r\n", Awaited::LoneDot)),
             (_, true) => self.reset(),
             (ReplyClass::Positive, false) => self.unexpected(Phase::Data, &reply),

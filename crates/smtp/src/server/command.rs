@@ -55,7 +55,7 @@ pub(super) fn parse(line: &str, offered: Extensions) -> Result<Command<'_>, Stan
 }
 
 /// Parses the argument of EHLO. RFC 5321 4.1.1.1 requires a domain or an address literal, but clients send any machine
-/// name. The dev inbox shows it, so only harmless characters are accepted.
+/// name. The dev inbox shows the name, so only harmless characters are accepted.
 fn parse_host(text: &str) -> Result<&str, StandardReply> {
     let is_host_char = |c: char| c.is_alphanumeric() || "._-:[]".contains(c);
     let is_host = (1..=HOST_BYTES_MAX).contains(&text.len()) && text.chars().all(is_host_char);
@@ -84,7 +84,7 @@ fn parse_mail(arguments: &str, offered: Extensions) -> Result<MailFrom, Standard
         envid: None,
     };
     parameters::take_mail(&mut mail, rest, offered)?;
-    // RFC 6531 3.4: also for the domain, whose ASCII form the client could have used.
+    // RFC 6531 3.4: a non-ASCII domain needs SMTPUTF8 too, although the client could have sent its ASCII form.
     if !path.is_ascii() && !mail.is_smtputf8 {
         return Err(StandardReply::Utf8NotAnnounced);
     }
@@ -98,8 +98,8 @@ fn parse_rcpt(arguments: &str, offered: Extensions) -> Result<RcptTo, StandardRe
     Ok(rcpt)
 }
 
-/// Splits path and parameters. Accepts a space after the colon: RFC 5321 3.3 forbids it, but it is too common to
-/// refuse.
+/// Splits path and parameters. Accepts a space after the colon: RFC 5321 3.3 forbids the space, but it is too common
+/// to refuse.
 fn split_path<'a>(arguments: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
     let (word, rest) = arguments.split_at_checked(keyword.len())?;
     if word.eq_ignore_ascii_case(keyword) { path::split(rest.trim_start_matches(' ')) } else { None }

@@ -68,7 +68,7 @@ pub struct Extensions {
     pub eight_bit_mime: bool,
     /// RFC 6531
     pub smtputf8: bool,
-    /// RFC 2034. Replies carry the codes even if the extension is not offered: then the codes are plain text.
+    /// RFC 2034. Replies carry enhanced codes even if the extension is not offered: then the codes are plain text.
     pub enhanced_status_codes: bool,
     /// RFC 3030
     pub chunking: bool,
@@ -95,10 +95,10 @@ pub struct ServerLimits {
     pub message_bytes_max: u64,
     /// Maximum number of recipients of one message.
     pub recipients_max: usize,
-    /// Longest command. RFC 5321 4.5.3.1.4 says 512 bytes, and each extension adds to it.
+    /// Longest command. RFC 5321 4.5.3.1.4 says 512 bytes, and extensions raise that limit.
     pub command_bytes_max: usize,
     /// Longest line of a message, without its CRLF. RFC 5321 4.5.3.1.6 says 998 bytes, but applications send longer
-    /// lines. Whoever takes the message may still refuse them.
+    /// lines. The driver may still refuse a message with such lines.
     pub text_line_bytes_max: usize,
     /// Maximum number of invalid commands since the last accepted message. Refusals by the driver do not count.
     pub errors_max: u32,

@@ -114,7 +114,7 @@ impl ContentCheck {
         }
     }
 
-    /// Appends the piece to `out`, unless a flaw was found.
+    /// Checks the piece, and appends it to `out` unless a flaw was found.
     pub(super) fn take(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         if self.bare_lf == BareLf::Refused || is_crlf_piece(piece, self.after_cr) {
             return self.take_crlf(piece, out);

@@ -7,7 +7,7 @@ use super::replies::StandardReply;
 #[derive(Default)]
 pub(super) struct Input {
     bytes: BytesMut,
-    /// No LF occurs before this index, so it is not searched again.
+    /// No LF occurs before this index: the next search begins here.
     searched: usize,
     /// Whether the current line is too long, so that it is discarded up to its end.
     is_overlong: bool,
@@ -40,7 +40,7 @@ impl Input {
 
     /// Next line without its CRLF; `None` while it is incomplete.
     ///
-    /// A bare LF also ends a line, but only to be refused: the client learns of its mistake at once.
+    /// A bare LF also ends a line. Such a line is refused, so that the client learns of its mistake at once.
     pub(super) fn next_line(&mut self, bytes_max: usize) -> Option<Result<String, StandardReply>> {
         let Some(at) = memchr::memchr(b'\n', &self.bytes[self.searched..]) else {
             self.searched = self.bytes.len();

@@ -170,13 +170,13 @@ impl ServerSession {
         self.is_encrypted
     }
 
-    /// Whether the client has named a sender and its message is neither answered nor abandoned.
+    /// Whether a transaction is open: the client has named a sender, and the message is neither answered nor abandoned.
     pub fn is_in_transaction(&self) -> bool {
         let names_sender = matches!(self.state, State::Deciding(Question::Mail(_)));
         names_sender || !matches!(self.transaction, Transaction::None)
     }
 
-    /// Name that the client gave last.
+    /// Name that the client gave in its last EHLO or HELO.
     pub fn helo(&self) -> Option<&str> {
         self.helo.as_deref()
     }

@@ -53,7 +53,7 @@ fn is_local(path: &str) -> bool {
         Some(literal) => is_address(literal),
         None => is_label(host),
     };
-    // The local part follows the rules of any address.
+    // The local part must be valid as in an address with a domain.
     is_host && path.len() <= 254 && EmailAddress::parse(&format!("{local_part}@host.invalid")).is_ok()
 }
 
