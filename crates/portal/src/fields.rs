@@ -53,7 +53,7 @@ impl Fields {
         read.map_err(|_| too_large(bytes_max))
     }
 
-    /// Reads the bytes of a form of ordinary size, and takes memory for them as they arrive.
+    /// Reads the bytes of a form of at most `FORM_BYTES_MAX`, and takes memory for the bytes as they arrive.
     pub(crate) async fn read_counted(body: Body, memory: &mut FormMemory<'_>) -> Result<Bytes, Problem> {
         let reading = async {
             let (mut bytes, mut reserved) = (Vec::<u8>::new(), 0);

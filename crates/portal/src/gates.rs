@@ -60,7 +60,7 @@ fn scope_words(scope: &GateScope, server: Option<ServerId>) -> String {
     }
 }
 
-/// Reads the fields `reason`, `per_minute` and `hours`; the last two may be empty.
+/// Reads the fields `reason`, `per_minute` and `hours`; `per_minute` and `hours` may be empty.
 pub(crate) fn read(fields: &Fields) -> Result<GateRequest, String> {
     let number = |name: &str, label: &str| match fields.filled(name) {
         None => Ok(None),

@@ -10,12 +10,12 @@ use axum::middleware::Next;
 use axum::response::Response;
 use postroad_app::Peer;
 
-/// Content security policy that allows nothing from elsewhere and no inline script or style: text that slips through
+/// Content security policy that allows nothing from other hosts and no inline script or style: text that slips through
 /// escaping still cannot run.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";
-/// Browsers use TLS only, for a year.
+/// Tells browsers to connect to this host only with TLS, for a year.
 const HSTS: &str = "max-age=31536000";
 
 pub(crate) async fn guard(request: Request, next: Next) -> Response {

@@ -1,8 +1,8 @@
 //! Portal: the pages for people, on the HTTP listener beside the API.
 //!
 //! A page is a handler, a template and a view made from `app`'s answers; `app` decides who may see and do what. Pages
-//! work without JavaScript; with it they update themselves. All text from outside is escaped, and the HTML of messages
-//! is shown only in a sandboxed frame.
+//! work without JavaScript; with JavaScript they update themselves. All text from outside is escaped, and the HTML of
+//! messages is shown only in a sandboxed frame.
 
 mod account;
 mod account_keys;

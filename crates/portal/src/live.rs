@@ -20,7 +20,7 @@ use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::visit::Visit;
 
-/// A stream ends after this long; the browser opens the next, which checks the session again.
+/// A stream ends after this long; then the browser opens the next stream, and the session is checked again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 /// Longest wait for events in one read of the feed.
 const WAIT: Duration = Duration::from_secs(20);
@@ -34,7 +34,7 @@ struct Stream {
     server_id: ServerId,
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
-    /// Whether the last call of `next` sent a notice; the following one waits for `PAUSE` first.
+    /// Whether the last call of `next` sent a notice; the following call waits for `PAUSE` first.
     has_sent_notice: bool,
     until: Instant,
     _permit: LivePermit,
@@ -87,8 +87,8 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
 }
 
 impl Stream {
-    /// Reads the feed. Returns the position reached, and whether there were events; `None` if the store does not answer:
-    /// the browser tries again.
+    /// Reads the feed. Returns the position reached, and whether there were events. `None` if the store does not answer:
+    /// the stream then ends, and the browser opens another.
     async fn read_feed(&self, start: FeedStart, wait: Duration) -> Option<(EventCursor, bool)> {
         let request =
             FeedRequest { start, kinds: EventSet::ALL, message_id: self.message_id, limit: EVENTS_MAX, wait };

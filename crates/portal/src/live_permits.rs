@@ -19,11 +19,11 @@ const LIVE_OF_PERSON_MAX: usize = 20;
 #[derive(Debug)]
 pub(crate) struct LivePermits {
     of_accounts: FairPool<AccountId>,
-    /// Open streams of each person who has some.
+    /// Number of open streams of each person; people without a stream are not in the map.
     people: Arc<Mutex<HashMap<UserId, usize>>>,
 }
 
-/// The right to one event stream; ends when it is dropped.
+/// The right to one event stream; dropping the permit gives the right back.
 #[derive(Debug)]
 pub(crate) struct LivePermit {
     person: UserId,

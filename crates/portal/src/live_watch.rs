@@ -14,7 +14,7 @@ use crate::live_permits::LivePermit;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-/// A stream ends after this long; the browser opens the next, which checks the session again.
+/// A stream ends after this long; then the browser opens the next stream, and the session is checked again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 /// Longest wait for a change. Short, because streams stay open for up to this long after the service begins to stop.
 const WAIT: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
     }
     let event = match timeout(WAIT, stream.changed.changed()).await {
         Ok(Ok(())) => Event::default().event("changed").data("1"),
-        // The data no longer exists.
+        // The sender of the counter was dropped: the data no longer exists.
         Ok(Err(_)) => return None,
         Err(_) => Event::default().comment(""),
     };

@@ -13,7 +13,7 @@ use crate::state::PortalState;
 
 type State = Arc<PortalState>;
 
-/// A page or a download.
+/// Route of a page or a download.
 pub(crate) fn get<H, T>(handler: H) -> MethodRouter<State>
 where
     H: Handler<T, State> + Sync,
@@ -22,7 +22,7 @@ where
     axum::routing::get(BoxedHandler::new(handler))
 }
 
-/// A form.
+/// Route to which a form is posted.
 pub(crate) fn post<H, T>(handler: H) -> MethodRouter<State>
 where
     H: Handler<T, State> + Sync,

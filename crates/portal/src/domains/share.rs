@@ -1,4 +1,5 @@
-//! Link to a domain's records for the DNS administrator. A signed-in person creates it; anybody who has it can open it.
+//! Link to a domain's records for the DNS administrator. A signed-in person creates the link; anybody who has the link
+//! can open it.
 
 use std::sync::Arc;
 

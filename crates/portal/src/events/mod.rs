@@ -77,7 +77,7 @@ struct Row {
     kind: &'static str,
     tone: &'static str,
     is_test: bool,
-    /// Id, recipient and subject of its message.
+    /// Id, recipient and subject of the message that the event is about.
     message: Option<(i64, String, String)>,
     /// Details as JSON, one field per line; empty if there are none.
     data: String,

@@ -54,7 +54,7 @@ pub(super) struct ListPage {
     pub(super) next: Option<String>,
     /// Command that sends a message to this inbox.
     pub(super) first_command: String,
-    /// Set if the server delivers its mail, so that none arrives in this inbox.
+    /// Id of the server if it is live: its mail is delivered, so that none arrives in this inbox.
     pub(super) live_server: Option<i64>,
 }
 

@@ -27,7 +27,7 @@ const HEADER_BYTES_MAX: usize = 2_000;
 const TABS: [(&str, &str); 4] =
     [("preview", "Preview"), ("text", "Text"), ("headers", "Headers"), ("source", "HTML source")];
 
-/// What the page shows about a message beside its content, and the paths of its links.
+/// Facts about a message that the page shows beside the content, and paths for the page's links.
 pub(super) struct MessageSummary {
     pub(super) subject: String,
     pub(super) to: String,
@@ -39,9 +39,9 @@ pub(super) struct MessageSummary {
     pub(super) at: Timestamp,
     /// Path of the inbox.
     pub(super) inbox: String,
-    /// Path below which its preview, attachments and download are.
+    /// Path below which the preview, attachments and download of the message are.
     pub(super) files: String,
-    /// Path of the page with its timeline.
+    /// Path of the page with the timeline of the message.
     pub(super) timeline: Option<String>,
     /// Whether the page has a button that deletes the message.
     pub(super) can_delete: bool,
@@ -52,7 +52,7 @@ pub(super) struct MessageSummary {
 struct MessagePage {
     layout: Layout,
     summary: MessageSummary,
-    /// Names and values of the headers From, Cc and Reply-To that it has.
+    /// Names and values of the message's headers From, Cc and Reply-To.
     correspondents: Vec<(&'static str, String)>,
     size: String,
     at: When,

@@ -1,4 +1,4 @@
-//! Event stream of an open page: reports that requests arrived or were removed, on this node or another.
+//! Event stream of an inspector's open page: reports that requests arrived or were removed, on this node or another.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-/// A stream ends after this long; the browser opens the next, which checks the session again.
+/// A stream ends after this long; then the browser opens the next stream, and the session is checked again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 /// Longest wait for a change.
 const WAIT: Duration = Duration::from_secs(20);
@@ -30,7 +30,7 @@ struct Stream {
     /// Number of changes that the page knows.
     seen: i64,
     is_begun: bool,
-    /// Whether the last call of `next` sent a notice; the following one waits for `PAUSE` first.
+    /// Whether the last call of `next` sent a notice; the following call waits for `PAUSE` first.
     has_sent_notice: bool,
     until: Instant,
     _permit: LivePermit,

@@ -31,7 +31,7 @@ const VALUE_BYTES_MAX: usize = 1_000;
 
 /// A body that was read.
 struct ReadBody {
-    /// The beginning.
+    /// The beginning of the body.
     text: String,
     is_cut: bool,
 }

@@ -17,8 +17,8 @@ use crate::redirect::see_other;
 use crate::shown::{When, beginning, beginning_on_page, bytes, first_headers};
 use crate::visit::{Form, Visit};
 
-/// Bytes shown of the body (also of the query) and of the headers: of the newest request, of each other request, and of
-/// a request on its own page. A page with fifty requests stays below 100 kB.
+/// Maximum bytes shown of the body (also of the query), and of the headers: for the newest request, for each older
+/// request, and for a request on its own page. A page with fifty requests stays below 100 kB.
 const NEWEST_BYTES: (usize, usize) = (6_000, 3_000);
 const LISTED_BYTES: (usize, usize) = (500, 400);
 const ALL_BYTES: (usize, usize) = (usize::MAX, usize::MAX);

@@ -14,7 +14,8 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Hours for which a rotated key can stay valid, so that it can be replaced where it is used; the first is the default.
+/// Hours for which a rotated key can stay valid, so that its users have time to switch to the new key. The first
+/// value is the default.
 const GRACE_HOURS: [i64; 5] = [24, 0, 1, 7 * 24, 30 * 24];
 
 pub(super) async fn revoke(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {

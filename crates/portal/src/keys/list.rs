@@ -35,7 +35,7 @@ struct Row {
     expires_at: Option<When>,
     /// The last day, in UTC, on which the key works, for a field of a form.
     last_day: String,
-    /// Incremented by every change; a form with an older one is refused.
+    /// Incremented by every change; a form with an older version is refused.
     version: i64,
     last_used_at: Option<When>,
     created_at: When,
@@ -50,7 +50,7 @@ struct ListPage {
     next: Option<String>,
     /// Part of the name to search for.
     q: String,
-    /// `yes` for revoked keys, `no` for the others, empty for all.
+    /// `yes` for revoked keys, `no` for keys that are not revoked, empty for all.
     revoked: String,
     /// Error of the form for a new key.
     problem: Option<String>,

@@ -1,4 +1,4 @@
-//! Page with a new key: the only time it is shown.
+//! Page with a new key, which is shown only this time.
 
 use askama::Template;
 use postroad_app::access::Operation;
@@ -26,7 +26,7 @@ struct KeyPage {
     smtp: Option<SmtpAccess>,
     can_send: bool,
     has_domain: bool,
-    /// The page's script updates it from `/first_message`.
+    /// Arrival of the first message; the page's script updates this part from `/first_message`.
     arrival: Arrival,
 }
 

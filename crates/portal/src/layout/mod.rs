@@ -156,8 +156,8 @@ impl Layout {
         }
     }
 
-    /// Whether the role of the person allows an operation, such as `servers/delete`: forms that it does not allow are not
-    /// shown. `app` checks it again.
+    /// Whether the role of the person allows an operation, such as `servers/delete`. Forms for operations that the role
+    /// does not allow are not shown; `app` checks the permission again.
     pub(crate) fn may(&self, operation: &str) -> bool {
         let Some(operation) = Operation::ALL.iter().find(|known| known.name() == operation) else {
             return false;
@@ -185,7 +185,7 @@ impl Layout {
         }
     }
 
-    /// Menu of the person at the top.
+    /// Menu at the top: pages of the person's account, and for an operator those of the installation.
     pub(crate) fn person_links(&self) -> Vec<MenuLink> {
         let mut links = self.menu(OF_ACCOUNT, "");
         links.retain(|link| match link.path.as_str() {

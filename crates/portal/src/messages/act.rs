@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Action of a button: a `MessageAction`, or one of the two other actions below.
+/// Action of a button: a `MessageAction`, or an action that cannot be a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
     Message(MessageAction),

@@ -94,7 +94,7 @@ impl ListPage {
         if tag.trim() == tag {
             query(&[tab, ("tag", tag)])
         } else {
-            // Spaces around what is typed into the field are not part of the tag.
+            // The field `tag` is read without outer spaces, so a tag with outer spaces goes into the query.
             query(&[tab, ("q", &format!("tag:{}", quoted(tag)))])
         }
     }

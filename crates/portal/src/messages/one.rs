@@ -61,7 +61,8 @@ struct MessagePage {
     bounce_for: Option<i64>,
     can_retry: bool,
     is_held: bool,
-    /// Query of the page with the recipient's suppression; `None` unless the message is held and there is one.
+    /// Query of the page with the recipient's suppression; `None` unless the message is held and its recipient is
+    /// suppressed.
     suppression: Option<String>,
     is_scheduled: bool,
     tab: &'static str,

@@ -1,6 +1,6 @@
-//! Remote pictures in the HTML of a message. They are loaded here, by an HTTP client with the same guard as for
-//! webhooks, and embedded as data: the browser connects to nobody, and the sender does not learn the reader's IP
-//! address.
+//! Remote pictures in the HTML of a message. The portal loads them, through an HTTP client with the same guard as for
+//! webhooks, and embeds them as data: the browser connects to no other host, and the sender does not learn the reader's
+//! IP address.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::visit::Visit;
 
 /// Maximum number of pictures of one message.
 const PICTURES_MAX: usize = 40;
-/// Maximum total size of the loaded pictures, as `data:` URLs, and of all their uses together.
+/// Maximum total size of the loaded pictures as `data:` URLs, and also of all their uses in the HTML together.
 const BYTES_MAX: usize = 8 << 20;
 const CONNECTIONS_MAX: usize = 6;
 /// Time for all pictures; late ones are left out.

@@ -1,5 +1,5 @@
-//! The HTML of a message, for the sandboxed frame on its page. Its policy lets it run and load nothing; pictures that
-//! are part of the message are embedded as data.
+//! The HTML of a message, for the sandboxed frame on the message's page. The security policy of the frame allows no
+//! scripts and no loading; pictures that are part of the message are embedded as data.
 
 use axum::body::Body;
 use axum::http::HeaderValue;

@@ -82,7 +82,7 @@ async fn findings(visit: &Visit) -> Vec<Finding> {
     findings
 }
 
-/// What came to this node's bounce listener.
+/// Sentence about the mail that came to this node's bounce listener.
 fn returned_mail(visit: &Visit) -> String {
     let counts = visit.app().return_counts();
     let Some(last_at) = counts.last_at else {

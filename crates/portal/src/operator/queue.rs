@@ -1,4 +1,5 @@
-//! Waiting messages of all servers with their reasons: retried or cancelled together, and found by any of their names.
+//! Waiting messages of all servers, each with the reason why it waits. Messages can be ticked to be retried or cancelled,
+//! and searched for by id, token or Message-ID.
 
 use askama::Template;
 use postroad_app::accounts::AccountRefusal;
@@ -32,7 +33,7 @@ struct Row {
     why: Sentence,
     attempts: u32,
     due_at: When,
-    /// How long a message has been overdue.
+    /// How long the message has been due; `None` if it is not due yet.
     overdue: Option<String>,
     accepted_at: When,
 }
@@ -47,7 +48,7 @@ struct FoundRow {
 #[template(path = "operator/queue.html")]
 struct QueuePage {
     layout: Layout,
-    /// Name of a message that was searched for.
+    /// Id, token or Message-ID that was searched for.
     wanted: String,
     found: Vec<FoundRow>,
     not_found: Option<String>,
@@ -119,7 +120,7 @@ async fn find(visit: &Visit, wanted: &str) -> Result<(Vec<FoundRow>, Option<Stri
     for (server_id, id) in located.found {
         let server = match visit.app().find_server_as(&visit.by, server_id).await {
             Ok(server) => server,
-            // Removed since.
+            // The server was removed after the message was found.
             Err(AccountRefusal::NotFound(_)) => continue,
             Err(other) => return Err(other.into()),
         };

@@ -55,7 +55,7 @@ struct ListPage {
     /// Address to search for.
     address: String,
     role: Option<UserRole>,
-    /// `None` if the viewer may not see them.
+    /// Open invitations; `None` if the viewer may not see them.
     invitations: Option<Vec<Invited>>,
     next_invitations: Option<String>,
     roles: [UserRole; 4],
