@@ -87,8 +87,8 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
 }
 
 impl Stream {
-    /// Reads the feed. Returns the position reached, and whether there were events. `None` if the store does not answer:
-    /// the stream then ends, and the browser opens another.
+    /// Reads the feed. Returns the position reached, and whether there were events. `None` if the store does not
+    /// answer: the stream then ends, and the browser opens another.
     async fn read_feed(&self, start: FeedStart, wait: Duration) -> Option<(EventCursor, bool)> {
         let request =
             FeedRequest { start, kinds: EventSet::ALL, message_id: self.message_id, limit: EVENTS_MAX, wait };

@@ -37,7 +37,7 @@ pub(crate) enum Problem {
     /// The form belongs to another session, or to none.
     StaleForm,
     NotFound,
-    /// A link for people who are not signed in that has expired, was revoked or was mistyped.
+    /// A link for people who are not signed in has expired, was revoked or was mistyped.
     DeadLink,
     /// The person may not do this; with the reason.
     Denied(String),
@@ -51,7 +51,7 @@ pub(crate) enum Problem {
     Internal(String),
 }
 
-/// Problem attached to an answer. `refused` shows it to signed-in people within the page that it is about.
+/// Problem attached to an answer. `refused` shows it to signed-in people within the page that the problem is about.
 #[derive(Debug, Clone)]
 pub(crate) struct ProblemText {
     pub(crate) title: &'static str,

@@ -9,7 +9,7 @@ use axum::response::Response;
 pub(crate) fn see_other(path: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
-    // Paths are made of ids and encoded texts.
+    // Does not fail: paths are made of ids and encoded texts.
     let location = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
     response.headers_mut().insert(LOCATION, location);
     response

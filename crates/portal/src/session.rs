@@ -1,4 +1,4 @@
-//! Session cookie: read, set and removed here alone.
+//! Session cookie: only this file reads, sets and removes it.
 
 use axum::http::header::{COOKIE, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue};

@@ -35,7 +35,7 @@ const ZONE_BYTES_MAX: usize = 64;
 /// Maximum size of a large form. URL-encoding makes up to three bytes of one; the rest is for the other fields and for
 /// line ends, which browsers send as CRLF.
 const LARGE_FORM_BYTES_MAX: usize = 3 * CONTENT_BYTES_MAX + (1 << 20);
-/// Time for a large form to arrive; shorter than for others, because few may arrive at the same time.
+/// Time for a large form to arrive; shorter than for other forms, because few large forms may arrive at the same time.
 const LARGE_FORM_TIME_MAX: Duration = Duration::from_mins(1);
 
 pub(crate) struct Visit {
@@ -62,7 +62,8 @@ pub(crate) struct Form {
     pub(crate) fields: Fields,
 }
 
-/// Marks the routes of the template editor: their forms have all texts of a template, and may be larger than others.
+/// Marks the routes of the template editor: their forms have all texts of a template, and may be larger than other
+/// forms.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LargeForms;
 
@@ -76,7 +77,7 @@ pub(crate) struct ReadForm {
     /// Permit of a large form. This and the memory are held until the request is answered: `refused::show` keeps the
     /// `SentForm` of every request.
     _permit: Option<FairPermit>,
-    /// Memory of a form of ordinary size.
+    /// Memory of a form that is not large.
     _memory: ByteShare,
 }
 
@@ -126,8 +127,8 @@ impl FromRequest<Arc<PortalState>> for Form {
     }
 }
 
-/// Reads the form. A large one waits for a permit first, because it takes much memory; others take memory as their bytes
-/// arrive.
+/// Reads the form. A large form waits for a permit first, because it takes much memory; other forms take memory as
+/// their bytes arrive.
 async fn read_form(visit: &Visit, body: Body, may_be_large: bool) -> Result<ReadForm, Problem> {
     let (work, account) = (&visit.state.work, visit.person.user.account_id);
     // Browsers announce the length of a form.

@@ -11,8 +11,8 @@ use crate::problem::Problem;
 /// 25 MiB.
 const BODIES_MAX: usize = 6;
 const BODIES_OF_ACCOUNT_MAX: usize = 2;
-/// Maximum number of messages whose pictures are loaded at the same time, in total and per account: each may load 8 MiB
-/// of them, and a slow host may take 8 s.
+/// Maximum number of messages whose pictures are loaded at the same time, in total and per account: each message may
+/// load 8 MiB of pictures, and a slow host may take 8 s.
 const PICTURE_LOADS_MAX: usize = 16;
 const PICTURE_LOADS_OF_ACCOUNT_MAX: usize = 2;
 /// Maximum number of forms that change many scheduled messages at the same time, in total and per account.
@@ -22,11 +22,11 @@ const SCHEDULE_CHANGES_OF_ACCOUNT_MAX: usize = 1;
 /// copied several times.
 const LARGE_FORMS_MAX: usize = 6;
 const LARGE_FORMS_OF_ACCOUNT_MAX: usize = 2;
-/// Memory for forms of ordinary size, in total and per account, from their first byte until they are answered.
+/// Memory for forms that are not large, in total and per account, from their first byte until they are answered.
 const FORM_POOL_BYTES: usize = 64 << 20;
 const FORM_BYTES_OF_ACCOUNT_MAX: usize = 16 << 20;
-/// Memory for downloads and previews that are not sent yet, in total and per account. An account may have a few of the
-/// largest messages in it; readers may be slow.
+/// Memory for downloads and previews that are not sent yet, in total and per account. The share of an account has room
+/// for a few of the largest messages, because readers may be slow.
 const DOWNLOAD_POOL_BYTES: usize = 256 << 20;
 const DOWNLOAD_BYTES_OF_ACCOUNT_MAX: usize = 64 << 20;
 /// Maximum number of samples posted to webhooks at the same time, in total and per account: receivers may be slow.
@@ -82,7 +82,7 @@ impl WorkPermits {
         acquire(&self.large_forms, account, "too many large forms are being read").await
     }
 
-    /// Memory of a form of ordinary size; none of it is taken yet.
+    /// Memory of a form that is not large; none of the memory is taken yet.
     pub(crate) fn form(&self, account: AccountId) -> FormMemory<'_> {
         FormMemory { forms: &self.forms, account, share: ByteShare::default() }
     }

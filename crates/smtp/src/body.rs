@@ -28,7 +28,7 @@ impl Body {
         let (mut len, mut after_cr) = (0u64, false);
         for part in parts.iter().filter(|part| !part.is_empty()) {
             after_cr = check_newlines(part, after_cr).map_err(|at| BodyError::BareNewline {
-                // The CR at the end of the previous part has no index here.
+                // A CR at the end of the previous part has no index in this part.
                 at: at.map_or(len.saturating_sub(1), |at| len + at as u64),
             })?;
             len += part.len() as u64;
@@ -55,7 +55,7 @@ impl Body {
         self.len == 0
     }
 
-    /// Whether it contains a byte above 127 and therefore needs 8BITMIME.
+    /// Whether the message contains a byte above 127 and therefore needs 8BITMIME.
     pub fn is_eight_bit(&self) -> bool {
         self.is_eight_bit
     }
@@ -100,7 +100,7 @@ impl BodyCursor {
         Self { parts: Arc::clone(&body.parts), part: 0, offset: 0 }
     }
 
-    /// Bytes from here to the end of the part; empty only at the end of the body.
+    /// Bytes from the position to the end of its part; empty only at the end of the body.
     pub(crate) fn rest(&mut self) -> &[u8] {
         while self.part < self.parts.len() && self.offset == self.parts[self.part].len() {
             self.part += 1;

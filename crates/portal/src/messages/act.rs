@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Action of a button: a `MessageAction`, or an action that cannot be a job.
+/// Action of a button: a `MessageAction`, which can also be a job, or an action on single messages only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
     Message(MessageAction),

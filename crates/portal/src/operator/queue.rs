@@ -1,5 +1,5 @@
-//! Waiting messages of all servers, each with the reason why it waits. Messages can be ticked to be retried or cancelled,
-//! and searched for by id, token or Message-ID.
+//! Waiting messages of all servers, each with the reason why it waits. The operator can retry or cancel ticked messages,
+//! and find a message by id, token or Message-ID.
 
 use askama::Template;
 use postroad_app::accounts::AccountRefusal;

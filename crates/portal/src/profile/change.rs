@@ -55,7 +55,7 @@ pub(super) async fn disable_app(form: Form) -> Answer {
     saved_or_refused(visit, visit.app().disable_totp(&visit.person, form.fields.text("code")).await).await
 }
 
-/// Ends the session that the field `id` names; without it, all sessions except the current one.
+/// Ends the session that the field `id` names; without that field, all sessions except the current one.
 pub(super) async fn end_session(form: Form) -> Answer {
     let visit = &form.visit;
     match form.fields.number("id") {

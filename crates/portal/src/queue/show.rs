@@ -24,7 +24,7 @@ struct Row {
     why: Sentence,
     attempts: u32,
     due_at: When,
-    /// How long a message has been overdue.
+    /// How long the message has been due; `None` if it is not due yet.
     overdue: Option<String>,
     accepted_at: When,
 }

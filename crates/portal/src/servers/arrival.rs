@@ -21,7 +21,7 @@ const SEARCHED_MAX: usize = 20;
 pub(crate) struct Awaited {
     /// The newest message when the panel was made; 0 for none.
     since: MessageId,
-    /// The key that sends it; `None` for any.
+    /// The key that sends the awaited message; `None` for any key.
     key: Option<CredentialId>,
 }
 
@@ -66,9 +66,9 @@ impl Awaited {
     }
 }
 
-/// The panel.
+/// The panel as a page shows it.
 pub(crate) struct Arrival {
-    /// What the panel waits for, in words.
+    /// The awaited message, in words.
     pub(crate) awaited: &'static str,
     /// Address of the page with the panel; the script loads it to update the panel.
     pub(crate) page: String,

@@ -32,8 +32,8 @@ struct FirstMessagePage {
     once: String,
 }
 
-/// Without `since` in the query, redirects to the page that waits for a message from now on. Its address has `since`,
-/// so loading it again does not change which message it waits for.
+/// Without `since` in the query, redirects to the page that waits for a message from now on. The address of that page
+/// has `since`, so reloading the page does not change the awaited message.
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let Some(awaited) = Awaited::of_query(&visit) else {

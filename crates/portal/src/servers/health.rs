@@ -32,7 +32,7 @@ pub(super) struct Figure {
     pub(super) label: String,
     pub(super) value: String,
     pub(super) note: String,
-    /// CSS class: `bad` beyond its limit.
+    /// CSS class: `bad` if the value is beyond its limit.
     pub(super) tone: &'static str,
     /// Page with the details.
     pub(super) path: String,

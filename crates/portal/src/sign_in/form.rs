@@ -56,7 +56,7 @@ impl OpenRequest {
         &self.state.app
     }
 
-    /// Where a new person goes first: to the authenticator app if they ticked its box, else to `next`.
+    /// First page of a new person: the authenticator app if its box is ticked, else `next`.
     pub(super) fn first_page<'a>(&self, next: &'a str) -> &'a str {
         if self.fields.is_ticked(APP) { "/account/you#app" } else { next }
     }
@@ -105,9 +105,9 @@ pub(super) struct CheckBox {
 /// Name of the check box in the forms of new people.
 const APP: &str = "app";
 
-/// What `postroad dev` offers to callers on its machine.
+/// Facts for the button that `postroad dev` shows to callers on the same machine.
 pub(super) struct Developer {
-    /// Whether it catches mail instead of sending it.
+    /// Whether `postroad dev` catches mail instead of sending it.
     pub(super) has_inbox: bool,
 }
 

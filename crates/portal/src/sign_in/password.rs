@@ -10,7 +10,7 @@ use crate::problem::Problem;
 
 /// Shown by `postroad dev`, where nobody has a password at first.
 const DEV_TEXT: &str = "This is postroad dev: open the link that its terminal shows beside Portal. It signs you in without a password.";
-/// Shown instead to callers who get a button that signs them in.
+/// Shown instead of `DEV_TEXT` to callers who get a button that signs them in.
 const DEVELOPER_TEXT: &str = "This is postroad dev on your machine. You need no password.";
 
 pub(super) async fn show(request: OpenRequest) -> Answer {

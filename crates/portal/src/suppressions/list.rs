@@ -29,7 +29,7 @@ struct ReasonChoice {
     value: &'static str,
     label: &'static str,
     is_chosen: bool,
-    /// Whether it is the default reason of an address that a person adds.
+    /// Whether this is the default reason of an address that a person adds.
     is_usual: bool,
 }
 

@@ -21,7 +21,7 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     check(server, Some(id), form).await
 }
 
-/// Checks the texts of the form with the model in it.
+/// Checks the texts of the form with the form's model.
 pub(super) async fn validate(
     visit: &Visit,
     server: i64,

@@ -116,14 +116,14 @@ pub(super) struct VersionRow {
     is_published: bool,
 }
 
-/// An existing template, in addition to the texts in the form.
+/// Facts about an existing template, in addition to the texts in the form.
 pub(super) struct Saved {
     id: i64,
     latest: i64,
     /// Version of the preview.
     shown: i64,
     published: Option<i64>,
-    /// The version that was published before.
+    /// The version that was published before `published`.
     previous: Option<i64>,
     alias: Option<String>,
     versions: Vec<VersionRow>,
@@ -261,7 +261,7 @@ pub(super) async fn page_of(
     outcome: Outcome,
 ) -> Answer {
     let Outcome { status, problem, mistakes, checked } = outcome;
-    // Room for one more language.
+    // Adds an empty row for one more language.
     if draft.locales.last().is_none_or(|last| !last.tag.is_empty()) {
         draft.locales.push(LocaleDraft::default());
     }

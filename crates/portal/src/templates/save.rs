@@ -1,4 +1,4 @@
-//! Saves a template; if there are errors, the editor is shown again with each at its line.
+//! Saves a template; if there are errors, the editor is shown again with each error at its line.
 
 use axum::http::StatusCode;
 use postroad_app::access::Operation;

@@ -87,7 +87,8 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     Ok(see_other(&format!("/servers/{server}/webhooks/{id}{progress}")))
 }
 
-/// Reads the range: the field `hours`, or two times, or `since`, `until` and `after` of a replay that continues.
+/// Reads the range: the field `hours`, or the times `from` and `to`, or `since`, `until` and `after` of a replay that
+/// continues.
 fn read_range(fields: &Fields, now: Timestamp) -> Result<(Timestamp, Timestamp, Option<EventId>), Problem> {
     let moment = |name: &str| fields.number(name).map(Timestamp::from_micros);
     if let (Some(since), Some(until), Some(after)) =

@@ -48,8 +48,8 @@ impl ClientSession {
         let phase = self.phase();
         let code = reply.code;
         if reply.is_refusal() {
-            // In the middle of a message: keep the reply as the reason, but send no dot, which would deliver
-            // half of it.
+            // In the middle of a message: keep the reply as the reason, but send no dot, which would deliver half of the
+            // message.
             self.decide(Verdict::Refused(reply), phase);
         }
         self.protocol_error_in(phase, ProtocolError::Unsolicited(code));
@@ -69,12 +69,12 @@ impl ClientSession {
 
     pub(super) fn protocol_error_in(&mut self, phase: Phase, error: ProtocolError) {
         self.transcript.note(&error.to_string());
-        // Here, not in `close`: the reply is no longer awaited, so `self.phase()` may be a later phase by now.
+        // Decided here, not in `close`: the reply is no longer awaited, so `self.phase()` may be a later phase by now.
         self.decide(Verdict::Interrupted, phase);
         self.close(Closed::Protocol { phase, error });
     }
 
-    /// Closes with a QUIT whose reply is not awaited (RFC 5321 3.1 asks refused clients to send it).
+    /// Closes with a QUIT whose reply is not awaited (RFC 5321 3.1 asks refused clients to send QUIT).
     pub(super) fn close_politely(&mut self, closed: Closed) {
         self.close(closed);
         self.say(Segment::line("QUIT", Awaited::Quit));
