@@ -45,7 +45,7 @@ const ENTRIES_MAX: usize = 1_000;
 pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressListProblem> {
     let text = std::str::from_utf8(value).map_err(|_| AddressListProblem::Bytes)?;
     let text = unfold(text.into());
-    // Encoded words are only display names here, but a NUL or line break in one has fooled mail clients.
+    // In an address list, encoded words are only display names, but a NUL or line break in one has fooled mail clients.
     if text.chars().any(is_hidden) || decode_words(&text).chars().any(is_hidden) {
         return Err(AddressListProblem::Control);
     }

@@ -20,7 +20,7 @@ pub struct NamedAddress {
     pub address: String,
 }
 
-/// The addresses in a message's headers; of a repeated header, those of the first that has any.
+/// The addresses in a message's headers; of a repeated header, the addresses of the first instance that has any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Correspondents {
     pub from: Option<NamedAddress>,

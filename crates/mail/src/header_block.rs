@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// One line with its continuation lines.
+/// One header field: a line with its continuation lines.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field<'a> {
     /// Empty if the line has no colon.

@@ -99,7 +99,7 @@ pub fn check_content_type(text: &str) -> Result<(), HeaderProblem> {
     Ok(())
 }
 
-/// Accepts `<a@b>` or `a@b` and returns it without brackets, if it is a message identifier (RFC 5322 3.6.4).
+/// Parses a message identifier (RFC 5322 3.6.4), written `<a@b>` or `a@b`, and returns it without brackets.
 pub fn parse_message_id(text: &str) -> Option<String> {
     // An id with its brackets is one atom of a header; `header_line::ATOM_MAX` is 900 bytes.
     const BYTES_MAX: usize = 898;

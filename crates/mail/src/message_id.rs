@@ -27,7 +27,7 @@ const VARIANT: u128 = 2;
 #[derive(Clone)]
 pub struct MessageIdKey(hmac::Key);
 
-/// Content of a Message-ID created here.
+/// Content of a Message-ID that this installation created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnMessageId {
     pub server_id: ServerId,

@@ -14,7 +14,7 @@ use crate::newline::{crlf_length, crlf_pieces, lines};
 
 const DISPOSITION: &str = "Content-Disposition";
 
-/// A text body with its encoding. Its line endings become CRLF when it is written.
+/// A text body with its encoding. Line endings become CRLF when the part is written.
 #[derive(Debug)]
 pub(crate) struct TextPart<'a> {
     subtype: &'static str,

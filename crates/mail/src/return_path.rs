@@ -1,9 +1,7 @@
 //! Return paths that identify their message (VERP): a bounce is matched by the address it is sent to. Only return paths
-//! that this installation created are recognised.
-//!
-//! The form is `<token>-<ids><mac>`: the ids of server and message in base 32, then 80 bits of HMAC-SHA256 over
-//! purpose, token and ids. 80 bits cannot be guessed through an SMTP server, and all fits into the 64 bytes of a local
-//! part.
+//! that this installation created are recognised. The form is `<token>-<ids><mac>`: the ids of server and message in
+//! base 32, then 80 bits of HMAC-SHA256 over purpose, token and ids. 80 bits cannot be guessed through an SMTP server,
+//! and the whole text fits into the 64 bytes of a local part.
 
 use std::fmt;
 

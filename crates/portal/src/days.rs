@@ -26,7 +26,8 @@ pub(crate) fn day_of(at: Timestamp) -> String {
     at.to_rfc3339().chars().take("2027-01-31".len()).collect()
 }
 
-/// The fields `since` and `until` of a search: from the beginning of one day to the end of another. Either may be empty.
+/// The fields `since` and `until` of a search: from the beginning of one day to the end of another. Either may be
+/// empty.
 ///
 /// A text that is not a day is ignored, and `problem` says so; the other filters still apply.
 #[derive(Debug, Clone, Default)]

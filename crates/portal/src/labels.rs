@@ -1,4 +1,5 @@
-//! Problems of fields, with the labels of the forms. `app` names fields and endpoints as the API does; people see labels.
+//! Problems of fields, with the labels of the forms. `app` names fields and endpoints as the API does; people see
+//! labels.
 
 use postroad_app::FieldProblem;
 

@@ -1,5 +1,5 @@
-//! Forms that create or send something once, however often they are submitted: each has a random field, which becomes the
-//! idempotency key of the creation or of the send.
+//! Forms that create or send something once, however often they are submitted: each has a random field, which becomes
+//! the idempotency key of the creation or of the send.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::error::Unspecified;
@@ -13,8 +13,8 @@ use crate::fields::Fields;
 /// Name of the hidden field.
 const FIELD: &str = "once";
 
-/// Value of the field for a new form. Without random bytes the field stays empty: the form works, but a second submission
-/// is not recognised.
+/// Value of the field for a new form. Without random bytes the field stays empty: the form works, but a second
+/// submission is not recognised.
 pub(crate) fn new_once() -> String {
     once_from(aws_lc_rs::rand::fill)
 }
@@ -27,8 +27,8 @@ fn once_from(fill: impl FnOnce(&mut [u8]) -> Result<(), Unspecified>) -> String 
     }
 }
 
-/// Idempotency key of a form that creates something; `None` if the field is absent or empty. The key is a hash: the field
-/// may have been changed to a text that is too long to store.
+/// Idempotency key of a form that creates something; `None` if the field is absent or empty. The key is a hash: the
+/// field may have been changed to a text that is too long to store.
 pub(crate) fn creation_key(fields: &Fields) -> Option<CreationKey> {
     fields.filled(FIELD).map(|once| {
         let mut fingerprint = [0; 32];
@@ -37,8 +37,8 @@ pub(crate) fn creation_key(fields: &Fields) -> Option<CreationKey> {
     })
 }
 
-/// Idempotency key of a form that sends a message; `None` if the field is absent or empty. The values in `parts` are part of
-/// the key: a form that is changed and submitted again sends another message.
+/// Idempotency key of a form that sends a message; `None` if the field is absent or empty. The values in `parts` are
+/// part of the key: a form that is changed and submitted again sends another message.
 pub(crate) fn send_key(fields: &Fields, parts: &[&str]) -> Option<IdempotencyRequest> {
     let once = fields.filled(FIELD)?;
     let text = [&[once], parts].concat().join("\n");

@@ -1,5 +1,5 @@
-//! Sentences of the service, in which times are shown in the reader's time zone. Everything else in them is escaped, because
-//! they may quote strangers.
+//! Sentences of the service, in which times are shown in the reader's time zone. Everything else in them is escaped,
+//! because they may quote strangers.
 
 use std::fmt;
 

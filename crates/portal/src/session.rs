@@ -10,8 +10,8 @@ use postroad_model::Timestamp;
 /// Tokens are shorter; longer values are not ours.
 const TOKEN_BYTES_MAX: usize = 200;
 
-/// Name of the cookie. Over TLS it has the prefix that binds the cookie to this host; browsers refuse that prefix without
-/// TLS, as in `postroad dev`.
+/// Name of the cookie. Over TLS it has the prefix that binds the cookie to this host; browsers refuse that prefix
+/// without TLS, as in `postroad dev`.
 fn name(peer: Peer) -> &'static str {
     if peer.tls { "__Host-postroad" } else { "postroad" }
 }

@@ -17,7 +17,7 @@ const TABS: [(&str, &str); 5] = [
 
 pub(crate) struct ViewedAccount {
     pub(crate) id: AccountId,
-    /// Beginning of the paths of its pages: `/account`, or `/operator/accounts/7`.
+    /// Beginning of the paths of the account's pages: `/account`, or `/operator/accounts/7`.
     pub(crate) base: String,
     pub(crate) section: Section,
     /// Name of the account, if it is a customer's.
@@ -49,7 +49,7 @@ impl ViewedAccount {
         self.customer.is_none()
     }
 
-    /// Path and title of its pages.
+    /// Path and title of each page of the account.
     pub(crate) fn tabs(&self) -> Vec<(String, &'static str)> {
         TABS.map(|(end, title)| (format!("{}{end}", self.base), title)).into()
     }

@@ -215,8 +215,8 @@ impl Visit {
         Ok(layout)
     }
 
-    /// Warning about the ceiling that `?ceiling=` names: of the server's account, the person's account, or an account that
-    /// the operator names.
+    /// Warning about the ceiling that `?ceiling=` names: of the server's account, the person's account, or an account
+    /// that the operator names.
     async fn ceiling_warning(&self, server: Option<&Server>) -> Option<String> {
         if self.warning.is_some() {
             return self.warning.clone();

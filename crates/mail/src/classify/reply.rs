@@ -80,7 +80,7 @@ impl Reply {
         self.enhanced
     }
 
-    /// The text on one line, without the codes at the beginning of its lines and repeats of them.
+    /// The text on one line, without the codes that begin each line or are repeated inside.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,5 +1,5 @@
 //! RSA keys of 1024 to 2047 bits, which aws-lc-rs does not support. Other mail servers created such keys (Postal's have
-//! 1024 bits), and a domain that moves here keeps its key until it is rotated.
+//! 1024 bits), and a domain that moves to Postroad keeps its key until the key is rotated.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rsa::pkcs1::DecodeRsaPrivateKey as _;

@@ -125,7 +125,7 @@ impl<R: Read> BufRead for ReportText<'_, R> {
     }
 }
 
-/// The problem that made reading fail, if it was one of ours.
+/// The [`ReportProblem`] that made reading fail; `None` for any other I/O error.
 pub(super) fn problem_in(error: &io::Error) -> Option<ReportProblem> {
     error.get_ref()?.downcast_ref::<ReportProblem>().copied()
 }

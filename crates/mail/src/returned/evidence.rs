@@ -196,7 +196,7 @@ fn weigh(
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
     }
-    // If a host only asked to try later until the time was over, its last reply is not the reason.
+    // If a host only asked to try later until the retry time was over, its last reply is not the reason.
     let says_nothing = verdict.vague && verdict.class == BounceClass::Other;
     let asks_to_try_later = says_nothing || verdict.signal == Some(Signal::Greylisted);
     if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_to_try_later {

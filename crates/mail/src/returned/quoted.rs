@@ -33,7 +33,7 @@ fn replies(text: &str) -> impl Iterator<Item = QuotedReply<'_>> {
     })
 }
 
-/// Whether a three-digit number begins here that is a separate word: the first digit is 4 or 5, the second from 0 to 7.
+/// Whether a reply code begins at `at`: a separate word of three digits, the first 4 or 5, the second from 0 to 7.
 fn is_code_at(bytes: &[u8], at: usize) -> bool {
     let Some(code) = bytes.get(at..at + 3) else { return false };
     let is_code =

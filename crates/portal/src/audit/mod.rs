@@ -1,5 +1,5 @@
-//! Audit log of the account: who changed what, when, and from where. The operator reads the logs of all accounts and of the
-//! installation.
+//! Audit log of the account: who changed what, when, and from where. The operator reads the logs of all accounts and of
+//! the installation.
 
 mod export;
 mod filter;

@@ -42,8 +42,8 @@ pub(crate) fn read_networks(fields: &Fields) -> Result<Vec<IpNet>, String> {
         .collect()
 }
 
-/// Reads the field `expires_at`: the last day on which the key works, empty for none. The key expires when that day ends in
-/// UTC.
+/// Reads the field `expires_at`: the last day on which the key works, empty for none. The key expires when that day
+/// ends in UTC.
 pub(crate) fn read_last_day(fields: &Fields) -> Result<Option<Timestamp>, String> {
     let Some(day) = fields.filled("expires_at") else { return Ok(None) };
     days::end(day).map(Some).ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())

@@ -1,4 +1,5 @@
-//! Long lists in time order, shown from their newest end: as many rows as a page has room for, and a link to older ones.
+//! Long lists in time order, shown from their newest end: as many rows as a page has room for, and a link to older
+//! ones.
 
 use askama::filters::{Escaper as _, Html};
 

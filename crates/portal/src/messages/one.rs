@@ -77,8 +77,8 @@ struct MessagePage {
 }
 
 impl MessagePage {
-    /// Whether the tab shows the content, which does not change: an update of the page leaves it alone, so that the preview
-    /// is not loaded again.
+    /// Whether the tab shows the content, which does not change: an update of the page leaves it alone, so that the
+    /// preview is not loaded again.
     fn is_content(&self) -> bool {
         !matches!(self.tab, "timeline" | "events")
     }

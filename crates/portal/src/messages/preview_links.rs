@@ -1,5 +1,5 @@
-//! Links in previews: they show their target and lead nowhere. In a sandboxed frame a click would only replace the mail with an
-//! error page, and opening a link of a mail can act for its recipient.
+//! Links in previews: they show their target and lead nowhere. In a sandboxed frame a click would only replace the mail
+//! with an error page, and opening a link of a mail can act for its recipient.
 
 use lol_html::{RewriteStrSettings, element, rewrite_str};
 

@@ -1,5 +1,5 @@
-//! Waiting messages of all servers, each with the reason why it waits. The operator can retry or cancel ticked messages,
-//! and find a message by id, token or Message-ID.
+//! Waiting messages of all servers, each with the reason why it waits. The operator can retry or cancel ticked
+//! messages, and find a message by id, token or Message-ID.
 
 use askama::Template;
 use postroad_app::accounts::AccountRefusal;
@@ -67,7 +67,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
     let (text, wanted) = (visit.query.text("domain").trim(), visit.query.text("message").trim());
     let (domain, problem) = parse_domain(text);
     let after = cursor(&visit);
-    // Checks the permission, so it comes before all other reads.
+    // This call checks the permission, so it comes before all other reads.
     let (entries, has_more) =
         visit.app().list_installation_queue(&visit.by, domain, after, PAGE_ROWS).await?;
     let (found, not_found) = find(&visit, wanted).await?;
@@ -141,7 +141,7 @@ async fn find(visit: &Visit, wanted: &str) -> Result<(Vec<FoundRow>, Option<Stri
 /// Retries or cancels the ticked messages.
 pub(super) async fn submit(form: Form) -> Answer {
     let Form { visit, fields } = form;
-    // Checks the permission, even if nothing is ticked.
+    // This call only checks the permission, even if nothing is ticked.
     visit.app().installation_status(&visit.by).await?;
     let act = match fields.text("act") {
         text @ ("retry" | "cancel_queued") => Act::parse(text)?,

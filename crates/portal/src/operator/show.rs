@@ -83,7 +83,7 @@ struct OperatorPage {
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    // Checks the permission, so it comes before all other reads.
+    // This call checks the permission, so it comes before all other reads.
     let installation = visit.app().installation_status(&visit.by).await?;
     let gates = visit.app().list_all_gates(&visit.by).await?;
     let layout = visit.layout("Delivery", Section::Operator).await?;

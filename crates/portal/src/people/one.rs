@@ -64,7 +64,7 @@ pub(super) async fn show(Path(person): Path<i64>, visit: Visit) -> Answer {
 }
 
 async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
-    // Checks the permission too.
+    // This call checks the permission too.
     let (sessions, _) = visit.app().list_sessions_of(&visit.by, id, None, SESSIONS_SHOWN).await?;
     let user = find(visit, id).await?;
     let title = if user.name.is_empty() { &user.email } else { &user.name };

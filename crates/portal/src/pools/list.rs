@@ -39,7 +39,8 @@ struct PoolRow {
     is_own: bool,
     /// The account that the pool is reserved for; shown to the operator.
     of_account: Option<i64>,
-    /// Whether the person's account may change the warm-up of the pool's addresses; the person's role must allow it too.
+    /// Whether the person's account may change the warm-up of the pool's addresses; the person's role must allow it
+    /// too.
     may_warm_up: bool,
     addresses: Vec<AddressRow>,
 }

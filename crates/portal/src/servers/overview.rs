@@ -1,5 +1,5 @@
-//! Overview of a server: the steps of its set-up, problems, the last day in figures, the week as a chart, and the newest
-//! messages.
+//! Overview of a server: the steps of its set-up, problems, the last day in figures, the week as a chart, and the
+//! newest messages.
 
 use askama::Template;
 use postroad_app::SearchRequest;

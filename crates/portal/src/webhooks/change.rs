@@ -117,8 +117,8 @@ fn read_moment(fields: &Fields, name: &str) -> Option<Timestamp> {
     Timestamp::parse_rfc3339(&text)
 }
 
-/// Creates a new secret. The form names the secret that it replaces, so that sending it twice creates only one: a second
-/// rotation would end the secret that the receiver still has.
+/// Creates a new secret. The form names the secret that it replaces, so that sending it twice creates only one: a
+/// second rotation would end the secret that the receiver still has.
 pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksRotateSecret).await?;
     let app = form.visit.app();

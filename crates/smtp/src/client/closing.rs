@@ -48,8 +48,8 @@ impl ClientSession {
         let phase = self.phase();
         let code = reply.code;
         if reply.is_refusal() {
-            // In the middle of a message: keep the reply as the reason, but send no dot, which would deliver half of the
-            // message.
+            // In the middle of a message: keep the reply as the reason, but send no dot, which would deliver half of
+            // the message.
             self.decide(Verdict::Refused(reply), phase);
         }
         self.protocol_error_in(phase, ProtocolError::Unsolicited(code));
