@@ -1,5 +1,5 @@
-//! A rate over time as SVG: a line with a dot for each span that had mail, a tooltip for each span, and a dashed line
-//! at the rate to stay below. Lengths are in SVG units.
+//! A rate over time as SVG: a line with a dot for each span of time that had mail, and a tooltip for each span. A
+//! dashed line marks the rate to stay below. Lengths are in SVG units.
 
 use std::fmt::Write as _;
 

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 /// 25 MiB.
 const BODIES_MAX: usize = 6;
 const BODIES_OF_ACCOUNT_MAX: usize = 2;
-/// Maximum number of messages whose pictures are loaded at the same time, in total and per account: each message may
+/// Maximum number of messages whose pictures are loaded at the same time, in total and per account. Each message may
 /// load 8 MiB of pictures, and a slow host may take 8 s.
 const PICTURE_LOADS_MAX: usize = 16;
 const PICTURE_LOADS_OF_ACCOUNT_MAX: usize = 2;

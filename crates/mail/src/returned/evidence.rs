@@ -202,9 +202,9 @@ fn weigh(
     if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_to_try_later {
         return (BounceClass::Timeout, false);
     }
-    // A remote host's "unknown user" makes an address dead if filters never use the text as a pretext, if the host
-    // refused the recipient, or if an enhanced code other than x.0.x comes with it. Otherwise it is treated as a
-    // refusal after DATA, where filters hide behind these words.
+    // A remote host's "unknown user" makes an address dead in three cases: filters never use the text as a pretext,
+    // the host refused the recipient, or an enhanced code other than x.0.x comes with the text. Otherwise the reply
+    // is treated as a refusal after DATA, where filters hide behind these words.
     let is_coded = coded.is_some_and(|code| code.subject != 0);
     let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     if verdict.class == BounceClass::BadMailbox && !is_proven {

@@ -5,8 +5,8 @@ use super::address;
 use super::parts::Parts;
 use crate::trace::MESSAGE_HEADER;
 
-/// Headers in which receivers record the envelope sender. Microsoft's reports have the results of its checks
-/// (`smtp.mailfrom=`, `envelope-from=`) instead of a `Return-Path`.
+/// Headers in which receivers record the envelope sender. Instead of a `Return-Path`, Microsoft's reports have the
+/// results of Microsoft's own checks (`smtp.mailfrom=`, `envelope-from=`).
 const SENDER_HEADERS: [&str; 4] =
     ["return-path", "authentication-results", "received-spf", "x-original-return-path"];
 /// Maximum number of candidates. Each costs a MAC, and a message has only one of ours.

@@ -7,7 +7,7 @@ use crate::mime_tree::{Leaf, leaves};
 use super::headers::Headers;
 use super::{address, original};
 
-/// Longer texts are cut: explanations are shorter, and after them comes the original in some form.
+/// Longer texts are cut: the explanation is shorter, and only the original follows it.
 const NOTICE_BYTES_MAX: usize = 256 << 10;
 /// Longest status fields, or feedback report: room for the status fields of a thousand recipients.
 const FIELDS_BYTES_MAX: usize = 2 << 20;

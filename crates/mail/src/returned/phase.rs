@@ -97,8 +97,8 @@ fn from_state(text: &str) -> Option<Phase> {
     }
 }
 
-/// Finds a mention such as `SMTP:RCPT host …` or `… in RCPT TO`, which means that the command was reached; except in
-/// `503 Need RCPT` and in notices that list the whole envelope.
+/// Finds a mention such as `SMTP:RCPT host …` or `… in RCPT TO`, which means that the session reached the command.
+/// Ignores `503 Need RCPT`, and notices that list the whole envelope.
 fn from_mention(text: &str) -> Option<Phase> {
     if text.contains("mail from:") {
         return None;

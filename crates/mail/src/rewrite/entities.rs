@@ -41,8 +41,8 @@ const NAMED: [(&str, char); 31] = [
     ("nbsp", '\u{a0}'),
 ];
 
-/// All names outside `LEGACY` that browsers accept without a semicolon, sorted (HTML standard 13.5). In a URL they are
-/// probably unintended.
+/// All names outside `LEGACY` that browsers accept without a semicolon, sorted (HTML standard 13.5). In a URL such a
+/// name is probably not meant as a reference.
 const DOUBTFUL: [&str; 102] = [
     "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil", "ETH",
     "Eacute", "Ecirc", "Egrave", "Euml", "GT", "Iacute", "Icirc", "Igrave", "Iuml", "LT", "Ntilde", "Oacute",

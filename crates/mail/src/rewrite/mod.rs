@@ -27,7 +27,7 @@ pub use settings::RewriteSettings;
 /// A text that contains this is signed or encrypted (RFC 9580 6.2, 7), so it is not rewritten.
 const PGP_ARMOUR: &[u8] = b"-----BEGIN PGP ";
 
-/// A URL as a browser reads it from an attribute; `None` if that is uncertain.
+/// A URL as browsers read it from an attribute; `None` if it is uncertain how they read the text.
 pub(crate) fn decode_reference(value: &str) -> Option<String> {
     entities::decode(value).map(Into::into)
 }

@@ -32,7 +32,7 @@ pub(super) struct TextPart {
     pub(super) kind: TextKind,
     pub(super) encoding: TransferEncoding,
     pub(super) charset: &'static Encoding,
-    /// The header with the encoding, or the empty range where it can be inserted.
+    /// The Content-Transfer-Encoding header, or the empty range where one can be inserted.
     pub(super) encoding_field: Range<usize>,
     /// Position of the text, still encoded.
     pub(super) body: Range<usize>,

@@ -58,8 +58,8 @@ fn run_length(text: &[u8]) -> usize {
     text.iter().position(|b| !is_part(b)).unwrap_or(text.len())
 }
 
-/// End of a URL. `None` if it is uncertain (a non-ASCII character may belong to the URL or to the next word), or if the
-/// URL is too long or has nothing after `://`.
+/// End of a URL. `None` if the end is uncertain (a non-ASCII character may belong to the URL or to the next word), or
+/// if the URL is too long or has nothing after `://`.
 fn url_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
     if run.len() > TARGET_BYTES_MAX || text.get(run.end).is_some_and(|b| !b.is_ascii()) {
         return None;

@@ -39,8 +39,8 @@ pub(super) struct Row {
     pub(super) differences: Vec<Difference>,
 }
 
-/// An entry as a row. `is_own` is false for the log of another account or of the installation; its account, people,
-/// account keys and pools then have no link.
+/// An entry as a row. `is_own` is false for the log of another account or of the installation: then the account,
+/// people, account keys and pools in the entry have no link.
 pub(super) fn row(named: NamedAuditEntry, is_own: bool, budget: &mut TextBudget) -> Row {
     let NamedAuditEntry { entry, actor, subject } = named;
     let path = subject_path(&entry, &subject, is_own).filter(|_| subject.exists);

@@ -1,6 +1,6 @@
 //! Remote pictures in the HTML of a message. The portal loads them, through an HTTP client with the same guard as for
-//! webhooks, and embeds them as data: the browser connects to no other host, and the sender does not learn the reader's
-//! IP address.
+//! webhooks, and embeds them as data. So the browser connects to no other host, and the sender does not learn the
+//! reader's IP address.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

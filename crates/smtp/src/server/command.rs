@@ -48,7 +48,7 @@ pub(super) fn parse(line: &str, offered: Extensions) -> Result<Command<'_>, Stan
         "HELP" => Ok(Command::Help),
         "QUIT" => alone(Command::Quit),
         "EXPN" | "TURN" | "ETRN" | "SEND" | "SOML" | "SAML" => Err(StandardReply::NotImplemented),
-        // A web page can make a browser connect to this port; its HTTP headers must not be tried as commands.
+        // A web page can make a browser connect to this port; the browser's HTTP headers must not be tried as commands.
         "GET" | "HEAD" | "POST" | "PUT" | "OPTIONS" | "CONNECT" => Err(StandardReply::NotSmtp),
         _ => Err(StandardReply::UnknownCommand),
     }

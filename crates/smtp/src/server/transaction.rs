@@ -76,7 +76,7 @@ impl ServerSession {
         self.say_standard(StandardReply::Ok);
     }
 
-    /// Discards the current message, and asks the driver to do the same if it still holds a part of the message.
+    /// Discards the current message. If the driver still holds a part of the message, asks it to discard that part.
     pub(super) fn abandon(&mut self) {
         let transaction = mem::replace(&mut self.transaction, Transaction::None);
         if let Transaction::Content(content) = transaction
