@@ -107,7 +107,7 @@ impl ContentCheck {
         self.flaw
     }
 
-    /// Takes note that a chunk of this size follows. If the message would become too large, records the flaw `TooLarge`.
+    /// Takes note that a chunk of this size follows. If the message would become too large, its flaw is `TooLarge`.
     pub(super) fn announce(&mut self, size: u64) {
         if self.flaw.is_none() && self.bytes.saturating_add(size) > self.bytes_max {
             self.flaw = Some(DropCause::TooLarge);
