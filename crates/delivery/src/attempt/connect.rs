@@ -1,5 +1,5 @@
 //! Connect: tries the route's hosts in order of preference until a session with one of them accepts messages. Uses TLS
-//! as the host and the route require. If neither requires it, a failed handshake is followed by a connection without
+//! as the host and the route require. If neither requires TLS, a failed handshake is followed by a connection without
 //! TLS.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ use super::{dial, stream};
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::{Shortage, Source};
 
-/// Maximum number of addresses tried in one attempt; the next attempt continues with the others.
+/// Maximum number of addresses tried in one attempt; the next attempt continues with the untried addresses.
 const ADDRESSES_TRIED_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Connector {
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
         let mut keep = |new: ConnectFailure| {
-            // A reply is most informative; then a host that was tried; then one that was not.
+            // A failure with a reply is most informative, then the failure of a host that was tried.
             let worth = |failure: &ConnectFailure| (failure.reply.is_some(), failure.was_tried);
             if failure.as_ref().is_none_or(|old| worth(&new) >= worth(old)) {
                 failure = Some(new);
@@ -146,8 +146,8 @@ impl Connector {
     }
 
     /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does.
-    /// Fails if a host could not be reached or was not tried: it may support them. `attempts` is the number of the
-    /// message's earlier attempts. It decides at which host to begin, so that later attempts try the hosts left out.
+    /// Fails if a host could not be reached or was not tried: that host may support them. `attempts` is the number of
+    /// the message's earlier attempts. The first host depends on `attempts`, so that each attempt tries other hosts.
     pub(crate) async fn connect_with_smtputf8(
         &self,
         route: &Route,
@@ -298,7 +298,7 @@ impl Connector {
         let terms = self.terms(route, host);
         let mode = terms.mode;
         match self.try_once(route, host, address, source, terms, reached).await {
-            // The certificate is not checked here, so this is a broken handshake; continue without TLS.
+            // Opportunistic TLS accepts any certificate, so the handshake itself is broken: continue without TLS.
             Err(failure) if failure.is_tls && mode == TlsMode::Opportunistic => {
                 tracing::debug!(
                     mx = host.name,

@@ -40,7 +40,7 @@ pub(crate) struct Peer {
     pub(crate) log_id: String,
 }
 
-/// Timeouts of the phases, as limited by the operator.
+/// The operator's upper limits for the timeouts of the phases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PhaseTimeouts {
     pub(crate) reply: Duration,
@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     /// Degree of scarcity from which `scarce_reply` applies.
     abort_shortage: Shortage,
     /// If the host was given up early because connections are scarce: the time that hosts get then, and the usual time.
-    /// This host may have had more than the former, if connections became scarce later.
+    /// This host may have had more time than that, if connections became scarce later.
     given_up_early: Option<(Duration, Duration)>,
     /// The last bytes of the message must not be sent after this time.
     expires: Option<Instant>,
@@ -135,7 +135,7 @@ pub(crate) trait FlightMarks: Send {
     fn reply_is_late(&mut self);
 }
 
-/// Writes no marks: there is no message while the session opens, between messages, and while it ends.
+/// Writes no marks: there is no message while the session opens, between messages, and while the session ends.
 struct NoFlight;
 
 impl FlightMarks for NoFlight {
@@ -234,7 +234,7 @@ impl Connection {
         self.session.capabilities().starttls && !self.is_encrypted()
     }
 
-    /// Call it after an outcome: waits until the session accepts the next message. `false` if the session ends instead.
+    /// Waits, after an outcome, until the session accepts the next message. `false` if the session ends instead.
     pub(crate) async fn wait_until_ready(&mut self) -> bool {
         // A closed session produces no more events: waiting for one would never end.
         if self.closed.is_some() {
@@ -377,7 +377,7 @@ impl Connection {
                 self.session.connection_ended(EndCause::EndOfStream);
                 continue;
             }
-            // Only with nothing left to write: a read can be cancelled and restarted, a write cannot.
+            // The wait is interrupted only if nothing is left to write: a read can be restarted, a write cannot.
             if has_finished && !is_late && self.out.is_empty() {
                 if timeout(FINAL_REPLY_USUAL, self.write_or_read(has_finished)).await.is_err() {
                     is_late = true;

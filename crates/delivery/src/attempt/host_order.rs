@@ -36,7 +36,7 @@ struct Resume {
     host: String,
     /// Index into the addresses of the host.
     address: usize,
-    /// Turn of the stopped attempt; the next one uses it too, so that the hosts are in the same order.
+    /// Turn of the stopped attempt; the next attempt has the same turn, so that its hosts are in the same order.
     turn: usize,
     until: Instant,
 }
@@ -113,7 +113,7 @@ impl HostOrder {
             hosts.iter().any(|(other, _)| other.name != host.name && other.preference == host.preference);
         let next = if attempt.is_resumed {
             // Turns do not move the position of a resumed attempt: without a new position, the next attempt would
-            // begin here again.
+            // begin at the same address again.
             hosts.get(index + 1).or(hosts.first())
         } else if has_equal {
             None

@@ -57,7 +57,7 @@ pub(super) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
 
 /// Whether a message that was refused before the end of its data simply waits again, without a failed attempt, because
 /// the refusal was about its connection. `was_used`: the connection had carried other messages. A fresh connection
-/// cannot be used up: a host that says so refuses the message. `is_closing`: the host closes the connection.
+/// cannot be used up: a host that calls it used up refuses the message. `is_closing`: the host closes the connection.
 pub(super) fn is_put_back(signal: Option<Signal>, was_used: bool, is_closing: bool) -> bool {
     match signal {
         Some(Signal::TooManyConnections) => true,
@@ -70,7 +70,7 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
     postroad_mail::Reply::new(reply.code, &reply.lines.join("\n")).ok()
 }
 
-/// Phase for the classification of a reply in this phase of the session.
+/// Converts a phase of the session into the phase that the classification of replies distinguishes.
 pub(super) fn reply_phase(phase: Phase) -> ReplyPhase {
     match phase {
         Phase::MailFrom => ReplyPhase::MailFrom,
@@ -148,7 +148,7 @@ pub(super) fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judgemen
 }
 
 /// Whether the next attempt should use the same source address: a receiver that greylists by address remembers only
-/// that one. After a refusal for any other known reason, another address may succeed.
+/// that address. After a refusal for any other known reason, another address may succeed.
 fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
     code < 500 && matches!(signal, None | Some(Signal::Greylisted))
 }

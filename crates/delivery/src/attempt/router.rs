@@ -40,7 +40,7 @@ pub(crate) struct RouteFailure {
     pub(crate) problem: String,
     pub(crate) class: BounceClass,
     /// The domain's DNS records, or this service's settings, leave no host to use. Waiting messages are recorded now:
-    /// as failed, or as delayed if the class is `dns`. If false, they wait for the next look-up.
+    /// as failed, or as delayed if the class is `dns`. If false, the messages wait for the next look-up.
     pub(crate) is_final: bool,
     /// A look-up was not made, because too many are waiting.
     pub(crate) is_busy: bool,

@@ -39,7 +39,7 @@ impl BeginBatcher {
         while self.requests.recv_many(&mut batch, BATCH_MAX).await > 0 {
             let (begins, answers): (Vec<_>, Vec<_>) =
                 batch.drain(..).map(|request| (request.begin, request.answer)).unzip();
-            // If a caller is gone, its answer is dropped, and its claim is found again after a restart.
+            // If a caller is gone, its answer is dropped, and its message is claimed again after a restart.
             match self.store.begin(begins).await {
                 Ok(begun) => begun.into_iter().zip(answers).for_each(|(begun, answer)| {
                     let _ = answer.send(Ok(begun));
@@ -59,8 +59,8 @@ impl EngineShared {
             server_id: entry.server_id,
             message_id: entry.message_id,
             due_at: entry.due_at,
-            // Reading the message includes the check of suppressions, which may have changed if it waited. The wait
-            // is unknown if the clock went back.
+            // Reading the message includes the check of suppressions, which may have changed while the message waited.
+            // How long it waited is unknown if the clock went back.
             needs_message: entry.work.is_none() || now.since(entry.due_at) > FRESH_FOR || entry.due_at > now,
         };
         let (answer, answered) = oneshot::channel();

@@ -1,5 +1,5 @@
 //! One attempt to connect, from the start of the connection task until the connection accepts messages or the attempt
-//! ends. Meanwhile the schedule may abort it, so that others get the connection.
+//! ends. Meanwhile the schedule may abort the attempt, so that other sites or servers get the connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct ConnectAttempt {
 pub(super) enum ConnectResult {
     Open(Box<Connection>),
     Failed(Box<ConnectFailure>),
-    /// Aborted for others, because its host had not answered in time.
+    /// Aborted, because the host had not answered in time and other sites or servers need the connection.
     Aborted,
 }
 

@@ -1,5 +1,6 @@
 //! Feeds the schedule: claims messages from the store that are due within the horizon, re-reads the setup, releases
-//! claims of dead nodes, and exchanges pacing notes. After a failure it tries again in the next round.
+//! claims of dead nodes, and exchanges pacing notes (stored estimates about receivers) with other nodes. After a
+//! failure it tries again in the next round.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,14 +45,16 @@ const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
 const NOTES_MAX: usize = 50_000;
 /// Each read overlaps the last one by this much, because other nodes may store notes with earlier times.
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
-/// Maximum number of servers that get an event about a paused warm-up; limited, because it is one transaction.
+/// Maximum number of servers that get an event about a paused warm-up; limited, because one transaction writes all
+/// these events.
 const NOTIFIED_SERVERS_MAX: usize = 200;
 
 pub(crate) struct Feeder {
     pub(crate) shared: Arc<EngineShared>,
     pub(crate) changes: watch::Receiver<u64>,
     pub(crate) queue_changes: watch::Receiver<u64>,
-    /// Messages begun by dead nodes that could not be read from the store so far. The next `reap` tries them again.
+    /// Messages that dead nodes had begun to send, and that could not be read from the store so far. The next `reap`
+    /// tries again.
     pub(crate) abandoned: Vec<Claimed>,
     /// Start of the next read of pacing notes; `None` before the first read.
     pub(crate) notes_since: Option<Timestamp>,
@@ -97,7 +100,8 @@ impl Feeder {
         }
     }
 
-    /// When the next scheduled message becomes due. Messages that are due already wait for the next round.
+    /// When to claim the next scheduled message: once it is due. A message that is already due waits for the next
+    /// round.
     async fn next_scheduled(&self) -> Option<Instant> {
         let due_at = self.shared.store.next_scheduled().await.ok()??;
         let now = self.shared.clock.now();
@@ -172,7 +176,7 @@ impl Feeder {
             if room == 0 || shared.is_stopping() {
                 return Ok(());
             }
-            // Takes only part of the room at a time. The next claim leaves out servers that have enough, so that no
+            // Each claim takes only part of the room. The next claim leaves out servers that have enough, so that no
             // server fills the whole room.
             let limit = room.div_ceil(CLAIMS_TO_FILL).min(CLAIM_AT_ONCE);
             let due_by = shared.clock.now().plus(HORIZON);

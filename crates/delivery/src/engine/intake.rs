@@ -1,5 +1,5 @@
-//! Takes fresh messages straight from the commit into the schedule, as long as it has room for their server. Without
-//! room they stay in the store, where the feeder finds them.
+//! Takes fresh messages straight from the commit into the schedule, as long as the schedule has room for their server.
+//! Without room the messages stay in the store, where the feeder finds them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ impl IntakeLimitsCopy {
         !self.is_limited.load(Ordering::Acquire) || self.limits.read().has_room(server)
     }
 
-    /// Call it under the schedule's lock, so that older limits never replace newer ones.
+    /// Call this under the schedule's lock, so that older limits never replace newer ones.
     pub(super) fn replace(&self, limits: IntakeLimits) {
         let is_limited = !limits.is_open();
         *self.limits.write() = limits;

@@ -75,8 +75,8 @@ pub(crate) struct EngineShared {
     postponed_releases: Mutex<Vec<(ServerId, MessageId)>>,
     /// Mark up to which changes of servers have been read; locked while the setup is read.
     setup_mark: tokio::sync::Mutex<Option<SetupMark>>,
-    /// Value of `Store::changes` right before the last read of the setup. This process's changes up to it are in
-    /// effect.
+    /// Value of `Store::changes` right before the last read of the setup. This process's changes up to that value are
+    /// in effect.
     changes_in_effect: AtomicU64,
     /// Wakes the timer task early.
     timer: Notify,

@@ -17,7 +17,7 @@ use crate::schedule::CountedSource;
 const AT_ONCE: usize = 500;
 
 /// Settles the flights that an earlier process left, then releases the other messages that it had begun to send.
-/// Messages that it had only claimed are released gradually, by the feeder. Fails if claims cannot be taken over or
+/// Messages that it had only claimed are released gradually by the feeder. Fails if claims cannot be taken over or
 /// released, or if the store is unavailable. A flight whose outcome the store refuses stays in the journal.
 pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
     if !recovered.is_empty() {
@@ -61,8 +61,8 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
     Ok(())
 }
 
-/// Stores outcomes together, or one by one if the store refuses them together. Returns the messages whose outcomes it
-/// refuses for good.
+/// Stores outcomes together, or one by one if the store refuses them together. Returns the messages whose outcomes the
+/// store refuses for good.
 async fn store_outcomes(
     shared: &EngineShared,
     outcomes: Vec<Arc<Outcome>>,

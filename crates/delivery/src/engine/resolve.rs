@@ -17,7 +17,7 @@ use crate::schedule::{Entry, LaneKey};
 
 /// Messages that are due within this time are kept in memory.
 pub(crate) const HORIZON: Duration = Duration::from_mins(15);
-/// A look-up that takes longer counts as slow; the next one starts without waiting for it.
+/// A look-up that takes longer counts as slow; the next look-up starts without waiting for its end.
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 /// Pause after a look-up that was refused because too many others are waiting.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);

@@ -47,7 +47,7 @@ impl Settler {
                         self.set_aside(&shared, locked).await;
                     }
                 }
-                // All tasks that could add more have ended.
+                // All tasks that could add outcomes have ended.
                 _ = all_tasks.recv(), if !is_last_round => {
                     is_last_round = true;
                     self.settlements.close();
@@ -71,7 +71,7 @@ impl Settler {
         });
     }
 
-    /// Pauses all delivery while too many batches are set aside. `None` if the service stops first.
+    /// Waits until one more batch may be set aside; all delivery pauses meanwhile. `None` if the service stops first.
     async fn permit_aside(&self, shared: &Arc<EngineShared>) -> Option<OwnedSemaphorePermit> {
         let mut is_paused = false;
         let permit = loop {
@@ -221,13 +221,14 @@ async fn store_bare(
     }
 }
 
-/// Leaves out whatever the store might refuse.
+/// Removes the parts that the store might refuse: the texts and the suppression.
 pub(super) fn remove_texts(outcome: &mut Outcome) {
     (outcome.transcript, outcome.suppress, outcome.delivery.output) = (None, None, String::new());
     "{}".clone_into(&mut outcome.event.data);
 }
 
-/// The store refuses the outcome for good.
+/// Drops an outcome that the store refuses for good. A message that was not sent is claimed again; the journal keeps
+/// the flight of a message that was sent, and the next start settles it.
 fn give_up(shared: &Arc<EngineShared>, settlement: &Settlement, error: &StoreError) {
     let id = settlement.outcome.message_id;
     tracing::error!(message.id = %id, %error, "storing an outcome failed for good; if the message was sent, the next start settles it, otherwise it is tried again");
@@ -237,8 +238,8 @@ fn give_up(shared: &Arc<EngineShared>, settlement: &Settlement, error: &StoreErr
     }
 }
 
-/// Claims messages again, after the node lost its lease and so its claims. Otherwise messages that it sent would be
-/// sent again. Returns those that still exist and are at the same attempt.
+/// Claims messages again, after the node lost its lease and so its claims. Otherwise messages that this node sent would
+/// be sent again. Returns the settlements of messages that still exist and are at the same attempt.
 async fn claim_again(shared: &Arc<EngineShared>, lost: Vec<Settlement>) -> Vec<Settlement> {
     let keys: Vec<_> = lost.iter().map(|settlement| settlement.outcome.key()).collect();
     let adopted = loop {

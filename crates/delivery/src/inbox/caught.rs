@@ -26,7 +26,7 @@ pub struct CaughtMessage {
     pub raw: Bytes,
 }
 
-/// An entry for each recipient, with ids from `first_id` on; they share the bytes.
+/// An entry for each recipient, with ids from `first_id` on; the entries share the bytes of the message.
 pub(super) fn entries(
     received: &IncomingMessage,
     head: &Head,

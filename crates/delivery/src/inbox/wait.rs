@@ -68,7 +68,7 @@ impl Inbox {
         matching.take(if matcher.text.is_some() { usize::MAX } else { 1 }).cloned().collect()
     }
 
-    /// The first candidate with the text. Reads them on a blocking thread: they may be megabytes.
+    /// The first candidate with the text. Reads the candidates on a blocking thread: they may be megabytes.
     async fn with_text(
         &self,
         candidates: Vec<Arc<CaughtMessage>>,

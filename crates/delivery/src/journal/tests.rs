@@ -111,7 +111,7 @@ fn a_journal_without_open_flights_is_empty() {
     journal.replied(key(1), &reply(250)).unwrap();
     journal.settled([key(1), key(9)]);
     assert_eq!(files(&folder).iter().map(|path| path.metadata().unwrap().len()).sum::<u64>(), 0);
-    // It can be used again.
+    // The empty journal takes new marks.
     journal.finishing(key(2)).unwrap();
     drop(journal);
     assert_eq!(open(&folder).1, [recovered(2, None)]);

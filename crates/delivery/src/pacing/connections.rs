@@ -1,5 +1,5 @@
-//! Estimate of the concurrent connections that a receiver accepts from one source address. "Too many" lowers it to the
-//! number that is open; from time to time one more is tried.
+//! Estimate of the concurrent connections that a receiver accepts from one source address. The reply "too many
+//! connections" lowers the estimate to the number of open connections; from time to time one more is tried.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(45);
 pub struct ConnectionEstimate {
     /// `None` if nothing was ever refused.
     limit: Option<u32>,
-    /// The last reply "too many"; empty if connections failed without a reply, or if the estimate was restored.
+    /// The last reply "too many connections"; empty if connections failed without a reply, or if the estimate was
+    /// restored.
     reply: Reason,
     /// When one connection more than `limit` may be tried.
     try_at: Option<Timestamp>,

@@ -43,7 +43,7 @@ pub(super) enum Knowledge {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Curve {
-    /// Rate at the beginning, in messages a minute.
+    /// Rate from which the curve rises, in messages a minute.
     base: f64,
     /// The rate that was reached when the receiver refused.
     pub(super) reached: f64,

@@ -8,7 +8,7 @@ use crate::retry::sums;
 const USUAL_SECS: [u64; 8] = [60, 120, 180, 300, 600, 900, 1_800, 3_600];
 /// After this many retries, one retry tests whether a shorter wait is enough.
 const TRY_LESS_IN: u32 = 20;
-/// A stored estimate does not say which waits were too short: this share of it is assumed to be.
+/// A stored estimate does not say which waits were too short: this share of the estimate is assumed to be too short.
 const TOO_SHORT_SHARE: f64 = 0.4;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

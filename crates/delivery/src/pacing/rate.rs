@@ -92,7 +92,7 @@ impl RateEstimate {
         self.refused_at
     }
 
-    /// The receiver's reply.
+    /// The receiver's last reply that sending is too fast; empty if the rate was not limited by a reply.
     pub fn reason(&self) -> Reason {
         self.reason.clone().unwrap_or_default()
     }
@@ -129,8 +129,8 @@ impl RateEstimate {
     }
 
     /// Whether this refusal may still be due to messages accepted before the previous one, because receivers often
-    /// count over a minute. Then the estimate stays. Assumed for the first refusal soon after another, and for any
-    /// refusal within a minute after an estimate that was far below the tried rate; only if the rate was measured.
+    /// count over a minute. Then the estimate stays. Only if the rate was measured, this is assumed of two refusals:
+    /// the first one soon after another, and any within a minute after an estimate far below the tried rate.
     fn is_minute_full(&self, since_refusal: Duration, now: Timestamp) -> bool {
         let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
             return false;

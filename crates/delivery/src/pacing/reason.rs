@@ -1,4 +1,4 @@
-//! A receiver's reply as the reason why messages wait; they may belong to many servers.
+//! A receiver's reply as the reason why messages wait; the messages may belong to many servers.
 
 use std::fmt;
 use std::sync::Arc;

@@ -29,7 +29,7 @@ pub struct Standstill {
 }
 
 impl Standstill {
-    /// A message was refused; `needed` refusals in a row stop everything. Returns whether it has just stopped.
+    /// A message was refused; `needed` refusals in a row begin a standstill. Returns whether this refusal began it.
     pub fn refused(&mut self, needed: u32, reason: &Reason, now: Timestamp) -> bool {
         if self.probe.is_waiting(now) {
             return false;

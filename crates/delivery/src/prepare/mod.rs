@@ -35,7 +35,7 @@ pub(crate) struct Work {
     pub(crate) rcpt_to: String,
     /// Time of sending that the caller chose.
     pub(crate) send_at: Option<Timestamp>,
-    /// When it was released, if it was held.
+    /// When the message was released, if it was held.
     pub(crate) released_at: Option<Timestamp>,
     pub(crate) send: Arc<PreparedSend>,
 }
@@ -45,7 +45,7 @@ impl Work {
         self.send.info.size
     }
 
-    /// When it was first due: the latest of acceptance, `send_at` and release. The retry period starts then.
+    /// When the message was first due: the latest of acceptance, `send_at` and release. The retry period starts then.
     pub(crate) fn first_due(&self) -> Timestamp {
         let accepted_at = self.send.info.created_at;
         [self.send_at, self.released_at].into_iter().flatten().fold(accepted_at, Timestamp::max)
@@ -62,7 +62,7 @@ pub(crate) struct PreparedSend {
     feedback_head: OnceCell<SignedHead>,
     /// Positions where the copies of a tracked send differ.
     plan: OnceCell<Arc<RewritePlan>>,
-    /// Its share of the memory for fresh messages.
+    /// The send's share of the memory for fresh messages; `None` if the send was read from the store.
     _share: Option<memory::Share>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct PreparedSend {
 #[derive(Debug)]
 pub(crate) struct PreparedMessage {
     pub(crate) message: OutgoingMessage,
-    /// DNS names of the DKIM keys that signed it.
+    /// DNS names of the DKIM keys that signed the message.
     pub(crate) dkim: Option<Arc<str>>,
 }
 
@@ -225,7 +225,7 @@ impl Preparer {
             (body.clone(), head.clone())
         };
         let broken = |problem: String| PrepareError::Broken(problem);
-        // Without the address: the text goes into the log.
+        // The error does not quote the address, because its text goes into the log.
         let rcpt_to = EmailAddress::parse(&work.rcpt_to)
             .map_err(|e| broken(format!("its recipient is not an address: {e}")))?;
         let id = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
@@ -249,8 +249,8 @@ impl Preparer {
         info.options.host.as_ref().unwrap_or(&self.hostname)
     }
 
-    /// The return path of the envelope, which is not in the message. It is at the From domain's own bounce domain if
-    /// that points here, which aligns SPF; else at the installation's, whose SPF record has the addresses of all nodes.
+    /// The return path, which is in the envelope only. Its domain is the From domain's own bounce domain if that points
+    /// here, which aligns SPF; else the installation's, whose SPF record has the addresses of all nodes.
     async fn return_path(&self, work: &Work, local_part: &str) -> Result<EmailAddress, PrepareError> {
         let own = match DomainName::parse(&work.send.info.from_domain) {
             Ok(domain) => self.domains.find(work.server_id, domain).await?,
@@ -275,7 +275,7 @@ impl Preparer {
         }
     }
 
-    /// Makes the next messages read their domains again. Call it after a change of the setup.
+    /// Makes the next messages read their domains again. Call this after a change of the setup.
     pub(crate) fn forget_domains(&self) {
         self.domains.forget();
     }

@@ -88,7 +88,7 @@ impl OwnDomains {
         Ok(domain)
     }
 
-    /// Makes every domain be read again. Call it after a change of the setup.
+    /// Makes every domain be read again. Call this after a change of the setup.
     pub(crate) fn forget(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }

@@ -20,8 +20,8 @@ const HASH_INLINE_BYTES_MAX: usize = 256 << 10;
 pub(crate) enum Signing {
     /// The keys of the From domain, or the installation's if the domain has none.
     Usual,
-    /// The installation's key in addition: the receiver sends complaints to the signers, and one enrolment should cover
-    /// all customers. Not the default, because a signature is the largest cost of a message.
+    /// These keys and also the installation's: the receiver sends complaints to the signers, and one enrolment should
+    /// cover all customers. Not the default, because a signature is the largest cost of a message.
     ForFeedback,
 }
 

@@ -73,7 +73,7 @@ impl Providers {
             let entry = changes.remove(&name).unwrap_or_default().over(entry);
             entries.push((name, entry));
         }
-        // After the others, so that a conflict is attributed to the operator's file.
+        // The operator's new entries come last, so that a conflict is attributed to the operator's file.
         entries.extend(changes);
         Self::assemble(entries)
     }

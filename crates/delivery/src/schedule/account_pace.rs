@@ -66,7 +66,7 @@ impl AccountPaces {
         (until > now).then(|| Block { until: Some(until), why: why() })
     }
 
-    /// A server with a message to send was blocked: it gets a turn after the others.
+    /// A server with a message to send was blocked: it gets a turn after the servers that already wait.
     pub(super) fn wait(&mut self, account: AccountId, server: ServerId) {
         if let Some(pace) = self.paces.get_mut(&account)
             && pace.waiting.insert(server)
@@ -75,7 +75,7 @@ impl AccountPaces {
         }
     }
 
-    /// Counts one message of this server. Returns the server whose turn is next, and when it comes.
+    /// Counts one message of this server. Returns when the next turn comes, and the server that has it.
     pub(super) fn pass(
         &mut self,
         account: AccountId,
@@ -85,7 +85,7 @@ impl AccountPaces {
         let pace = self.paces.get_mut(&account)?;
         pace.bucket.take(now);
         // Servers in front of this one have lost their turns. A server that was not waiting uses up the turn of the
-        // first one.
+        // server in front.
         let is_waiting = pace.waiting.contains(&server);
         while let Some(first) = pace.turns.pop_front() {
             pace.waiting.remove(&first);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_model::{RatePeriod, SendRate, Timestamp};
 
-/// Network jitter changes the intervals at the receiver; a pace slightly below the limit stays within it there too.
+/// Network jitter changes the intervals at the receiver; a pace slightly below the limit keeps the limit there too.
 const MARGIN: f64 = 1.03;
 
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,8 @@ use super::Schedule;
 use super::server_gate::ServerGate;
 
 impl Schedule {
-    /// Applies the setup. It is read every two seconds and after every change, but most of it rarely changes: so work
-    /// on every lane is done only if a change may affect every lane.
+    /// Applies the setup, which is read every two seconds and after every change, but mostly stays the same. Work on
+    /// every lane is done only if a change may affect every lane.
     pub(crate) fn configure(&mut self, setup: &DeliverySetup, now: Timestamp) {
         let changed_servers = self.configure_servers(&setup.servers, setup.live_nodes);
         let latest = without_servers_and_counts(setup);

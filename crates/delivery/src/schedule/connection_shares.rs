@@ -86,8 +86,8 @@ pub(super) struct ConnectionShares {
     silent: u32,
     /// Silent sites connect only below this. Attempts that become silent during a message may exceed it.
     silent_max: u32,
-    /// New sites connect only while new and silent attempts together are below this: seven tenths of a limit that is a
-    /// multiple of ten, more of others, all of one below ten.
+    /// New sites connect only while new and silent attempts together are below this: the node's limit without three
+    /// connections of each full ten. A limit below ten is not reduced.
     unproved_max: u32,
     /// Number of the last attempt.
     attempt_ids: u64,
@@ -98,7 +98,8 @@ pub(super) struct ConnectionShares {
     general_line: Turns<ServerId, usize>,
     new_line: Turns<ServerId, usize>,
     silent_line: Turns<ServerId, usize>,
-    /// Number of connections per server. All connections of a path count for the server whose message it carried last.
+    /// Number of connections per server. All connections of a path count for the server whose message the path carried
+    /// last.
     in_use: HashMap<ServerId, u32>,
 }
 
@@ -308,7 +309,8 @@ impl Schedule {
         }
     }
 
-    /// Whether the server whose turn it is here has more than its share, while other servers wait for a connection.
+    /// Whether the server whose turn is next in the path's queue has more than its share of the node's connections,
+    /// while other servers wait for one.
     pub(super) fn is_over_its_share(&self, path_id: usize) -> bool {
         if self.connections < self.connections_max {
             return false;
@@ -319,7 +321,7 @@ impl Schedule {
         others > 0 && self.connection_shares.in_use.get(&server).is_some_and(|in_use| *in_use > share.max(1))
     }
 
-    /// Puts a queue into a line. Returns whether it was not in it before.
+    /// Puts a queue into a line. Returns `false` if the queue was already in that line, or has no messages.
     pub(super) fn line_up_in(&mut self, queue_id: usize, line: WaitingLine) -> bool {
         let queue = &mut self.queues[queue_id];
         let kept_server = || queue.paths.iter().find_map(|path| self.paths[*path].kept.next_server());

@@ -10,7 +10,7 @@ use super::{Schedule, SourceProvider};
 use crate::pacing::{Evidence, RateEstimate, Standstill};
 use crate::route::Route;
 
-/// Maximum number of waiting queues that are examined.
+/// Maximum number of queues waiting for a connection that `is_wanted_elsewhere` examines.
 const EXAMINED_MAX: usize = 8;
 
 impl Schedule {
@@ -55,8 +55,8 @@ impl Schedule {
         !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
     }
 
-    /// The connection limit in the way. `limit` is `None` if others have used up the share, or during a pause between
-    /// connections.
+    /// The connection limit in the way. `limit` is `None` if other sites have used up the share of new or silent sites,
+    /// or during a pause between connections.
     pub(super) fn all_connections_busy(&self, path_id: usize, now: Timestamp) -> Why {
         let path = &self.paths[path_id];
         let route = &self.queues[path.queue].route;

@@ -12,7 +12,7 @@ use crate::prepare::Work;
 pub(crate) struct Entry {
     pub(crate) server_id: ServerId,
     pub(crate) message_id: MessageId,
-    /// Due time as stored. The store identifies the entry by it, so it must not be changed in memory.
+    /// Due time as stored. The store identifies the entry by this time, so it must not be changed in memory.
     pub(crate) due_at: Timestamp,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) attempts: u32,
@@ -21,24 +21,25 @@ pub(crate) struct Entry {
     /// The source address that the next attempt uses again while it is healthy; `None` for any address.
     pub(crate) source: Option<SourceId>,
     pub(crate) greylisted: Option<Greylisting>,
-    /// Whether it was tried before it was last claimed: then its greylisting is in its delivery records.
+    /// Whether the message was tried before it was last claimed: then its greylisting is in its delivery records.
     pub(crate) was_tried_before_claim: bool,
-    /// When its wait is reported next; `None` before the first report.
+    /// When the message's wait is reported next; `None` before the first report.
     pub(crate) announce_at: Option<Timestamp>,
-    /// Whether it was aborted, because its host took long while connections were scarce. Its host then gets more time.
+    /// Whether the message was aborted, because its host took long while connections were scarce. The next host then
+    /// gets more time.
     pub(crate) was_aborted: bool,
-    /// Whether the store has recorded that its attempt begins.
+    /// Whether the store has recorded that the message's attempt begins.
     pub(crate) begun: bool,
-    /// Everything needed to send it, if available: fresh from its acceptance, or already loaded.
+    /// Everything needed to send the message, if available: fresh from its acceptance, or already loaded.
     pub(crate) work: Option<Arc<Work>>,
 }
 
 /// Greylisting of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Greylisting {
-    /// When it was refused first.
+    /// When the message was refused first.
     pub(crate) first: Timestamp,
-    /// Time for which its retry was planned; `None` if anything else has delayed it since.
+    /// Time for which the message's retry was planned; `None` if anything else has delayed the retry since.
     pub(crate) retry_at: Option<Timestamp>,
 }
 

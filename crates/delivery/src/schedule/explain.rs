@@ -88,8 +88,8 @@ impl Schedule {
         self.paused.keys().copied().collect()
     }
 
-    /// Explains to this reader why a message waits that is due and not being sent. A server learns nothing of others'
-    /// messages.
+    /// Explains to this reader why a message waits that is due and not being sent. A server learns nothing of other
+    /// servers' messages.
     pub(crate) fn why_waiting(
         &mut self,
         domain: &DomainName,
@@ -164,8 +164,8 @@ impl Schedule {
         paths.find_map(|path| self.source_sites[self.paths[*path].source_site].learned(reader))
     }
 
-    /// The lane in which a message waits. If it is in none, the lane that its server's mail would take, or any of the
-    /// domain.
+    /// The lane in which a message waits. If it is in none, the lane that its server's mail would take, or else any
+    /// lane of the domain.
     fn lane_of_message(&self, domain: &DomainName, server: ServerId, message: MessageId) -> Option<usize> {
         let of_domain = self.lane_ids.iter().filter(|(key, _)| key.domain == *domain);
         let lanes: Vec<(&LaneKey, usize)> = of_domain.map(|(key, id)| (key, *id)).collect();

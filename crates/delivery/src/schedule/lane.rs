@@ -49,7 +49,7 @@ pub(super) enum LaneRoute {
         queue: usize,
         until: Timestamp,
     },
-    /// The domain has no route, or the DNS gave no answer; look up again at this time.
+    /// The domain has no route, or the DNS gave no answer; the route is looked up again at `until`.
     Failed {
         until: Timestamp,
         reason: String,
@@ -209,7 +209,7 @@ impl Schedule {
     }
 
     /// There is no route, at least not now: the lane is looked up again at `until`. If only the DNS failed, the
-    /// previous site stays in use. Returns whether it does.
+    /// previous site stays in use. Returns whether messages keep such a site.
     pub(crate) fn unresolved(
         &mut self,
         lane_id: usize,
@@ -289,7 +289,7 @@ impl Schedule {
         id
     }
 
-    /// Gives the queue one path for each address of its pool.
+    /// Gives the queue one path for each address of its pool. Paths of addresses that left the pool are retired.
     pub(super) fn refresh_paths(&mut self, queue_id: usize) {
         let (pool, route) = (self.queues[queue_id].pool, Arc::clone(&self.queues[queue_id].route));
         let sources: Vec<(SourceId, IpAddr)> =

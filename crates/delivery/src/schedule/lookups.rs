@@ -1,5 +1,5 @@
 //! Route look-ups. Servers take turns, and domains whose last look-up failed have a separate share: the first look-up
-//! of a domain never waits for them.
+//! of a domain never waits for look-ups of such domains.
 
 use std::collections::{HashMap, HashSet};
 

@@ -123,7 +123,7 @@ impl Worker {
         let waker = self.shared.waker(self.path);
         tokio::select! {
             permit = waker.acquire() => {
-                // Consumed, so that each permit wakes only one connection.
+                // The permit is consumed, so that it wakes only one connection.
                 permit.map(tokio::sync::SemaphorePermit::forget).is_ok()
             }
             () = self.shared.stopped() => false,
@@ -156,7 +156,7 @@ impl Worker {
                 self.put_back(job).await;
                 return NextStep::Leave;
             };
-            // Hosts that do not answer may take minutes; an expiry must be recorded before that.
+            // An attempt to connect to hosts that do not answer may take minutes: it ends when the message expires.
             let Some(connected) = within(self.time_left(&job), Box::pin(attempt.connect(&job))).await else {
                 self.expire(&job, &work, started_at).await;
                 return NextStep::Leave;
