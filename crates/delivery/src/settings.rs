@@ -30,8 +30,8 @@ pub struct Settings {
     /// Longest wait for the final reply to a message. A short timeout causes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
-    /// While connections are scarce: longest time until a connected host accepts messages, and then for each of its
-    /// replies before the last bytes of a message.
+    /// While connections are scarce: longest time until a connected host accepts messages, and upper limit for each of
+    /// its replies before the last bytes of a message, which usually get 3 s.
     pub busy_greeting_timeout: Duration,
     /// Idle connections are closed after this long.
     pub idle_timeout: Duration,
@@ -46,8 +46,8 @@ pub struct Settings {
     pub signing_threads: usize,
     /// Maximum memory for fresh messages that wait for their first attempt.
     pub fresh_bytes_max: usize,
-    /// Maximum number of messages that wait in memory; others stay in the store until there is room. One server gets at
-    /// most half.
+    /// Maximum number of messages that wait in memory; others stay in the store until there is room. One server gets
+    /// less than half.
     pub messages_max: usize,
     pub warm_up: WarmUpPlan,
     /// TOML that changes or adds provider rules.

@@ -98,7 +98,7 @@ impl Queue {
 }
 
 impl Job {
-    /// Signs the job unless its caller is gone; returns whether it did.
+    /// Signs the job unless its caller is gone; returns whether it was signed.
     fn sign_if_awaited(self) -> bool {
         if self.signature.is_closed() {
             return false;

@@ -19,7 +19,7 @@ use crate::schedule::Shortage;
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
-/// A connection that waits longer for the final reply is parked (`schedule/parking.rs`), so that others get its room.
+/// A connection that waits longer for the final reply is parked (`schedule/parking.rs`), so that another can be opened.
 const FINAL_REPLY_USUAL: Duration = Duration::from_secs(3);
 /// Total time for reading the host's replies after a write to it has failed.
 const LAST_REPLIES_TIME_MAX: Duration = Duration::from_secs(5);

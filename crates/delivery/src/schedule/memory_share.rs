@@ -1,7 +1,7 @@
 //! Limit on the messages in memory. One server may have as many messages as there is room left for all others; a
 //! tenth of the limit is kept free for servers that have few. Other messages wait in the store and are claimed,
 //! oldest first, as soon as there is room. Until a server's waiting messages are all claimed, its new messages stay in
-//! the store too, so that they do not overtake.
+//! the store too, so that they do not overtake older ones.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -130,7 +130,7 @@ impl Schedule {
         self.memory.full_servers()
     }
 
-    /// Call it when the store had no more due messages, except for the servers that were `skipped`.
+    /// Call this when the store had no more due messages, except for the servers that were `skipped`.
     pub(crate) fn store_caught_up(&mut self, skipped: &[ServerId]) {
         self.memory.caught_up(skipped);
     }

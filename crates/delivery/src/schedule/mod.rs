@@ -114,7 +114,7 @@ pub(crate) struct Schedule {
     /// Shares of the addresses of a pool in its messages, by weight.
     shares: Shares,
     gates: GateTable,
-    /// As last read, without servers and counts.
+    /// The setup as last read, without servers and counts.
     setup: Option<DeliverySetup>,
     wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
     /// Time of the scheduled wake-up for the end of a gate.
@@ -220,7 +220,7 @@ pub(crate) enum Action {
     Wake {
         path: usize,
     },
-    /// Aborts an attempt to connect, because others need the connection.
+    /// Aborts an attempt to connect, because other sites or servers need the connection.
     AbortAttempt {
         attempt: u64,
     },
@@ -438,7 +438,7 @@ impl Schedule {
         if !has_joined_general_line {
             return;
         }
-        // Wakes an idle connection. It finds that others wait for a connection, and ends.
+        // Wakes an idle connection, which finds that another queue waits for a connection, and ends.
         let provider = Arc::clone(&self.queues[queue].route.provider);
         let is_node_full = self.connections >= self.connections_max;
         let idle = self.paths.iter().find(|(_, path)| {

@@ -11,7 +11,7 @@ use crate::route::Route;
 
 impl Schedule {
     /// Ends the standstill of the path's site or provider if only one server's mail was refused, and another server's
-    /// mail waits for the path. Returns whether there was one. The evidence is kept: if the other server's mail is
+    /// mail waits for the path. Returns whether a standstill ended. The evidence is kept: if the other server's mail is
     /// refused too, everything stops again.
     pub(super) fn end_standstills_of_one_server(
         &mut self,

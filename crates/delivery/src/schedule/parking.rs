@@ -1,6 +1,6 @@
-//! Connections that only wait for the reply to a message they have sent. Hosts may take minutes for it, and aborting
-//! could cause a duplicate. So up to a limit such connections are parked: they do not count among the node's
-//! connections, but still count for the limits of their site and provider.
+//! Connections that only wait for the reply to a message they have sent. The reply may take minutes, and aborting could
+//! cause a duplicate. So up to a limit such connections are parked: they do not count among the node's connections, but
+//! still count for the limits of their site and provider.
 
 use postroad_model::Timestamp;
 
@@ -11,7 +11,7 @@ use super::connection_shares::WaitingLine;
 pub(crate) const PARKED_SHARE: u32 = 2;
 
 impl Schedule {
-    /// A reply takes long: parks the connection, so that others get its room. Returns whether the limit allowed it.
+    /// A reply takes long: parks the connection, so that another can be opened. Returns whether the limit allowed it.
     pub(crate) fn park(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.parked >= self.connections_max.div_ceil(PARKED_SHARE) {
             return false;
@@ -25,7 +25,8 @@ impl Schedule {
         true
     }
 
-    /// The reply arrived, or its timeout passed. There may be one connection too many until the next one asks for work.
+    /// The reply arrived, or its timeout passed. The node may have one connection too many until another one asks for
+    /// work.
     pub(crate) fn unpark(&mut self) {
         self.parked -= 1;
         self.connections += 1;

@@ -1,5 +1,5 @@
-//! A path: one source address to one site, with one required security. It has the connections, the retries that keep
-//! its address, and the back-off when nothing answers.
+//! A path: one source address to one site, with one required security. A path counts its connections, and has the
+//! retries that keep its address, and the back-off when nothing answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) struct BackOff {
     /// Time of the first failure in a row.
     since: Option<Timestamp>,
     until: Option<Timestamp>,
-    /// Whether only this address fails: others of the pool reached the site between two failures.
+    /// Whether only this address fails: another address of the pool reached the site after the first failure.
     pub(super) is_alone: bool,
     pub(super) reason: String,
 }

@@ -196,7 +196,7 @@ impl Schedule {
         self.shares.change_coming(path.source, change);
     }
 
-    /// Lets the connection wait for work; closes it instead while others wait for a connection.
+    /// Lets the connection wait for work; closes it instead if other queues may need the connection.
     fn wait(&mut self, path_id: usize) -> Next {
         if self.is_wanted_elsewhere(path_id) {
             return Next::Close;

@@ -27,7 +27,7 @@ const PROVIDER_DOMAINS: usize = 6;
 /// Evidence that applies to a whole provider although it is from one server: refusals by this many domains, while no
 /// other server has mail for the provider.
 const PROVIDER_DOMAINS_OF_ONE_SERVER: usize = 12;
-/// "Too fast" that is about this many domains, with nothing accepted in between, applies to the site.
+/// Replies "too fast" about this many domains, with nothing accepted in between, apply to the site.
 const TOO_FAST_DOMAINS: usize = 2;
 /// Refusals in a row that stop a source address at a site, if the domain accepts mail from another address of the pool.
 const ADDRESS_REFUSALS: u32 = 2;
@@ -105,7 +105,7 @@ impl Schedule {
         }
     }
 
-    /// A message was refused. Call it also if the refusal has no effect on other messages, so that a probe gets its
+    /// A message was refused. Call this also if the refusal has no effect on other messages, so that a probe gets its
     /// reply.
     pub(crate) fn refused(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) -> Reaction {
         let source_site_id = self.paths[path_id].source_site;
@@ -160,7 +160,7 @@ impl Schedule {
     }
 
     /// A message was refused. Unless the reply is "too fast", it may end a pause or standstill of the whole provider.
-    /// Returns whether it did.
+    /// Returns whether it ended one.
     fn provider_replied(
         &mut self,
         path_id: usize,
@@ -179,8 +179,8 @@ impl Schedule {
         was_stopped || (was_paused && !source_provider.rate.is_paused())
     }
 
-    /// Whether "too fast" is about the recipient's domain, as far as one reply can say. Before RCPT it is about our
-    /// address. If all mail of the site goes to one domain, it is about the site.
+    /// Whether a reply "too fast" is about the recipient's domain, as far as one reply can say. Before RCPT the reply
+    /// is about our address. If all mail of the site goes to one domain, the reply is about the site.
     fn is_about_domain(&self, path_id: usize, reply: RefusalReply<'_>) -> bool {
         let source_site = &self.source_sites[self.paths[path_id].source_site];
         let names_it = || reply.reason.names_domain(reply.lane.domain.as_str());
@@ -192,8 +192,8 @@ impl Schedule {
             }
     }
 
-    /// Counts against the domain, which is stopped after `DOMAIN_REFUSALS` in a row. If other domains of the site are
-    /// refused as too fast as well, and nothing is accepted in between, slows the site instead.
+    /// Counts the refusal against the domain, which is stopped after `DOMAIN_REFUSALS` in a row. If mail to another
+    /// domain of the site is refused as too fast as well, and nothing is accepted in between, slows the site instead.
     fn domain_is_too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         let domains = &mut source_site.too_fast_domains;
@@ -456,7 +456,7 @@ impl Schedule {
     }
 }
 
-/// Whether mail goes to one domain or to several.
+/// Whether the mail of a site goes to one domain or to several.
 #[derive(Debug, Default)]
 pub(super) struct SeenDomains {
     first: Option<u64>,

@@ -19,11 +19,11 @@ pub(super) struct ServerGate {
     pub(super) chosen_pool: Option<postroad_model::PoolId>,
     /// Send rate, number of nodes that share it, and the pace of this node.
     rate: Option<(SendRate, u32, Bucket)>,
-    /// Its account, if that has a send rate.
+    /// The server's account, if the account has a send rate.
     pub(super) paced_account: Option<AccountId>,
     /// Site queues from whose ring the server was removed.
     pub(super) parked_in: BTreeSet<usize>,
-    /// The site queue that had the last turn.
+    /// The site queue that the server was readmitted to last, if it has a send rate.
     pub(super) last_readmitted: usize,
     /// Time of the server's next wake-up.
     pub(super) wake_at: Option<Timestamp>,
@@ -59,7 +59,7 @@ impl ServerGate {
         has_new_rate || !is_same
     }
 
-    /// Every node gets its share of a common rate. Returns whether it changed.
+    /// Sets the pace of this node, which gets its share of the rate. Returns whether the rate or `nodes` changed.
     fn set_rate(&mut self, rate: Option<SendRate>, nodes: u32) -> bool {
         let current = self.rate.as_ref().map(|(rate, nodes, _)| (*rate, *nodes));
         if current == rate.map(|rate| (rate, nodes)) {

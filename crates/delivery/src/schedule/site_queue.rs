@@ -1,5 +1,5 @@
-//! Messages waiting for one site and pool. Servers take turns (deficit round robin), and so do the lanes of a server: a
-//! password reset never waits behind another server's hundred thousand messages.
+//! Messages waiting for one secured site from one pool. Servers take turns (deficit round robin), and so do the lanes
+//! of a server: a password reset never waits behind another server's hundred thousand messages.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -9,8 +9,8 @@ use postroad_store::DeliverySetup;
 
 use super::warm_up::WarmUpPlan;
 
-/// Used if neither message nor server has a pool with addresses, and no shared pool has any: the operating system
-/// chooses the address.
+/// The pool that is used if neither message nor server has a pool with addresses, and there is no shared pool with
+/// addresses. The operating system then chooses the address.
 pub(crate) const DEFAULT_POOL: PoolId = PoolId(0);
 const DEFAULT_SOURCE: SourceId = SourceId(0);
 /// Placeholder for the address that the operating system chooses.
@@ -133,8 +133,8 @@ impl Sources {
     }
 
     /// The pool of a message: its own, the server's, the shared one, or the default. The shared pool is used instead
-    /// while no address of the chosen pool may send. It is also used if `before`, the address of the last attempt,
-    /// belongs to it because the message overflowed from a pool that is warming up.
+    /// while no address of the chosen pool may send. The shared pool is also used if `before`, the address of the last
+    /// attempt, belongs to it because the message overflowed from a pool that is warming up.
     pub(super) fn choose(
         &self,
         of_message: Option<PoolId>,

@@ -15,7 +15,7 @@ use super::{Entry, Schedule};
 
 /// Retries no longer wait for an address whose connections have hung for this long.
 const HUNG_AFTER: Duration = Duration::from_mins(1);
-/// A retry waits for its source address if that is blocked for at most this long; otherwise it may use another.
+/// A retry waits for its source address if the address is blocked for at most this long; otherwise it may use another.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
 /// Admits all entries that a path keeps: their servers and lanes were admitted before.
@@ -117,8 +117,8 @@ impl Schedule {
         }
     }
 
-    /// Moves the entries that an unhealthy path keeps back to the queue; returns whether it did. They still use its
-    /// address if it is healthy again at their turn.
+    /// Moves the entries that an unhealthy path keeps back to the queue; returns whether there were any. The entries
+    /// still use the path's address if the path is healthy again at their turn.
     pub(super) fn return_kept_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.paths[path_id].kept.count() == 0 || self.is_healthy(path_id, now) {
             return false;

@@ -16,7 +16,7 @@ pub(super) struct Timeline {
 struct TimelineEntry {
     lane: usize,
     entry: Entry,
-    /// When it leaves the timeline: when it is due, or earlier.
+    /// When the entry leaves the timeline: when it is due, or earlier.
     at: Timestamp,
 }
 
@@ -41,8 +41,8 @@ impl Timeline {
         self.heap.len()
     }
 
-    /// Moves entries for which `earlier` returns an earlier time to that time. Their due time is unchanged: the store
-    /// identifies them by it.
+    /// Moves entries for which `earlier` returns an earlier time to that time. Their due time is unchanged, because the
+    /// store identifies entries by their due time.
     pub(super) fn bring_forward(&mut self, earlier: impl Fn(usize, &Entry) -> Option<Timestamp>) {
         let mut all = std::mem::take(&mut self.heap).into_vec();
         for waiting in &mut all {

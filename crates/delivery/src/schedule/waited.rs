@@ -17,7 +17,7 @@ const JUST_ENDED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct SeenBlock {
     at: Timestamp,
-    /// Its expected end, if that was known.
+    /// Expected end of the obstacle, if known.
     until: Option<Timestamp>,
     why: Why,
 }
@@ -32,8 +32,8 @@ impl SeenBlock {
         Self { at: now, until, why }
     }
 
-    /// Notes that connections are in use, unless a block has just ended: then they carry the messages that it held
-    /// back.
+    /// Notes that connections are in use, unless a block has just ended: then the connections carry the messages that
+    /// the block held back.
     pub(super) fn connections_in_use(last: &mut Option<Self>, why: Why, now: Timestamp) {
         match last {
             Some(block) if block.until.is_some_and(|until| now.since(until) <= JUST_ENDED) => block.ends(now),

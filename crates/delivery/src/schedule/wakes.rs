@@ -114,7 +114,7 @@ impl Schedule {
             && server_gate.wake_at.is_none()
             && !server_gate.parked_in.is_empty()
         {
-            // The queue with the turn may have no use for it; so the others are examined soon.
+            // The queue with the turn may have no use for it; so the other queues are examined soon.
             let soon = server_gate.block(&self.accounts, now).and_then(|block| block.until);
             let at = soon.unwrap_or_else(|| now.plus(NEXT_TURN_AFTER));
             server_gate.wake_at = Some(at);
@@ -122,7 +122,7 @@ impl Schedule {
         }
     }
 
-    /// Examines everything that waits. Call it after a change that may unblock any server or lane.
+    /// Examines everything that waits. Call this after a change that may unblock any server or lane.
     pub(super) fn readmit_all(&mut self, now: Timestamp) {
         for server in self.servers.keys().copied().collect::<Vec<_>>() {
             self.readmit_server(server, now);

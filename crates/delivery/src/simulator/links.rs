@@ -33,7 +33,7 @@ fn find_in(text: &str, mark: &str) -> Option<String> {
         }
         let window = &bytes[at.saturating_sub(BASE_BYTES_MAX)..at];
         let base_bytes = window.iter().rev().position(|byte| !is_base(*byte)).unwrap_or(window.len());
-        // All of it is ASCII, so these are whole characters.
+        // The base is ASCII, so the slice cuts no character.
         let base = &text[at - base_bytes..at];
         let scheme = &base[..base.rfind("://")?];
         let scheme_bytes = ["https", "http"].into_iter().find(|known| scheme.ends_with(known))?.len();

@@ -56,7 +56,7 @@ impl MailBack {
     }
 }
 
-/// All entries wait equally long, so the first in is the first due.
+/// Sends queued mail when it is due. All entries wait equally long, so the first in is the first due.
 async fn work(
     mut waiting: mpsc::Receiver<(Instant, OutgoingMessage)>,
     name: DomainName,

@@ -76,7 +76,7 @@ impl Visits {
     }
 }
 
-/// All entries wait about equally long, so the first in is about the first due.
+/// Fetches queued links when they are due. All entries wait about equally long, so the first in is about the first due.
 async fn work(
     mut waiting: mpsc::Receiver<(Instant, String)>,
     http_address: watch::Receiver<Option<SocketAddr>>,

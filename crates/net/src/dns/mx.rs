@@ -82,7 +82,7 @@ impl Dns {
         let ttls = [&v6, &v4].into_iter().filter_map(|answer| Some(answer.as_ref().ok()?.ttl));
         if let Some(ttl) = ttls.min() {
             let hosts = vec![MxHost { name: domain.as_str().to_owned(), preference: 0 }];
-            // The denial of an MX comes from the zone of the addresses, so it is as secure as they are.
+            // The denial of an MX comes from the zone of the addresses, so it is as secure as the addresses.
             let is_secure = [&v6, &v4].into_iter().flatten().all(|answer| answer.is_secure);
             let valid_for = ttl.clamp(VALID_MIN, VALID_MAX);
             return Ok(MxPlan { hosts, implicit: true, valid_for, is_secure });
@@ -130,7 +130,7 @@ fn host_of(record: &RData) -> Option<MxHost> {
     Some(MxHost { name: name.trim_end_matches('.').to_owned(), preference: mx.preference })
 }
 
-/// Whether a name has only lower-case letters, digits, dots, hyphens and underscores (some domains use these). `site`
+/// Whether a name has only lower-case letters, digits, dots, hyphens and underscores (which some domains use). `site`
 /// relies on this.
 fn is_host_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte))

@@ -23,7 +23,7 @@ const HEALTHY_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Maximum number of backlog messages that a receiver takes before a small server's message, unless it refused or
 /// delayed that message.
 const TURNS_MAX: usize = 60;
-/// Everything is sent by then, however long receivers greylist and block.
+/// Simulated time after which everything must be sent, however long receivers greylist and block.
 const LENGTH: Duration = Duration::from_hours(12);
 
 /// Simulated time between two checks whether everything is sent.

@@ -26,8 +26,9 @@ pub(super) struct Measured {
     pub(super) refused: Option<f64>,
     /// Number of refusals.
     pub(super) refusals: Option<f64>,
-    /// Waits, in seconds.
+    /// 90th percentile of the waits, in seconds; some rows measure another time, as their functions say.
     pub(super) p90: Option<f64>,
+    /// 95th percentile of the waits, in seconds.
     pub(super) p95: Option<f64>,
     /// The largest difference of an address's messages from its share, in percent of the share.
     pub(super) uneven: Option<f64>,
@@ -110,7 +111,7 @@ fn unoffered(world: &World) -> f64 {
     world.messages.iter().map(|message| f64::from(message.delayed_unoffered)).sum()
 }
 
-/// Messages that were sent twice, lost or failed. Every other one was sent once or still waits.
+/// Number of messages that were sent twice, lost or failed. Every other message was sent once or still waits.
 fn faults(world: &World) -> f64 {
     let failed = world.messages.iter().filter(|message| message.failed).count();
     twice_or_lost(world) + failed as f64

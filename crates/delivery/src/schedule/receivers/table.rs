@@ -8,7 +8,7 @@ use postroad_testkit::hidden_receiver::RefusedAt;
 use super::rows::{self, Measured};
 use super::seeds;
 
-/// Seeds of the tests: the first ones, which include every way in which receivers count a minute.
+/// Number of seeds in tests: enough to include every way in which receivers count a minute.
 const SEEDS: u64 = 8;
 const MINUTES: u64 = 6;
 const MINUTES_OF_BENCH: u64 = 12;
