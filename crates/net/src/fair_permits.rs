@@ -124,7 +124,7 @@ impl<D: Clone + Eq + Hash> FairPermits<D> {
         permit
     }
 
-    /// Whether this server's work waits, or its next piece would have to.
+    /// Whether work of this server waits for a permit, or its next piece of work would have to.
     pub(crate) fn is_contended(&self, asker: Asker) -> bool {
         let state = self.state.lock();
         let own = state.running.of_servers.get(&asker).copied().unwrap_or(0);

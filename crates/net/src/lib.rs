@@ -1,5 +1,6 @@
-//! Network access: DNS and mail hosts, MTA-STS, DANE, TLS of listeners and clients, limits for each tenant or client,
-//! check that an address is public, guarded HTTP client; name server and self-signed certificate of `postroad dev`.
+//! Network access: DNS and mail hosts, MTA-STS, DANE, TLS of listeners and clients, limits for each tenant or client.
+//! Also the check that an address is public, the guarded HTTP client, and the name server and self-signed certificate
+//! of `postroad dev`.
 //!
 //! The crate holds no state of messages and knows no SMTP.
 

@@ -76,8 +76,8 @@ impl LocalDns {
         self.address
     }
 
-    /// Publishes records, which replace records of the same names and types. Skips records that cannot be published; returns
-    /// the others.
+    /// Publishes records, which replace records of the same names and types. Skips records that cannot be published;
+    /// returns the published ones.
     pub fn publish(&self, records: Vec<LocalRecord>) -> Vec<LocalRecord> {
         let published = self.insert(records);
         self.save();

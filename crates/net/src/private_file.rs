@@ -10,7 +10,7 @@ const MODE: u32 = 0o600;
 /// Creates the file, readable by its owner only, or replaces the content of an existing file.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::options().create(true).truncate(false).write(true).mode(MODE).open(path)?;
-    // An existing file has kept its mode. If that cannot be changed, it keeps its content too.
+    // An existing file has kept its mode. If the mode cannot be changed, the file keeps its content too.
     file.set_permissions(Permissions::from_mode(MODE))?;
     file.set_len(0)?;
     file.write_all(text.as_bytes())

@@ -1,6 +1,6 @@
 //! Concurrent callers with the same key share one lookup: they wait for one task.
 //!
-//! The work runs as a separate task, so a caller that gives up does not cancel it for the others.
+//! The work runs as a separate task, so a caller that gives up does not cancel it for the other callers.
 
 use std::collections::HashMap;
 use std::fmt;

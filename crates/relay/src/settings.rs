@@ -37,7 +37,7 @@ pub struct TimeLimits {
     /// A message may take this long, plus the time its bytes take at the minimum rate.
     pub content_grace: Duration,
     pub content_bytes_per_second_min: u32,
-    /// After this time a session ends, unless a message is in progress; after twice this time it ends in any case.
+    /// After this time a session ends, unless a transaction is in progress; after twice this time it ends in any case.
     pub session: Duration,
     /// Time for a client to read a reply.
     pub write: Duration,

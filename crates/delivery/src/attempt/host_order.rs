@@ -90,9 +90,9 @@ impl HostOrder {
     }
 
     /// The attempt was aborted while this address did not answer. The next attempt begins with the host's next address,
-    /// or after the last one with the next host. An attempt that was not resumed leaves no position after the last
-    /// address if this was the last host, or if another host has the same preference: hosts of equal preference take
-    /// turns anyway.
+    /// or after the last one with the next host. After the last address, an attempt that was not resumed leaves no
+    /// position if no host follows. It also leaves none if another host has the same preference: such hosts take turns
+    /// anyway.
     pub(crate) fn aborted(
         &self,
         attempt: &AttemptOrder<'_>,

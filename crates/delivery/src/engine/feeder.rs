@@ -1,6 +1,6 @@
-//! Feeds the schedule: claims messages from the store that are due within the horizon, re-reads the setup, releases
-//! claims of dead nodes, and exchanges pacing notes (stored estimates about receivers) with other nodes. After a
-//! failure it tries again in the next round.
+//! Feeds the schedule: claims messages that are due within the horizon, re-reads the setup, and releases claims of dead
+//! nodes. Exchanges pacing notes (stored estimates about receivers) with other nodes. After a failure it tries again in
+//! the next round.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

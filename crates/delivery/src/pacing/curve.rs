@@ -19,8 +19,9 @@ const RISE_SECS_ROUGH: (f64, f64) = (10.0, 25.0);
 const BEYOND_SHARE: f64 = 0.05;
 const BEYOND_SECS: f64 = 50.0;
 const BEYOND_SECS_ROUGH: f64 = 15.0;
-/// If the tried rate was more than this many times the reached one, the limit is searched between them: the rise to the
-/// reached rate takes at most `RISE_SECS_AFTER_OVERSHOOT`, from there to the tried rate `BETWEEN_SECS`.
+/// If the tried rate was more than this many times the reached one, the limit is searched between the two rates. Then
+/// the rise to the reached rate takes at most `RISE_SECS_AFTER_OVERSHOOT`, and from there to the tried rate
+/// `BETWEEN_SECS`.
 const OVERSHOOT: f64 = 1.2;
 const RISE_SECS_AFTER_OVERSHOOT: f64 = 45.0;
 const BETWEEN_SECS: f64 = 90.0;

@@ -32,7 +32,7 @@ pub(super) struct Lane {
     /// The source address from which the domain last accepted a message, and when; only if the pool has several.
     pub(super) accepted_from: Option<(SourceId, Timestamp)>,
     pub(super) last_block: Option<SeenBlock>,
-    /// Time of the next wake-up while the lane is parked.
+    /// Time of the next wake-up while the lane is left out of turns.
     pub(super) wake_at: Option<Timestamp>,
 }
 

@@ -41,8 +41,8 @@ impl SuspendedScopes {
 }
 
 impl Schedule {
-    /// Removes messages that have waited for at least `after`: for the DNS, for a site or domain that accepts
-    /// nothing, for connections, or for a rate or a warm-up; at most `limit` messages. Lanes and sites take turns.
+    /// Removes at most `limit` messages that have waited for at least `after`: for the DNS, for a site or domain that
+    /// accepts nothing, for connections, or for a rate or a warm-up. Lanes and sites take turns.
     /// Messages stay if they are suspended, or if they only wait for their turn.
     pub(crate) fn take_late(&mut self, limit: usize, after: Duration, now: Timestamp) -> Vec<Late> {
         let bound = LateBound::new(after, now);

@@ -298,8 +298,8 @@ impl Schedule {
         lane
     }
 
-    /// Puts back a message that a connection took; it waits again, without a failed attempt. It comes first in its lane,
-    /// if the lane's route is known.
+    /// Puts back a message that a connection took; the message waits again, without a failed attempt. It comes first in
+    /// its lane, if the lane's route is known.
     pub(crate) fn put_back(&mut self, key: LaneKey, entry: Entry, now: Timestamp) {
         let lane = self.lane(key);
         self.count_in(lane, entry.server_id);

@@ -137,9 +137,9 @@ impl Path {
         self.coming().saturating_sub(self.kept.count() as u32)
     }
 
-    /// When the path counts as stuck, so that other paths of the pool do not wait for it: its connections are busy and
-    /// have asked for no further message; or it got no connection, and its address has taken nothing at the provider
-    /// since `taken_at`.
+    /// When the path counts as stuck, so that other paths of the pool do not wait for it. Either its connections are
+    /// busy and have asked for no further message. Or it gets no connection, and its address has taken no message at
+    /// the provider since `taken_at`.
     pub(super) fn stuck_at(&self, taken_at: Option<Timestamp>) -> Option<Timestamp> {
         let asked_at = self.asked_at.filter(|_| self.is_busy());
         let since = asked_at

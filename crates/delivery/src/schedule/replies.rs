@@ -20,8 +20,8 @@ const DOMAIN_REFUSALS: u32 = 3;
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
-/// Evidence that applies to a whole provider: this many sites, or this many recipient domains that refused the address
-/// for its reputation; in both cases for mail of at least `SITE_SERVERS` servers.
+/// Evidence that applies to a whole provider: refusals by this many sites, or for the address's reputation by this many
+/// recipient domains. In both cases mail of at least `SITE_SERVERS` servers was refused.
 const PROVIDER_SITES: usize = 3;
 const PROVIDER_DOMAINS: usize = 6;
 /// Evidence that applies to a whole provider although it is from one server: refusals by this many domains, while no

@@ -83,8 +83,8 @@ impl Schedule {
         }
     }
 
-    /// Lets the queues in which the server is parked try again: one queue if a send rate applies to the server, else
-    /// all.
+    /// Lets queues that left the server out of their turns try again: one queue if a send rate applies to the server,
+    /// else all.
     pub(super) fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
         let Some(server_gate) = self.servers.get_mut(&server) else { return };
         server_gate.wake_at = None;
@@ -92,8 +92,8 @@ impl Schedule {
             block.ends(now);
         }
         let queues: Vec<usize> = if server_gate.has_rate() {
-            // One message may pass, so one queue gets the turn. That queue parks the server again, which schedules the
-            // next turn.
+            // One message may pass, so one queue gets the turn. That queue then leaves the server out again, which
+            // schedules the next turn.
             let after = server_gate.parked_in.range(server_gate.last_readmitted + 1..).next().copied();
             let next = after.or_else(|| server_gate.parked_in.first().copied());
             server_gate.last_readmitted = next.unwrap_or(0);

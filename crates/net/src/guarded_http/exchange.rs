@@ -29,7 +29,7 @@ pub(super) struct ReceivedAnswer {
 pub(super) enum ExchangeFailure {
     /// The connection ended, or sent something invalid, before the head of an answer was complete.
     BeforeAnswer(HttpFailure),
-    /// The answer broke off.
+    /// The answer broke off after its head.
     Inside(HttpFailure),
 }
 

@@ -1,4 +1,4 @@
-//! HTTP client for URLs that customers or strangers choose; it must not give them access to the local network.
+//! HTTP client for URLs that customers or strangers choose; the client must not give them access to the local network.
 //!
 //! It dials exactly the address that was checked after DNS. It follows no redirects, uses no proxies, reads
 //! little of the answer, and everything has a timeout. Connections are kept for the next exchange with the same

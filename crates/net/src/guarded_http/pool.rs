@@ -16,7 +16,7 @@ use tokio::time::Instant;
 pub(super) struct Origin {
     is_https: bool,
     authority: String,
-    /// Whether the address was not checked.
+    /// Whether the URL is exempt, so that the connection's address was not checked.
     is_exempt: bool,
 }
 

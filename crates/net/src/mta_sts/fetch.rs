@@ -71,7 +71,7 @@ pub(super) struct Fetcher {
     dns: Dns,
     tls: TlsConnector,
     settings: MtaStsSettings,
-    /// Permits for domains whose last fetch did not fail. The destinations of all permits are addresses of policy hosts.
+    /// Permits for domains whose last fetch did not fail. The destinations of all permits are policy hosts' addresses.
     first: Arc<FairPermits<IpAddr>>,
     later: Arc<FairPermits<IpAddr>>,
 }
@@ -107,7 +107,7 @@ impl Fetcher {
             FetchRank::First => &self.first,
             FetchRank::AfterFailure => &self.later,
         };
-        // Answers come in any order: the lowest address identifies the host.
+        // DNS answers come in any order: the lowest address identifies the host.
         let destination = *addresses.iter().min().ok_or(FetchError::NotPublic)?;
         let taking = permits.take(Some(server), &destination);
         let permit = tokio::time::timeout(PERMIT_WAIT_MAX, taking).await.ok().flatten();
@@ -185,7 +185,7 @@ async fn read_policy(stream: TlsStream<TcpStream>, host: &str) -> Result<Bytes, 
             Err(error) => Err(FetchError::Body(error)),
         }
     };
-    // Polled here, not in a separate task, so that both end at the caller's timeout.
+    // The connection is polled here, not in a separate task, so that it ends with the exchange at the caller's timeout.
     let mut connection = std::pin::pin!(connection);
     let mut exchange = std::pin::pin!(exchange);
     match futures_util::future::select(exchange.as_mut(), connection.as_mut()).await {

@@ -110,7 +110,7 @@ struct Inner {
 #[derive(Clone)]
 struct PolicyLookup {
     verdict: StsVerdict,
-    /// The server whose permits it used.
+    /// The server whose permits the look-up used.
     server: ServerId,
     /// Whether the verdict is unknown while that server has no permits left.
     lacked_permits: bool,
@@ -138,9 +138,9 @@ impl MtaSts {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The requirement of a domain. `server` is the server whose mail waits for it: look-ups of one server do not delay
+    /// The requirement of a domain. `server` is the server whose mail waits: look-ups of one server do not delay
     /// another's look-ups of other domains. A call that joined a look-up of another server without free permits repeats
-    /// it with the permits of `server`.
+    /// the look-up with the permits of `server`.
     pub async fn policy(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
         let mut found = self.join(domain, None, server, now).await;
         if found.lacked_permits && found.server != server {
@@ -149,7 +149,8 @@ impl MtaSts {
         found.verdict
     }
 
-    /// Joins the look-up that is shared by all servers, or by callers for `only`; begins it for `server` if there is none.
+    /// Joins the look-up that is shared by all servers, or by callers for `only`. Begins one for `server` if there is
+    /// none.
     async fn join(
         &self,
         domain: &DomainName,

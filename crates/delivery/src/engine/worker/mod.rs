@@ -337,7 +337,7 @@ impl Worker {
     }
 
     /// No host accepts messages. If the receiver accepts no connection at the moment, the message was not offered, and
-    /// waits; otherwise it gets a failed attempt, and the path pauses, so that messages behind it wait.
+    /// waits. Otherwise the message gets a failed attempt, and the path pauses, so that the messages behind it wait.
     async fn handle_connect_failure(
         &mut self,
         job: Job,

@@ -201,8 +201,8 @@ impl Worker {
         Ok(None)
     }
 
-    /// Settles a message for which no connection could be opened: no host accepts messages, or the message needs
-    /// SMTPUTF8 and a host that may support it could not be reached or was not tried.
+    /// Settles a message for which no connection could be opened: no host accepts messages, or none with the SMTPUTF8
+    /// that the message needs was found, and some hosts were not reached or not tried.
     pub(super) async fn unreachable(
         &mut self,
         job: &Job,
