@@ -36,12 +36,12 @@ pub struct Overview {
 #[derive(Debug, Clone)]
 pub struct WaitingMessage {
     pub entry: QueueEntry,
-    /// Why it waits, and what its receiver seems to take, in sentences.
+    /// Why the message waits, and what its receiver seems to take, in sentences.
     pub why: String,
     /// The newest delivery record, if it is a temporary failure.
     pub last_failure: Option<NewDelivery>,
-    /// Gates that may apply to it: on everything, its server, its domain from any pool, and its server's pool. If the
-    /// server has no pool: on the shared pool.
+    /// Gates that may apply to the message: on everything, its server, its domain from any pool, and its server's pool.
+    /// If the server has no pool: on the shared pool.
     pub gates: Vec<Gate>,
 }
 

@@ -30,8 +30,8 @@ pub struct Settings {
     /// Longest wait for the final reply to a message. A short timeout causes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
-    /// While connections are scarce: longest time until a connected host accepts messages. Also limits the time for each
-    /// of its replies before the last bytes of a message, usually 3 s then.
+    /// While connections are scarce: longest time until a connected host accepts messages. The time for each of its
+    /// replies before the last bytes of a message, usually 3 s then, is never longer.
     pub busy_greeting_timeout: Duration,
     /// Idle connections are closed after this long.
     pub idle_timeout: Duration,

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::turns::Turns;
 
-/// The threads that sign. They end when this is dropped.
+/// The threads that sign. They end when the pool is dropped.
 pub struct SigningPool {
     queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,

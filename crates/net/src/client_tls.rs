@@ -103,7 +103,7 @@ fn add_roots(roots: &mut RootCertStore, path: &Path) -> Result<(), ExtraRootsErr
     if is_empty { Err(ExtraRootsError::Empty(path)) } else { Ok(()) }
 }
 
-/// Accepts any certificate, but checks that the peer has its private key.
+/// Accepts any certificate, but checks that the peer has the certificate's private key.
 #[derive(Debug)]
 struct AnyCertificate {
     provider: Arc<CryptoProvider>,

@@ -67,8 +67,8 @@ impl Guard {
         Self { allowed }
     }
 
-    /// Address to dial, or `None` if it is not allowed. An IPv4-mapped address (`::ffff:a.b.c.d`) is checked and dialled
-    /// as IPv4.
+    /// Address to dial, or `None` if it is not allowed. An IPv4-mapped address (`::ffff:a.b.c.d`) is checked and
+    /// dialled as IPv4.
     pub fn checked(&self, address: IpAddr) -> Option<IpAddr> {
         let address = address.to_canonical();
         let is_allowed = is_public(address) || self.allowed.iter().any(|net| net.contains(&address));

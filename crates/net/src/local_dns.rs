@@ -1,8 +1,8 @@
 //! A small authoritative name server for `postroad dev`: on loopback, over UDP, with records that are published
 //! through the dev API.
 //!
-//! With it, people can verify a domain that they do not own. A name exists if it or a name below it has a record. A
-//! file keeps the records; if it cannot be written, they are lost with the process.
+//! With this server, people can verify a domain that they do not own. A name exists if it or a name below it has a
+//! record. A file keeps the records; if it cannot be written, the records are lost with the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

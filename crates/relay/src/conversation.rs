@@ -1,4 +1,4 @@
-//! Socket loop around an SMTP session: answers its events, writes its output, reads while it wants input.
+//! Socket loop around an SMTP session: answers the session's events, writes its output, and reads its input.
 
 use std::io;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ const V1_BYTES_MAX: usize = 107;
 /// Maximum number of bytes of addresses and extensions in version 2; the extensions are ignored.
 const V2_REST_BYTES_MAX: usize = 4 << 10;
 
-/// The other end of the connection.
+/// Who opened the connection, as the header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Client(IpAddr),

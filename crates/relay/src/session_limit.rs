@@ -13,7 +13,7 @@ pub(crate) struct SessionLimit {
     per_address: Arc<PerAddressLimit>,
 }
 
-/// Permit of one session, held until it ends.
+/// Permit of one session, held until the session ends.
 #[derive(Debug)]
 pub(crate) struct SessionPermit {
     _permit: OwnedSemaphorePermit,

@@ -14,7 +14,7 @@ pub struct Settings {
     /// Host name in the banner and in EHLO replies.
     pub hostname: DomainName,
     pub message_bytes_max: usize,
-    /// Maximum number of bytes of all messages being received.
+    /// Maximum number of bytes of all messages being received or stored.
     pub in_flight_bytes_max: usize,
     /// Proxies that must begin each connection with a PROXY header. No other peer's header is accepted.
     pub proxy_protocol_from: Vec<IpNet>,

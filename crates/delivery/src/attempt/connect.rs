@@ -147,7 +147,7 @@ impl Connector {
 
     /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does.
     /// Fails if a host could not be reached or was not tried: that host may support them. `attempts` is the number of
-    /// the message's earlier attempts. The first host depends on `attempts`, so that each attempt tries other hosts.
+    /// the message's earlier attempts. The first host depends on `attempts`, so that later attempts try hosts left out.
     pub(crate) async fn connect_with_smtputf8(
         &self,
         route: &Route,

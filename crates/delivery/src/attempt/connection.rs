@@ -311,7 +311,7 @@ impl Connection {
         self.session.note(text);
     }
 
-    /// Keeps the DNS answer that led here, for the transcript of every message of this connection.
+    /// Keeps the DNS answer that led to this host, for the transcript of every message of this connection.
     pub(crate) fn note_dns(&mut self, answer: String) {
         self.session.note(&answer);
         self.dns_answer = Some(answer);

@@ -42,8 +42,8 @@ pub(super) fn no_address_reason(
     )
 }
 
-/// Whether delivery records may show the address to senders. They must not reveal the operator's network; the loopback
-/// address reveals nothing.
+/// Whether delivery records may show the address to senders. Records must not reveal the operator's network; the
+/// loopback address reveals nothing.
 pub(super) fn may_show(address: IpAddr, allow_private: bool) -> bool {
     allow_private || address.is_loopback() || guard::is_public(address)
 }

@@ -55,7 +55,7 @@ fn explain(error: &std::io::Error) -> String {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum DialError {
-    /// A problem of this machine, so that no host was tried: it lacks the source address, or has no sockets left.
+    /// A problem of this machine, which lacks the source address or has no sockets left; no host was tried.
     Local(std::io::Error),
     Remote(std::io::Error),
 }

@@ -65,7 +65,7 @@ pub(crate) struct EngineShared {
     being_sent: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// Wakes idle connections, by path: each permit wakes one.
     wakers: Mutex<HashMap<usize, Arc<Semaphore>>>,
-    /// Connection attempts by number; notified to abort when others need the connection.
+    /// Connection attempts by number; notified to abort when other sites or servers need the connection.
     attempts: Mutex<HashMap<u64, Arc<Notify>>>,
     /// Whether sites or servers wait for connections that others use.
     shortage: watch::Sender<Shortage>,

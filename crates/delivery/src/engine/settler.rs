@@ -106,8 +106,8 @@ async fn store_one_by_one(shared: &Arc<EngineShared>, mut waiting: Vec<Settlemen
     }
 }
 
-/// Result of storing outcomes. Neither list has outcomes that the store refuses for good, or that were not stored before
-/// the service stopped: the journal has the sent messages, and the next start settles them.
+/// Result of storing outcomes. Neither list has outcomes that the store refuses for good, or that were not stored
+/// before the service stopped: the journal has the sent messages, and the next start settles them.
 #[derive(Default)]
 struct StoreResult {
     /// Each settlement, and whether the message was still this node's.

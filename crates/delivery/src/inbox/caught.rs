@@ -15,9 +15,9 @@ pub struct CaughtMessage {
     pub rcpt_to: EmailAddress,
     /// The From header, decoded, with the sender's name if it has one; empty if there is none.
     pub from: String,
-    /// Decoded; empty if there is none.
+    /// The Subject header, decoded; empty if there is none.
     pub subject: String,
-    /// Without angle brackets; empty if there is none.
+    /// The Message-ID without angle brackets; empty if there is none.
     pub message_id: String,
     /// HELO name of the client.
     pub helo: String,

@@ -189,7 +189,7 @@ impl State {
             oldest.remove();
             let path = segment_path(&self.folder, number);
             if let Err(error) = std::fs::remove_file(&path) {
-                // The next start reads it again, finds its flights settled, and tries again.
+                // The next start reads the segment again, finds its flights settled, and tries again to remove it.
                 tracing::warn!(path = %path.display(), %error, "flight journal segment not removed; retrying at the next start");
             }
         }

@@ -65,7 +65,7 @@ fn flights_are_recovered_with_their_reply_or_without() {
     drop(journal);
 
     let (_, left) = open(&folder);
-    // The third is settled, but its mark is still in the file. The caller finds its outcome in the store.
+    // The third flight is settled, but its mark is still in the file. The caller finds its outcome in the store.
     assert_eq!(
         left,
         [recovered(1, None), recovered(2, Some(250)), recovered(3, None), recovered(4, Some(550))]

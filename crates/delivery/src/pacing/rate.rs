@@ -129,8 +129,8 @@ impl RateEstimate {
     }
 
     /// Whether this refusal may still be due to messages accepted before the previous one, because receivers often
-    /// count over a minute. Then the estimate stays. If the rate was measured, this is assumed of the first refusal soon
-    /// after another, and of any refusal within a minute after an estimate that was far below the tried rate.
+    /// count over a minute. Then the estimate stays. If the rate was measured, this is assumed of the first refusal
+    /// soon after another, and of any refusal within a minute after an estimate that was far below the tried rate.
     fn is_minute_full(&self, since_refusal: Duration, now: Timestamp) -> bool {
         let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
             return false;

@@ -13,7 +13,7 @@ pub(crate) struct FreshMemory {
     bytes_max: usize,
 }
 
-/// Reserved memory, which is free again when this is dropped.
+/// Reserved memory, which is free again when the share is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     memory: Arc<FreshMemory>,

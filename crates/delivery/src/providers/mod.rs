@@ -45,7 +45,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Whether it is the entry for all receivers that are not in the table.
+    /// Whether this is the entry for all receivers that are not in the table.
     pub fn is_default(&self) -> bool {
         self.name == DEFAULT_NAME
     }

@@ -91,7 +91,7 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// Whether it is a limit of our own, which delays messages but never fails one.
+    /// Whether the cause is a limit of our own, which delays messages but never fails one.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(
             self,

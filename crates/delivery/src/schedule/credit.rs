@@ -45,7 +45,7 @@ impl Schedule {
         self.provider_connections_max(path_id).min(limit).min(path.ramp)
     }
 
-    /// Whether only connections of others are in the way: to the same provider, of the whole node, or of other new or
+    /// Whether only other connections are in the way: to the same provider, of the whole node, or to other new or
     /// silent sites.
     pub(super) fn lacks_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
@@ -94,8 +94,8 @@ impl Schedule {
         }
     }
 
-    /// Whether others may need the room of this path's connection: the node is full, or another queue of the same
-    /// provider waits for a connection.
+    /// Whether other queues may need this path's connection: the node has no connection left, or another queue of the
+    /// same provider waits for one.
     pub(super) fn is_wanted_elsewhere(&self, path_id: usize) -> bool {
         if self.connections >= self.connections_max {
             return true;

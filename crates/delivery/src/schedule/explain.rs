@@ -29,7 +29,7 @@ pub struct PathTotals {
     pub provider: String,
     pub connections: u32,
     pub waiting: usize,
-    /// Why nothing is sent on it, if it is blocked.
+    /// Why nothing is sent on the path, if it is blocked.
     pub blocked: Option<String>,
     /// Estimates about the receiver, from its replies.
     pub learned: Option<String>,

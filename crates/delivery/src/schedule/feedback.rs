@@ -103,8 +103,8 @@ impl Schedule {
         let route = Arc::clone(&self.queues[queue].route);
         self.source_provider(source, &route).connections -= 1;
         self.count_closing(path_id);
-        // First the other queues at the same site, then the waiting lines. This queue comes last, because it has just
-        // had a connection.
+        // The other queues at the same site may connect first, then the waiting lines. This queue comes last, because
+        // it has just had a connection.
         for other in self.source_sites[self.paths[path_id].source_site].paths.clone() {
             let other = self.paths[other].queue;
             if other != queue {

@@ -209,7 +209,7 @@ impl Schedule {
     }
 
     /// There is no route, at least not now: the lane is looked up again at `until`. If only the DNS failed, the
-    /// previous site stays in use. Returns whether messages keep such a site.
+    /// previous site stays in use. Returns whether it stays in use, or the lane no longer exists.
     pub(crate) fn unresolved(
         &mut self,
         lane_id: usize,

@@ -162,7 +162,7 @@ mod tests {
         for lane in 0..5_000 {
             lookups.begin(lane, ServerId(1), LookupRank::First);
         }
-        // The last one in the queue of the first server.
+        // Lane 4,999 is the last one in the queue of the first server.
         lookups.join(4_999, ServerId(2));
         lookups.join(4_999, ServerId(2));
         lookups.join(3, ServerId(2));

@@ -66,14 +66,14 @@ impl SiteQueue {
         lanes.filter_map(|lane| lane.entries.front()).map(|entry| entry.due_at).min()
     }
 
-    /// Whether this message waits here. Looks at all messages of its server.
+    /// Whether this message waits in the queue. Looks at all messages of its server.
     pub(super) fn holds(&self, server: ServerId, message: MessageId) -> bool {
         let lanes =
             self.servers.get(&server).into_iter().flat_map(|server_queue| server_queue.lanes.values());
         lanes.flat_map(|lane| lane.entries.iter()).any(|entry| entry.message_id == message)
     }
 
-    /// Whether this message waits here in this lane.
+    /// Whether this message waits in the queue, in this lane.
     pub(super) fn holds_in_lane(&self, lane: usize, server: ServerId, message: MessageId) -> bool {
         let queue = self.servers.get(&server).and_then(|server_queue| server_queue.lanes.get(&lane));
         queue.is_some_and(|queue| queue.entries.iter().any(|entry| entry.message_id == message))

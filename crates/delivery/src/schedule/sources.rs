@@ -26,9 +26,9 @@ pub(crate) struct Source {
     pub(crate) weight: f64,
     /// The name of its pool; `None` if the operating system chooses the address.
     pub(crate) pool: Option<Arc<str>>,
-    /// Messages that it may send today to each receiver group; `None` for no limit.
+    /// Messages that this address may send today to each receiver group; `None` for no limit.
     pub(super) quota: Option<u32>,
-    /// Why its warm-up is paused.
+    /// Why the address's warm-up is paused.
     pub(super) paused_reason: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Source {
         self.address.map_or_else(|| "default".to_owned(), |address| address.to_string())
     }
 
-    /// The address by which gates name it.
+    /// The address by which gates name the source.
     pub(super) fn scope_address(&self) -> IpAddr {
         self.address.unwrap_or(ANY_ADDRESS)
     }

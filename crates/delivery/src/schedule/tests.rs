@@ -736,7 +736,7 @@ fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
         fail(&mut world, now);
         for late in world.schedule.take_late(500, LATE_AFTER, now) {
             late_messages.push((late.entry.message_id.0, now.since(START).as_secs() / 60));
-            // As the engine does: it is reported again later, and waits meanwhile.
+            // As the engine does: the message is reported again later, and waits meanwhile.
             let announce_at = Some(now.plus(Duration::from_hours(1)));
             let entry = Entry { due_at: now.plus(Duration::from_secs(5)), announce_at, ..late.entry };
             world.schedule.add(late.lane.domain, false, entry, now);

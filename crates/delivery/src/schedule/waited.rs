@@ -41,8 +41,8 @@ impl SeenBlock {
         }
     }
 
-    /// When it last blocked messages, to find the latest block. Connections in use rank lower than a block that has
-    /// just ended.
+    /// When the obstacle last blocked messages, to find the latest block. Connections in use rank lower than a block
+    /// that has just ended.
     fn rank(&self, now: Timestamp) -> Timestamp {
         let ended = self.until.filter(|until| *until <= now);
         let last = ended.map_or(self.at, |until| until.max(self.at));

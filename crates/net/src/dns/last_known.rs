@@ -14,7 +14,7 @@ use super::questions::Question;
 
 /// Longest use of an old answer; RFC 8767 5 suggests one to three days.
 const AGE_MAX: Duration = Duration::from_hours(24);
-/// TTL of an old answer, so that it is looked up again soon (RFC 8767 4).
+/// TTL that callers get for an old answer, so that the question is asked again soon (RFC 8767 4).
 const TTL: Duration = Duration::from_secs(30);
 /// Answers are kept in two generations of this size; when the younger is full, the older is dropped.
 const KEPT_MAX: usize = 16_384;

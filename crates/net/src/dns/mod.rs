@@ -106,8 +106,8 @@ pub struct Dns {
 struct Inner {
     resolver: Resolver<AdBitProvider>,
     /// Look-ups in progress, shared by callers with the same question for the same sending server. Servers share none:
-    /// a look-up waits for permits of its server. Hickory joins equal queries of all servers, except one that starts
-    /// after the answer came and before the answer is cached.
+    /// a look-up waits for permits of its server. The resolver joins equal queries of all servers, except one that
+    /// starts after the answer came and before the answer is cached.
     lookups: SharedLookup<(Asker, Question), Outcome>,
     questions: Questions,
     /// `None` if answers are not cached at all.

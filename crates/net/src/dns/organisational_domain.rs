@@ -2,7 +2,7 @@
 
 use postroad_model::DomainName;
 
-/// One label below the public suffix of `domain`, or `domain` itself if it is a public suffix.
+/// The public suffix of `domain` with one more label, or `domain` itself if it is a public suffix.
 ///
 /// Not generic, so that the list, 11,000 functions of `psl`, is compiled in this crate only.
 pub fn organisational_domain(domain: &DomainName) -> &str {

@@ -1,8 +1,8 @@
 //! MTA-STS (RFC 8461): domains that require verified TLS to the hosts they name.
 //!
 //! On failure a known policy stays in force until it expires, whatever the DNS or the web server say: otherwise
-//! an attacker who breaks them could switch it off. Mail to a domain without a policy is delivered without these
-//! requirements (RFC 8461 5.1).
+//! an attacker who breaks either could switch the policy off. Mail to a domain without a policy is delivered without
+//! these requirements (RFC 8461 5.1).
 
 mod cache;
 mod fetch;

@@ -322,8 +322,8 @@ impl Worker {
         Settlement { outcome: Arc::new(outcome), flight: None, source: job.counted_source(), retry: None }
     }
 
-    /// Whether the connection is closed, too old, or has carried enough messages. Then this task ends, so that others
-    /// that wait for the same site can connect.
+    /// Whether the connection is closed, too old, or has carried enough messages. Then this task ends, so that other
+    /// queues of the same site can connect.
     fn is_used_up(&self) -> bool {
         let now = self.shared.clock.now();
         self.open.as_ref().is_some_and(|open| {

@@ -18,8 +18,8 @@ use crate::route::RouteKind;
 use crate::schedule::{Entry, Job, Reaction, Shortage};
 
 /// While connections are scarce, a host gets this time for a reply in the middle of a message. Then the message is
-/// aborted without a failed attempt, so that others get the connection. A message that was aborted before, or goes to a
-/// silent site, gets the longer `busy_greeting_timeout`.
+/// aborted without a failed attempt, so that other sites or servers get the connection. A message that was aborted
+/// before, or goes to a silent site, gets the longer `busy_greeting_timeout`.
 const SCARCE_REPLY: Duration = Duration::from_secs(3);
 /// Pause after the store could not return the message.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
@@ -87,7 +87,7 @@ impl Worker {
         let ending = match sent {
             Ok(outcome) => ending_of(outcome, connection).await,
             Err(SendError::NotReady | SendError::LimitReached) => {
-                // The connection ended, or takes no more messages, before this one began.
+                // The connection ended, or takes no more messages, before this message began.
                 let open = self.open.take();
                 self.put_back(job).await;
                 if let Some(open) = open {
@@ -201,8 +201,8 @@ impl Worker {
         Ok(None)
     }
 
-    /// Settles a message for which no connection could be opened: no host accepts messages, or none with the SMTPUTF8
-    /// that the message needs was found, and some hosts were not reached or not tried.
+    /// Settles a message for which no connection was opened, because no host accepts messages. Or, if the message needs
+    /// SMTPUTF8, because a host that may support it could not be reached or was not tried.
     pub(super) async fn unreachable(
         &mut self,
         job: &Job,

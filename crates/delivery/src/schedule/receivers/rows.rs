@@ -220,8 +220,8 @@ pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64
     Measured { uneven: uneven.reduce(f64::max), faults: faults(&world), ..Measured::default() }
 }
 
-/// A pool of four at a receiver that greylists by address. `share` is the percentage of messages accepted at their
-/// second attempt.
+/// A pool of four addresses, and a receiver that greylists by address. `share` is the percentage of messages accepted
+/// at their second attempt.
 pub(super) fn greylisting_by_address(seed: u64) -> Measured {
     let greylist = Some(Greylist { wait: minutes(1), by_source: true });
     let limits = HiddenLimits { greylist, ..limits(seed) };

@@ -50,13 +50,13 @@ pub(super) struct Message {
     pub(super) domain: String,
     pub(super) added_at: Timestamp,
     pub(super) sent_at: Option<Timestamp>,
-    /// Number of times it was accepted; more than one is a fault.
+    /// Number of times the message was accepted; more than one is a fault.
     pub(super) taken: u32,
-    /// Number of times it was offered to a host.
+    /// Number of times the message was offered to a host.
     pub(super) offered: u32,
-    /// Number of its temporary failures.
+    /// Number of temporary failures.
     pub(super) delayed: u32,
-    /// Number of its temporary failures without an offer, because the connection failed.
+    /// Number of temporary failures without an offer, because the connection failed.
     pub(super) delayed_unoffered: u32,
     pub(super) failed: bool,
     pub(super) sources: Vec<i64>,
