@@ -100,8 +100,8 @@ impl Feeder {
         }
     }
 
-    /// When to claim the next scheduled message: once it is due. A message that is already due waits for the next
-    /// round.
+    /// When to claim the next scheduled message: once it is due, and `SCHEDULED_TOGETHER` from now at the earliest. A
+    /// message that is already due waits for the next round.
     async fn next_scheduled(&self) -> Option<Instant> {
         let due_at = self.shared.store.next_scheduled().await.ok()??;
         let now = self.shared.clock.now();
