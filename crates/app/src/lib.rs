@@ -80,7 +80,7 @@ pub use returns::{
 pub use sealing::{SealingKey, UnsealError};
 pub use search::{IndexTask, SearchRequest, parse_status};
 pub use server_settings::ServerChangeRequest;
-pub use timeline::{Located, MessageEvent, Timeline, TimelineItem, refusal_rule};
+pub use timeline::{Located, MessageEvent, Timeline, TimelineItem, TimelineKind, refusal_rule};
 pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
 
 use send::UsablePool;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use postroad_app::{App, Located, LookupError, TimelineItem};
+use postroad_app::{App, Located, LookupError, TimelineItem, TimelineKind};
 use postroad_delivery::QueueAdmin;
 use postroad_delivery::queue_admin::Reader;
 use postroad_model::{Clock as _, MessageId, ServerId, SystemClock};
@@ -50,9 +50,9 @@ async fn describe(
     if message.status.is_queued()
         && let Some(waiting) = queue.find(id, Reader::Operator, now).await?
     {
-        items.push(TimelineItem { at: now, kind: "waiting", text: waiting.why, data: json!({}) });
+        items.push(TimelineItem { at: now, kind: TimelineKind::Waiting, text: waiting.why, data: json!({}) });
     }
-    let shown = |item: TimelineItem| json!({ "at": item.at.to_rfc3339_millis(), "kind": item.kind, "text": item.text, "data": item.data });
+    let shown = |item: TimelineItem| json!({ "at": item.at.to_rfc3339_millis(), "kind": item.kind.as_str(), "text": item.text, "data": item.data });
     Ok(json!({
         "id": id.0,
         "server_id": server_id.0,

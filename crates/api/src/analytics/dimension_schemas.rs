@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{
 use utoipa::{PartialSchema, ToSchema};
 
 use super::dimension_fields::{SeriesOut, SeriesPointsOut};
-use super::filter_schema::FilterIn;
+use super::filter_schema::{FilterIn, IdFilterIn};
 
 /// An optional filter for each dimension.
 #[derive(Debug)]
@@ -20,8 +20,9 @@ impl PartialSchema for FiltersIn {
     fn schema() -> RefOr<Schema> {
         let mut filters = ObjectBuilder::new().description(Some("Only messages that match all of these."));
         for dimension in Dimension::ALL {
+            let schema = if dimension.is_number() { IdFilterIn::name() } else { FilterIn::name() };
             let filter = RefBuilder::new()
-                .ref_location_from_schema_name(FilterIn::name())
+                .ref_location_from_schema_name(schema)
                 .description(Some(dimension.description()));
             let null = ObjectBuilder::new().schema_type(Type::Null);
             filters = filters.property(dimension.as_str(), OneOfBuilder::new().item(filter).item(null));
@@ -33,7 +34,8 @@ impl PartialSchema for FiltersIn {
 impl ToSchema for FiltersIn {
     fn schemas(schemas: &mut Schemas) {
         schemas.push((FilterIn::name().into_owned(), FilterIn::schema()));
-        <FilterIn as ToSchema>::schemas(schemas);
+        schemas.push((IdFilterIn::name().into_owned(), IdFilterIn::schema()));
+        <IdFilterIn as ToSchema>::schemas(schemas);
     }
 }
 
@@ -42,7 +44,8 @@ impl PartialSchema for SeriesOut {
         let RefOr::T(Schema::Object(points)) = SeriesPointsOut::schema() else {
             unreachable!("the schema of a struct is an object");
         };
-        let description = "Has the requested dimensions; null for messages without a value.";
+        let description = "Has a property for each requested dimension: its value, or null for messages without one. In the series with \
+                           `rest`, all of them are null.";
         let mut series = ObjectBuilder::from(points).description(Some(description));
         for dimension in Dimension::ALL {
             let (kind, format) = if dimension.is_number() {

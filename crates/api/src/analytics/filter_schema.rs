@@ -6,14 +6,22 @@ use postroad_openapi_macros::request_fields;
 #[request_fields]
 #[serde(untagged)]
 pub(crate) enum FilterIn {
-    One(FilterValueIn),
-    Any(Vec<FilterValueIn>),
+    One(String),
+    Any(Vec<String>),
 }
 
-/// A text; for `credential` also its id as an integer.
+/// One id, or a list of which any may match; an empty string matches messages without a value.
 #[request_fields]
 #[serde(untagged)]
-pub(crate) enum FilterValueIn {
+pub(crate) enum IdFilterIn {
+    One(IdFilterValueIn),
+    Any(Vec<IdFilterValueIn>),
+}
+
+/// The id as an integer or as text.
+#[request_fields]
+#[serde(untagged)]
+pub(crate) enum IdFilterValueIn {
     Text(String),
     Id(i64),
 }

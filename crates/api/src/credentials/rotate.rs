@@ -22,14 +22,15 @@ const GRACE_DEFAULT_S: i64 = 24 * 3_600;
 pub(crate) struct RotateCredentialIn {
     /// Id of the credential.
     id: i64,
-    /// Seconds, up to 30 days; a day if left out.
+    /// How long the old key stays valid, in seconds: at most 30 days, and a day if left out.
     grace_s: Option<i64>,
 }
 
 /// Rotate a credential
 ///
-/// Creates a credential with the same rights, but no wider networks and no later expiry than the calling key has.
-/// The old one stays valid for the grace period.
+/// Creates a credential with the same rights; the old one stays valid for the grace period. If the calling key is
+/// limited to networks, a credential without networks gets those of the calling key, and one with other networks is
+/// refused. The new credential expires no later than the calling key.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/rotate",

@@ -51,8 +51,8 @@ pub(crate) struct DayOut {
 
 /// Get the daily message counts of an address
 ///
-/// Messages sent, bounced and complained about, by day and receiver group, newest day first. Empty for a pool that is not the account's own, because others
-/// send from it as well.
+/// Messages sent, bounced and complained about, by day and receiver group, newest day first. Empty for a pool that is
+/// not the account's own, because others send from it as well.
 #[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/history",

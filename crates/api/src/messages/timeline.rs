@@ -1,7 +1,7 @@
 //! messages/timeline: the history of a message.
 
 use crate::documented::ToSchema;
-use postroad_app::{Timeline, TimelineItem};
+use postroad_app::{Timeline, TimelineItem, TimelineKind};
 use postroad_delivery::queue_admin::Reader;
 use postroad_openapi_macros::request_fields;
 use serde::Serialize;
@@ -35,8 +35,7 @@ pub(crate) struct TimelineOut {
 pub(crate) struct TimelineItemOut {
     #[schema(format = DateTime)]
     at: String,
-    /// `accepted`, `queued`, `rescheduled`, `held`, `released`, `dns`, `attempt`, `wait`, `waiting`, `sent`, `delayed`,
-    /// `failed`, `bounced`, `cancelled`, `opened`, `clicked`, `unsubscribed`, `complained` or `webhook`.
+    /// Name of a `TimelineKind`. The OpenAPI document lists them.
     #[schema(example = "attempt")]
     kind: &'static str,
     /// A sentence.
@@ -76,7 +75,12 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TimelineOut>, Failure> 
         let now = call.app.now();
         let reader = Reader::Server(call.caller.server_id);
         let why = queue.find(message.id, reader, now).await?.map(|waiting| waiting.why);
-        items.extend(why.map(|text| TimelineItem { at: now, kind: "waiting", text, data: json!({}) }));
+        items.extend(why.map(|text| TimelineItem {
+            at: now,
+            kind: TimelineKind::Waiting,
+            text,
+            data: json!({}),
+        }));
     }
     let items = items.into_iter().map(TimelineItemOut::from).collect();
     Ok(Success { data: TimelineOut { items }, flags: Flags { warnings, ..Flags::default() }, memory })
@@ -92,6 +96,6 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Fai
 
 impl From<TimelineItem> for TimelineItemOut {
     fn from(item: TimelineItem) -> Self {
-        Self { at: item.at.to_rfc3339_millis(), kind: item.kind, text: item.text, data: item.data }
+        Self { at: item.at.to_rfc3339_millis(), kind: item.kind.as_str(), text: item.text, data: item.data }
     }
 }

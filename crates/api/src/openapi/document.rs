@@ -1,8 +1,9 @@
 //! Generates the document from the wire structs and the endpoints, for `docs/openapi.json`.
 
+use postroad_app::TimelineKind;
 use postroad_app::access::{Level, Operation};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder, Schema};
 use utoipa::{Modify, OpenApi};
 
 use crate::envelope::FailureEnvelope;
@@ -144,7 +145,7 @@ use crate::{
         (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
     components(schemas(FailureEnvelope<'static>)),
-    modifiers(&EveryCall),
+    modifiers(&EveryCall, &TimelineKinds),
 )]
 struct Document;
 
@@ -198,6 +199,25 @@ impl Modify for EveryCall {
                     ResponseBuilder::new().description(description).content("application/json", content);
                 responses.insert(status.to_owned(), failure.build().into());
             }
+        }
+    }
+}
+
+/// Lists the kinds of timeline items, which `app` declares.
+struct TimelineKinds;
+
+impl Modify for TimelineKinds {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let schemas = document.components.as_mut().map(|components| &mut components.schemas);
+        let Some(RefOr::T(Schema::Object(item))) =
+            schemas.and_then(|schemas| schemas.get_mut("TimelineItemOut"))
+        else {
+            return;
+        };
+        if let Some(RefOr::T(Schema::Object(kind))) = item.properties.get_mut("kind") {
+            let (last, names) = TimelineKind::ALL.split_last().expect("there are kinds");
+            let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_str())).collect();
+            kind.description = Some(format!("{} or `{}`.", names.join(", "), last.as_str()));
         }
     }
 }
@@ -357,6 +377,15 @@ mod tests {
         let mut findings = Findings::default();
         jobs::get::read(b"{}", &mut findings).unwrap();
         assert_eq!(findings.read_fields, documented("JobIn"));
+    }
+
+    #[test]
+    fn documented_kinds_of_timeline_items_are_all() {
+        let document: Value = serde_json::from_str(&openapi_json()).unwrap();
+        let kind = document.pointer("/components/schemas/TimelineItemOut/properties/kind/description");
+        let kind = kind.and_then(Value::as_str).unwrap();
+        assert!(kind.starts_with("`accepted`, `queued`,") && kind.ends_with(" or `webhook`."), "{kind}");
+        assert_eq!(kind.matches('`').count(), 2 * TimelineKind::ALL.len(), "{kind}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) enum EventsIn {
     All(AllEventsIn),
 }
 
-/// All types of events, also those of later versions.
+/// All types of events that the webhook's format can express; with `standard`, also types of later versions.
 #[request_fields]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AllEventsIn {

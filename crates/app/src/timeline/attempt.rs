@@ -7,7 +7,7 @@ use postroad_model::{Status, Timestamp};
 use postroad_store::{Delivery, NewDelivery};
 use serde_json::json;
 
-use super::TimelineItem;
+use super::{TimelineItem, TimelineKind};
 
 /// Prefix of the transcript line with the DNS answer.
 const DNS: &str = "-- DNS: ";
@@ -25,13 +25,18 @@ pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<T
     }
     if let Some(answer) = lines.iter().find_map(|line| line.strip_prefix(DNS)) {
         let text = format!("The DNS says: {answer}");
-        items.push(TimelineItem { at: begun_at, kind: "dns", text, data: json!({ "answer": answer }) });
+        items.push(TimelineItem {
+            at: begun_at,
+            kind: TimelineKind::Dns,
+            text,
+            data: json!({ "answer": answer }),
+        });
     }
     let keys: Vec<&str> = record.dkim.as_deref().unwrap_or_default().split_whitespace().collect();
     let is_attempt = record.mx.is_some() || !lines.is_empty();
     items.push(TimelineItem {
         at: record.at,
-        kind: if is_attempt { "attempt" } else { kind_of(record.status) },
+        kind: if is_attempt { TimelineKind::Attempt } else { kind_of(record.status) },
         text: record.details.clone(),
         data: json!({
             "delivery_id": id.0,
@@ -63,21 +68,21 @@ fn wait_before(line: &str, begun_at: Timestamp) -> Option<TimelineItem> {
     let cause = cause.strip_prefix("because ").unwrap_or(cause);
     Some(TimelineItem {
         at: since,
-        kind: "wait",
+        kind: TimelineKind::Wait,
         text: format!("Waited {seconds} s: {cause}"),
         data: json!({ "until": begun_at.to_rfc3339(), "cause": cause, "seconds": seconds }),
     })
 }
 
-fn kind_of(status: Status) -> &'static str {
+fn kind_of(status: Status) -> TimelineKind {
     match status {
-        Status::Held => "held",
-        Status::Sent => "sent",
-        Status::SoftFail => "delayed",
-        Status::HardFail => "failed",
-        Status::Bounced => "bounced",
-        Status::Cancelled | Status::HoldCancelled => "cancelled",
-        Status::Pending | Status::Scheduled => "queued",
+        Status::Held => TimelineKind::Held,
+        Status::Sent => TimelineKind::Sent,
+        Status::SoftFail => TimelineKind::Delayed,
+        Status::HardFail => TimelineKind::Failed,
+        Status::Bounced => TimelineKind::Bounced,
+        Status::Cancelled | Status::HoldCancelled => TimelineKind::Cancelled,
+        Status::Pending | Status::Scheduled => TimelineKind::Queued,
     }
 }
 
@@ -86,7 +91,7 @@ fn wait_after(record: &NewDelivery) -> Option<TimelineItem> {
     let next = record.next_attempt_at.filter(|_| record.status == Status::SoftFail)?;
     Some(TimelineItem {
         at: record.at,
-        kind: "wait",
+        kind: TimelineKind::Wait,
         text: format!("Waits for its next attempt at {}", next.to_rfc3339()),
         data: json!({ "until": Timestamp::to_rfc3339(next), "cause": "retry" }),
     })

@@ -1,28 +1,10 @@
-//! Timeline items of events, reschedules and webhook attempts.
+//! Timeline items of reschedules and webhook attempts.
 
-use postroad_model::{EventKind, Timestamp};
-use postroad_store::{Event, Message, Reschedule, WebhookAttempt};
-use serde_json::{Value, json};
+use postroad_model::Timestamp;
+use postroad_store::{Message, Reschedule, WebhookAttempt};
+use serde_json::json;
 
-use super::TimelineItem;
-
-/// The item of an event; `None` for events without one, such as those whose delivery record is shown.
-pub(super) fn of_event(event: &Event) -> Option<TimelineItem> {
-    let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-    let by_bot = if data["bot"] == true { ", probably by a program" } else { "" };
-    let (kind, text) = match event.kind {
-        EventKind::Released => ("released", "Released from its hold and queued".to_owned()),
-        EventKind::Opened => ("opened", format!("Opened{by_bot}")),
-        EventKind::Clicked => {
-            let url = data["url"].as_str().unwrap_or("a link");
-            ("clicked", format!("Clicked{by_bot}: {url}"))
-        }
-        EventKind::Unsubscribed => ("unsubscribed", "The recipient unsubscribed".to_owned()),
-        EventKind::Complained => ("complained", "The recipient complained about it as spam".to_owned()),
-        _ => return None,
-    };
-    Some(TimelineItem { at: event.at, kind, text, data })
-}
+use super::{TimelineItem, TimelineKind};
 
 /// Items of reschedules, each with the previous time.
 pub(super) fn of_reschedules(
@@ -37,7 +19,7 @@ pub(super) fn of_reschedules(
         });
         TimelineItem {
             at,
-            kind: "rescheduled",
+            kind: TimelineKind::Rescheduled,
             text: format!("Rescheduled to {}", send_at.to_rfc3339()),
             data,
         }
@@ -53,7 +35,7 @@ pub(super) fn of_webhook_attempt(attempt: WebhookAttempt) -> TimelineItem {
     };
     TimelineItem {
         at: attempt.at,
-        kind: "webhook",
+        kind: TimelineKind::Webhook,
         text: format!("{} posted to webhook {}: {outcome}", attempt.kind.as_str(), webhook_id.0),
         data: json!({
             "attempt_id": id.0,

@@ -4,6 +4,7 @@
 mod attempt;
 mod events;
 mod fact;
+mod kind;
 mod locate;
 mod rule;
 
@@ -14,6 +15,7 @@ use postroad_store::{Message, StoreError};
 use serde_json::{Value, json};
 
 pub use events::MessageEvent;
+pub use kind::TimelineKind;
 pub use locate::Located;
 pub use rule::refusal_rule;
 
@@ -29,7 +31,7 @@ const WEBHOOK_ATTEMPTS_MAX: usize = 500;
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimelineItem {
     pub at: Timestamp,
-    pub kind: &'static str,
+    pub kind: TimelineKind,
     /// A sentence.
     pub text: String,
     pub data: Value,
@@ -53,7 +55,7 @@ impl App {
         let mut events = store.list_events(server_id, id).await?;
         events.drain(..events.len().saturating_sub(ITEMS_MAX));
         let mut items = vec![accepted(&message)];
-        items.extend(events.iter().filter_map(fact::of_event));
+        items.extend(events.iter().filter_map(kind::of_event));
         items.extend(fact::of_reschedules(&message, store.list_reschedules(server_id, id).await?));
         let transcripts = store.list_newest_transcripts(server_id, id, ITEMS_MAX).await?;
         let transcripts: HashMap<DeliveryId, String> = transcripts.into_iter().collect();
@@ -93,7 +95,7 @@ fn accepted(message: &Message) -> TimelineItem {
     let by = send.options.protocol.as_str();
     TimelineItem {
         at: send.created_at,
-        kind: "accepted",
+        kind: TimelineKind::Accepted,
         text: format!("Accepted by {by} for {}: {} bytes", message.rcpt_to, send.size),
         data: json!({
             "rcpt_to": message.rcpt_to,
@@ -118,7 +120,7 @@ mod tests {
     fn a_long_timeline_has_its_beginning_and_its_newest_items() {
         let item = |at: i64| TimelineItem {
             at: Timestamp::from_micros(at),
-            kind: "opened",
+            kind: TimelineKind::Opened,
             text: String::new(),
             data: Value::Null,
         };

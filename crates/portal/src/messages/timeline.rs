@@ -1,6 +1,6 @@
 //! Timeline of a message as rows: events with their reasons and SMTP transcripts.
 
-use postroad_app::{TimelineItem, refusal_rule};
+use postroad_app::{TimelineItem, TimelineKind, refusal_rule};
 use postroad_model::Timestamp;
 use serde_json::Value;
 
@@ -67,26 +67,27 @@ fn row(item: TimelineItem) -> TimelineRow {
     }
 }
 
-fn title(kind: &str, status: &str) -> (&'static str, &'static str) {
-    match (kind, status) {
-        ("accepted", _) => ("Accepted", "calm"),
-        ("dns", _) => ("DNS", "off"),
-        ("attempt", "Sent") | ("sent", _) => ("Delivered", "good"),
-        ("attempt", "HardFail") | ("failed", _) => ("Failed", "bad"),
-        ("attempt" | "delayed", _) => ("Delayed", "warn"),
-        ("wait", _) => ("Waiting", "calm"),
-        ("held", _) => ("Held", "warn"),
-        ("released", _) => ("Released", "calm"),
-        ("rescheduled", _) => ("Rescheduled", "calm"),
-        ("queued", _) => ("Queued", "calm"),
-        ("bounced", _) => ("Bounced", "bad"),
-        ("cancelled", _) => ("Cancelled", "off"),
-        ("opened", _) => ("Opened", "good"),
-        ("clicked", _) => ("Clicked", "good"),
-        ("unsubscribed", _) => ("Unsubscribed", "warn"),
-        ("complained", _) => ("Complaint", "bad"),
-        ("webhook", _) => ("Webhook", "off"),
-        _ => ("Event", "off"),
+fn title(kind: TimelineKind, status: &str) -> (&'static str, &'static str) {
+    match kind {
+        TimelineKind::Accepted => ("Accepted", "calm"),
+        TimelineKind::Queued => ("Queued", "calm"),
+        TimelineKind::Rescheduled => ("Rescheduled", "calm"),
+        TimelineKind::Held => ("Held", "warn"),
+        TimelineKind::Released => ("Released", "calm"),
+        TimelineKind::Dns => ("DNS", "off"),
+        TimelineKind::Attempt if status == "Sent" => ("Delivered", "good"),
+        TimelineKind::Attempt if status == "HardFail" => ("Failed", "bad"),
+        TimelineKind::Attempt | TimelineKind::Delayed => ("Delayed", "warn"),
+        TimelineKind::Wait | TimelineKind::Waiting => ("Waiting", "calm"),
+        TimelineKind::Sent => ("Delivered", "good"),
+        TimelineKind::Failed => ("Failed", "bad"),
+        TimelineKind::Bounced => ("Bounced", "bad"),
+        TimelineKind::Cancelled => ("Cancelled", "off"),
+        TimelineKind::Opened => ("Opened", "good"),
+        TimelineKind::Clicked => ("Clicked", "good"),
+        TimelineKind::Unsubscribed => ("Unsubscribed", "warn"),
+        TimelineKind::Complained => ("Complaint", "bad"),
+        TimelineKind::Webhook => ("Webhook", "off"),
     }
 }
 
