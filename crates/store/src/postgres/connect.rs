@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,13 +134,16 @@ pub(super) async fn check(client: &ClientWrapper) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Whether the database is on this machine. `hostaddr` is the address that is dialled; `host` may name another machine
+/// then, and the reverse.
 fn is_local(config: &Config) -> bool {
-    config.get_hosts().iter().all(|host| match host {
+    let is_local_host = |host: &Host| match host {
         Host::Tcp(name) => {
-            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
         }
         Host::Unix(_) => true,
-    })
+    };
+    config.get_hosts().iter().all(is_local_host) && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
 }
 
 /// Trusts the public authorities, or only those of `ca_file`.
@@ -191,5 +195,23 @@ mod tests {
         assert_eq!(without_password("postgres://u:se?cret@h/db?x=1"), "postgres://u:…@h/db?…");
         assert_eq!(without_password("postgres://h/db?password=secret&user=a@b"), "postgres://h:…@b?…");
         assert_eq!(without_password("host=h password=secret"), "…");
+    }
+
+    #[test]
+    fn only_databases_on_this_machine_need_no_tls() {
+        let is_local = |url: &str| is_local(&url.parse().unwrap());
+        for url in
+            ["postgres://localhost/db", "postgres://127.0.0.1,[::1]/db", "postgres://%2Frun%2Fpostgresql/db"]
+        {
+            assert!(is_local(url), "{url}");
+        }
+        for url in [
+            "postgres://db.example.com/db",
+            "postgres://localhost,192.0.2.1/db",
+            "postgres://localhost/db?hostaddr=192.0.2.1",
+            "postgres:///db?hostaddr=192.0.2.1",
+        ] {
+            assert!(!is_local(url), "{url}");
+        }
     }
 }
