@@ -44,7 +44,8 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
 /// HTTPS, or if `portal.base_url` is set, probably for a proxy with HTTPS.
 fn link_without_https(url: &str, config: &Config, service: &Service) -> Option<String> {
     let address = service.http_address.filter(|address| address.ip().is_loopback())?;
-    if service.https_address.is_some() || config.portal.base_url.is_some() {
+    let is_behind_proxy = config.portal.base_url.is_some() || !config.http.trusted_proxies.is_empty();
+    if service.https_address.is_some() || is_behind_proxy {
         return None;
     }
     Some(format!("http://{address}{}", url.strip_prefix(&config.portal_base())?))

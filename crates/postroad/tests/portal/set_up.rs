@@ -2,7 +2,7 @@
 //! the authenticator apps of the first person and of an invited one.
 
 use std::fs::File;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::http::Client;
@@ -40,6 +40,15 @@ async fn first_person_chooses_an_authenticator_app_at_once() {
 /// A process that is killed when this is dropped.
 struct Running(Child);
 
+impl Running {
+    /// Stops the service with SIGTERM. All that it prints after its start is in its output then.
+    fn terminate(&mut self) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -49,16 +58,18 @@ impl Drop for Running {
 
 #[tokio::test]
 async fn without_https_serve_prints_a_link_that_opens_on_this_machine() {
-    for (more, has_plain_link) in
-        [("", true), ("[portal]\nbase_url = \"https://portal.example.com\"\n", false)]
-    {
+    for (more, has_plain_link) in [
+        ("", true),
+        ("[portal]\nbase_url = \"https://portal.example.com\"\n", false),
+        ("trusted_proxies = [\"127.0.0.1\"]\n", false),
+    ] {
         let folder = TempDir::new().unwrap();
         let config = Serving::write_configuration(&folder, more);
         let mut command = daemon::command(program(), &[]);
         command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::null());
         let output = folder.path().join("output");
         command.stdout(File::create(&output).unwrap());
-        let service = Running(command.spawn().unwrap());
+        let mut service = Running(command.spawn().unwrap());
         let links = eventually(async || {
             let output = std::fs::read_to_string(&output).unwrap();
             let links: Vec<String> =
@@ -76,7 +87,7 @@ async fn without_https_serve_prints_a_link_that_opens_on_this_machine() {
                 page.text()
             );
         }
-        drop(service);
+        service.terminate();
         let output = std::fs::read_to_string(&output).unwrap();
         assert_eq!(output.contains("HTTPS is off"), has_plain_link, "{output}");
     }
