@@ -1,4 +1,6 @@
-//! CI step that checks what is linked into the programs: licences, banned crates, and where crates come from.
+//! CI step that checks what is linked into the programs on this platform: licences, banned crates, and where crates
+//! come from. (cargo-deny, the usual tool, has no prebuilt binary that reads current lock files, and takes minutes to
+//! build.)
 
 use std::collections::BTreeSet;
 use std::path::Path;

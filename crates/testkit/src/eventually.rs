@@ -19,7 +19,7 @@ pub async fn eventually<T, E: Display>(poll: impl AsyncFnMut() -> Result<T, E>) 
     eventually_within(TIME_MAX, poll).await
 }
 
-/// Like [`eventually`], for a time limit that is part of what the test asserts.
+/// Like [`eventually`], with another time limit. A call of `poll` that begins before its end may return `Ok` after it.
 pub async fn eventually_within<T, E: Display>(
     time_max: Duration,
     poll: impl AsyncFnMut() -> Result<T, E>,

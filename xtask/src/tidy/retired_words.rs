@@ -1,4 +1,4 @@
-//! Private words that were replaced by words of the field must not return to code, comments or documentation.
+//! Jargon of this project that was replaced by words of the field must not return to code, comments or documentation.
 
 use super::Finding;
 use super::rust_text::{self, Kind};
@@ -11,7 +11,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("desk", "the part's task: `QueueAdmin`, `WebhookTester`, `ReturnReceiver`"),
     ("door", "entry point, listener or API"),
     ("doorkeeper", "`Admission`"),
-    ("facade", "the subject: methods of `Store` lie beside their SQL"),
+    ("facade", "an `impl Store` beside the SQL, in the subject's folder"),
     ("farewell", "`ConnectionGuard`"),
     // Not `floor`, which is a function of numbers.
     ("floors", "layers"),
@@ -30,7 +30,7 @@ const RETIRED: &[(&str, &str)] = &[
 const RETIRED_IN_NAMES: &[(&str, &str)] = &[
     ("bell", "notifier"),
     ("carry_out", "execute or apply"),
-    ("noted", "what is kept: `saved_estimates`, `learned_at`"),
+    ("noted", "a noun for the stored value, such as `saved_estimates`"),
     ("saying", "reply or text"),
     ("surplus", "excess"),
     ("told", "feed, published or notified"),
@@ -60,10 +60,10 @@ fn check_file(file: &File) -> Vec<Finding> {
     let lines = pieces.iter().flat_map(|(first, text, is_code)| {
         text.lines().enumerate().map(move |(index, line)| (first + index, line, *is_code))
     });
-    lines.flat_map(|(number, line, is_code)| complaints(file, number, line, is_code)).collect()
+    lines.flat_map(|(number, line, is_code)| findings_in_line(file, number, line, is_code)).collect()
 }
 
-fn complaints(file: &File, number: usize, line: &str, is_code: bool) -> Vec<Finding> {
+fn findings_in_line(file: &File, number: usize, line: &str, is_code: bool) -> Vec<Finding> {
     let of_names = if is_code { RETIRED_IN_NAMES } else { &[] };
     let retired: Vec<_> = RETIRED.iter().chain(of_names).collect();
     names(line)
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/app/src/lib.rs:1: `facade` is retired; use the subject: methods of `Store` lie beside their SQL",
+                "crates/app/src/lib.rs:1: `facade` is retired; use an `impl Store` beside the SQL, in the subject's folder",
                 "crates/app/src/lib.rs:2: `returner` is retired; use `BounceReceiver`",
                 "crates/app/src/lib.rs:3: `guest` is retired; use `SessionPeer`",
                 "docs/queue.md:3: `returner` is retired; use `BounceReceiver`",

@@ -1,6 +1,5 @@
-//! Finds dependencies that no file of their crate names, dependencies that only tests name although they are not in
-//! [dev-dependencies], and packages from git repositories. (The usual tools, cargo-machete and cargo-deny, have no
-//! prebuilt binary that reads current lock files, and take minutes to build.)
+//! Finds dependencies that no file of their crate names, and dependencies that only tests name although they are not in
+//! [dev-dependencies]. (cargo-machete, the usual tool, has no prebuilt binary and takes minutes to build.)
 
 use std::collections::BTreeSet;
 
@@ -9,8 +8,7 @@ use super::manifests::dependency_tables;
 use super::tree::{File, Tree};
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let unused = tree.manifests().flat_map(|(_, manifest)| check_member(tree, manifest));
-    unused.chain(tree.file("Cargo.lock").into_iter().flat_map(check_sources)).collect()
+    tree.manifests().flat_map(|(_, manifest)| check_member(tree, manifest)).collect()
 }
 
 fn check_member(tree: &Tree, file: &File) -> Vec<Finding> {
@@ -40,25 +38,17 @@ fn words_below<'a>(tree: &'a Tree, folder: &str) -> BTreeSet<&'a str> {
     files.flat_map(|file| file.text.split(|c: char| !c.is_alphanumeric() && c != '_')).collect()
 }
 
-fn check_sources(lock: &File) -> Vec<Finding> {
-    let foreign = lock.lines().filter(|(_, line)| line.starts_with("source = \"git+"));
-    let text = "a package from a git repository; take a released one";
-    foreign.map(|(number, _)| Finding::new(&lock.path, number, text)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::findings_in;
     use super::check;
 
     #[test]
-    fn unused_dependencies_and_git_sources_are_found() {
+    fn unused_dependencies_are_found() {
         let manifest = "[dependencies]\nserde-json = \"1\"\nbytes = \"1\"\n[dev-dependencies]\ntempfile = \"3\"\nrand = \"1\"\n";
-        let lock = "[[package]]\nname = \"a\"\nsource = \"registry+x\"\n[[package]]\nsource = \"git+https://example.com/b\"\n";
         let found = findings_in(
             check,
             &[
-                ("Cargo.lock", lock),
                 ("crates/app/Cargo.toml", manifest),
                 ("crates/app/src/lib.rs", "use serde_json::Value; // bytesize"),
                 ("crates/app/tests/it.rs", "use tempfile::TempDir; use bytes::Bytes;"),
@@ -70,7 +60,6 @@ mod tests {
             [
                 "crates/app/Cargo.toml:3: bytes in [dependencies] is not used in src; remove it, or move it to [dev-dependencies]",
                 "crates/app/Cargo.toml:6: rand in [dev-dependencies] is used nowhere in the crate; remove it",
-                "Cargo.lock:5: a package from a git repository; take a released one",
             ]
         );
     }
