@@ -5,7 +5,7 @@ use postroad_model::{AccountId, AccountKeyId, Timestamp};
 use postroad_store::{AccountKey, AccountKeyFilter, AuditFilter, AuditPage, INSTALLATION};
 use serde_json::{Value, json};
 
-use super::{AdminError, whole_list};
+use super::{AdminError, whole_list, whole_list_or};
 use crate::App;
 use crate::accounts::{AccountKeyRequest, AuditPosition, Requester, audit_entry};
 
@@ -40,15 +40,16 @@ impl App {
     /// Lists keys of an account, or of the operator if there is no account.
     pub async fn show_account_keys(&self, account: Option<&str>) -> Result<Value, AdminError> {
         let by = Requester::command_line();
-        let (found, call) = match account {
-            Some(account) => {
-                let id = self.find_account(account).await?.id;
-                let filter = AccountKeyFilter::default();
-                (self.list_account_keys(&by, Some(id), filter, None, LISTED_MAX).await?, "account_keys/list")
-            }
-            None => (self.list_operator_keys(&by, None, LISTED_MAX).await?, "operator_keys/list"),
+        let keys = if let Some(account) = account {
+            let id = self.find_account(account).await?.id;
+            let filter = AccountKeyFilter::default();
+            let found = self.list_account_keys(&by, Some(id), filter, None, LISTED_MAX).await?;
+            whole_list(found, "keys", "account_keys/list")?
+        } else {
+            let found = self.list_operator_keys(&by, None, LISTED_MAX).await?;
+            whole_list_or(found, "keys", "the portal lists them in pages (Operator, Operator keys)")?
         };
-        Ok(whole_list(found, "keys", call)?.iter().map(shown).collect())
+        Ok(keys.iter().map(shown).collect())
     }
 
     pub async fn revoke_account_key_by_name(

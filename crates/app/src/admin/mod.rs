@@ -55,12 +55,19 @@ impl App {
 
 /// The items of a list that must be complete. If there are more, the error names their `kind`, and the `call` that
 /// lists them in pages.
-fn whole_list<T>((items, has_more): (Vec<T>, bool), kind: &str, call: &str) -> Result<Vec<T>, AdminError> {
+fn whole_list<T>(found: (Vec<T>, bool), kind: &str, call: &str) -> Result<Vec<T>, AdminError> {
+    whole_list_or(found, kind, &format!("`postroad api {call}` lists them in pages"))
+}
+
+/// Like `whole_list`, for objects that no call of the API lists; the error ends with `advice`.
+fn whole_list_or<T>(
+    (items, has_more): (Vec<T>, bool),
+    kind: &str,
+    advice: &str,
+) -> Result<Vec<T>, AdminError> {
     if has_more {
         let count = items.len();
-        return Err(AdminError::refused(format!(
-            "there are more than {count} {kind}: `postroad api {call}` lists them in pages"
-        )));
+        return Err(AdminError::refused(format!("there are more than {count} {kind}: {advice}")));
     }
     Ok(items)
 }
