@@ -159,7 +159,7 @@ fn check_hosts(hosts: &[String], problem: &mut impl FnMut(&str, &str)) -> Vec<St
     }
     let mut names: Vec<String> = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
-        // `*.example.com` matches every host below `example.com`.
+        // `*.example.com` matches every subdomain of `example.com`.
         let (star, name) = match host.trim().strip_prefix("*.") {
             Some(name) => ("*.", name),
             None => ("", host.trim()),

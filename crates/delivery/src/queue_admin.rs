@@ -20,6 +20,7 @@ pub use crate::schedule::{PathTotals, Totals};
 #[derive(Debug, Clone)]
 pub struct QueueAdmin {
     store: Store,
+    /// In `Shared`, because many futures of the portal and the API hold this handle.
     shared: Option<Shared<Arc<EngineShared>>>,
 }
 

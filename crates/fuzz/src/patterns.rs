@@ -1,5 +1,5 @@
-//! Hostile texts: one short piece repeated inside each frame of a target. Parsers that scan the rest of the
-//! text for every piece take quadratic time on them.
+//! Hostile texts: a short piece, repeated many times, in place of `{}` in each of a target's frames
+//! (`Target::frames`). Parsers that scan the rest of the text for every piece take quadratic time on them.
 
 use crate::Target;
 
@@ -104,6 +104,7 @@ const PIECES: &[&str] = &[
 #[derive(Debug, Clone, Copy)]
 pub struct Pattern {
     pub piece: &'static str,
+    /// Text around the repeated piece, which replaces `{}`.
     pub frame: &'static str,
 }
 

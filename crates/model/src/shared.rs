@@ -1,4 +1,4 @@
-//! A pointer to a shared value that the compiler sees to be `Send` and `Sync` without looking into the value.
+//! A shared pointer that is `Send` and `Sync` by its type, so that the compiler need not check the parts of its value.
 
 use std::fmt;
 use std::ops::Deref;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use tokio::net::TcpListener;
 
-/// Maximum number of ports that are tried after a preferred one.
+/// Maximum number of ports that `bind` tries after the one that is taken.
 const NEXT_PORTS_MAX: u16 = 100;
 
 /// Binds the address. With `may_use_next_port`, if the address's port is taken, binds the next free port; if a hundred

@@ -85,7 +85,7 @@ pub(crate) fn return_refused(refusal: &ReturnRefusal) -> Reply {
         ReturnRefusal::Loop => one_line(554, "5.4.6 The message is in a mail loop"), // RFC 3463 3.5
         ReturnRefusal::NotForwardable(problem) => one_line(554, &format!("5.6.0 {problem}")),
         ReturnRefusal::BadReport(ReportProblem::TooLarge) => one_line(552, "5.3.4 The report is too large"),
-        ReturnRefusal::Busy => one_line(451, "4.3.2 Too much returned mail at this moment, try again later"),
+        ReturnRefusal::Busy => one_line(451, "4.3.2 Too busy for this mail at the moment, try again later"),
         ReturnRefusal::BadReport(problem) => {
             tracing::warn!(%problem, "domain report refused");
             one_line(554, "5.6.0 The report cannot be read")

@@ -1,4 +1,4 @@
-//! Dot-stuffing (RFC 5321 4.5.2) while bytes are copied into the caller's buffer, which is the only copy.
+//! Dot-stuffing (RFC 5321 4.5.2), done while the body is copied into the caller's buffer: the body is copied only once.
 
 use memchr::memmem;
 
@@ -117,7 +117,7 @@ mod tests {
 
             let wire = stuff(parts, room);
             let end = wire.windows(5).position(|five| five == b"\r\n.\r\n").map(|at| at + 5);
-            prop_assert!(end.is_none_or(|end| end == wire.len()), "an end of data before the end");
+            prop_assert!(end.is_none_or(|end| end == wire.len()), "the end of data comes before the end of the text");
             if !text.is_empty() && !text.ends_with("\r\n") {
                 text.push_str("\r\n");
             }

@@ -18,8 +18,8 @@ pub struct LinkHost {
 }
 
 impl LinkHost {
-    /// Sends a request to the host at `base_url`. `None` if no address of the host was found, for whatever reason: the
-    /// host itself was not tried, so there is no verdict.
+    /// Sends a request to the host at `base_url`. `None` if the URL is not valid or no address of the host was
+    /// found: the host itself was not tried, so there is no verdict.
     pub(super) async fn request(http: &GuardedHttp, host: &str, base_url: &str) -> Option<Self> {
         let url = WebhookUrl::parse(&format!("{base_url}/")).ok()?;
         match http.reach(&url).await {

@@ -98,7 +98,7 @@ pub enum ReturnRefusal {
     NotForwardable(String),
     /// Too many messages are being parsed, a budget for mail from outsiders is used up, or the search for the original
     /// took too long.
-    #[error("too much returned mail at the moment")]
+    #[error("too busy for this mail at the moment")]
     Busy,
     /// The store failed; the sender may retry.
     #[error(transparent)]

@@ -14,7 +14,7 @@ pub struct SendContext {
     /// Whether test mode was requested; a test key implies it.
     pub test: bool,
     pub idempotency: Option<IdempotencyRequest>,
-    /// Warnings of the entry point for the sender, such as unknown fields.
+    /// Warnings that the entry point adds to the answer, such as unknown fields.
     pub warnings: Vec<String>,
 }
 

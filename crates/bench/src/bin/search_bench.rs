@@ -2,7 +2,7 @@
 //! database, or with `--filled` one that an earlier run filled with the same number of messages.
 //!
 //! Messages of one server are written directly into the tables, evenly over the last hours; the store then adds them to
-//! its index as in a running service, and searches run through it. A call ends after 80 ms with what it has found by
+//! its index, and searches use the store as in a running service. A call ends after 80 ms with what it has found by
 //! then, and the next call continues there. So two times are shown: that of one call, and that of all calls until a
 //! page of 50 messages is full or the search has come to its end.
 
@@ -47,7 +47,7 @@ async fn main() {
     let account_id = store.create_account("Bench".into()).await.expect("the database is empty").id;
     let new = NewServer { account_id, name: "Bench".into(), mode: ServerMode::Live, pool_id: None };
     let server = store.create_server(new).await.expect("the database is empty").id;
-    // Creates this week's partitions on PostgreSQL.
+    // On PostgreSQL, any write creates this week's partitions; an empty job is the simplest write.
     let job = postroad_store::NewJob {
         server_id: server,
         kind: postroad_store::JobKind::Retry,
@@ -96,15 +96,15 @@ async fn merge(store: &Store, server: ServerId) {
     let begun = Instant::now();
     while store.check_next_block().await.expect("checking works").is_some() {}
     let checked = begun.elapsed().as_secs_f64();
-    let mut blocks = 0_u32;
+    let mut merges = 0_u32;
     while store.merge_next_blocks(server, BLOCKS_PER_MERGE).await.expect("merging works")
         == IndexProgress::Added
     {
-        blocks += 1;
+        merges += 1;
     }
     let taken = begun.elapsed().as_secs_f64() - checked;
     println!(
-        "blocks checked in {checked:.0} s; {blocks} blocks of {BLOCKS_PER_MERGE} merged in {taken:.0} s"
+        "blocks checked in {checked:.0} s; {merges} merges of {BLOCKS_PER_MERGE} blocks each in {taken:.0} s"
     );
 }
 
@@ -122,7 +122,7 @@ async fn measure(store: &Store, server: ServerId, messages: i64) {
         ("a recipient, in the middle", by(Matcher::To(Needle::new(&middle)))),
         ("a text that none has", by(Matcher::Anywhere(Needle::new("nowhere at all")))),
         ("digits that none has in a row", by(Matcher::Subject(Needle::new("999999999")))),
-        ("a tag of every tenth", by(Matcher::Tag("tag 3".into()))),
+        ("a tag that every tenth message has", by(Matcher::Tag("tag 3".into()))),
         ("a tag that none has", by(Matcher::Tag("tag".into()))),
         ("held", in_status(Status::Held)),
         (
@@ -156,7 +156,7 @@ async fn measure(store: &Store, server: ServerId, messages: i64) {
         );
         quick += usize::from(longest_full < 100.0);
     }
-    println!("{quick} of {count} searches always had a full page, or their end, within 100 ms");
+    println!("{quick} of {count} searches always filled a page, or ended, within 100 ms");
 }
 
 /// One search until its first page is full, or the search has come to its end.

@@ -9,11 +9,11 @@ use crate::schedule::Greylisting;
 
 /// Maximum number of deliveries that are read. Greylisting is usually over after fewer attempts.
 pub(crate) const DELIVERIES_MAX: usize = 16;
-/// If a retry is late by more than this share of its planned wait since the first refusal, its wait says nothing about
-/// the receiver.
+/// Share of the planned wait, from the first refusal to the planned retry. A retry that is late by more than this share
+/// does not show how long the receiver greylists.
 const LATE_SHARE: f64 = 0.2;
 
-/// Greylisting after these deliveries, in time order.
+/// State of the greylisting after `deliveries`, which are in time order.
 pub(crate) fn greylisting_after(deliveries: &[Delivery], now: Timestamp) -> Option<Greylisting> {
     let greylisted = deliveries.iter().fold(None, |before, delivery| after(before, &delivery.record))?;
     let planned = greylisted.retry_at.map(|retry_at| retry_at.since(greylisted.first));

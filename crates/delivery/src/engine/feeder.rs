@@ -93,7 +93,7 @@ impl Feeder {
                 }
             }
             if let Err(error) = self.run_round(round).await {
-                tracing::warn!(%error, "a round of the delivery feeder failed; due messages may be claimed late; retrying in 1 s");
+                tracing::warn!(%error, "a round of the delivery feeder failed; due messages may be claimed late; the next round begins in 1 s");
             }
             round = round.wrapping_add(1);
             next_round = Instant::now() + CLAIM_EVERY;

@@ -42,7 +42,7 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<UnsettledFlights> {
         if at < bytes.len() {
             // Usually the end of the last segment: the process died, or the disk was full, in the middle of a mark.
             let ignored_bytes = bytes.len() - at;
-            tracing::warn!(path = %path.display(), ignored_bytes, "a file of the flight journal has a damaged or incomplete record; it is ignored, with all that follows in the file");
+            tracing::warn!(path = %path.display(), ignored_bytes, "flight journal: damaged or incomplete record; the rest of its file is ignored, as usual after a crash or a full disk");
         }
     }
     Ok(unsettled)

@@ -52,7 +52,8 @@ impl Work {
     }
 }
 
-/// Data shared by the messages of one send: read once, and signed once unless each copy has its own links.
+/// Data shared by the messages of one send: read once, and signed at most once for each of its two heads unless
+/// each copy has its own links.
 #[derive(Debug)]
 pub(crate) struct PreparedSend {
     pub(crate) info: Arc<SendInfo>,
@@ -275,7 +276,7 @@ impl Preparer {
         }
     }
 
-    /// Makes the next messages read their domains again. Call this after a change of the setup.
+    /// Clears the cached domains, so that later messages read them again. Call this after a change of the setup.
     pub(crate) fn forget_domains(&self) {
         self.domains.forget();
     }

@@ -1,4 +1,4 @@
-//! Parsing of replies: lines, codes, texts from strangers.
+//! Parsing and classification of replies: lines, codes, arbitrary text from remote servers.
 
 use postroad_mail::{EnhancedCode, Reply, ReplyProblem, classify};
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ fn the_basic_code_decides_on_permanence() {
 }
 
 #[test]
-fn vague_words_are_hard_only_at_rcpt_or_with_an_enhanced_code() {
+fn vague_words_are_hard_only_at_rcpt_or_with_a_5_1_x_code() {
     for (words, rule) in [
         ("We have no trace of a user there; the name is not valid", "seems-no-such-user"),
         ("No mail host could be found that serves example.com", "seems-no-such-domain"),

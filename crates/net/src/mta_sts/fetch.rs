@@ -79,7 +79,7 @@ pub(super) struct Fetcher {
 /// Class of a fetch: each class has separate permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FetchRank {
-    /// No fetch of this domain's policy has failed since the last success.
+    /// No failed fetch of this domain's policy is known since the last success.
     First,
     /// The last fetch of this domain's policy failed.
     AfterFailure,

@@ -30,7 +30,7 @@ pub(crate) enum AuditCommand {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Args)]
 pub(crate) struct AuditVerifyArgs {
-    /// Also check that an entry that an earlier run printed in `heads` still exists, unchanged; several times for more
+    /// Also check that an entry that an earlier run printed in `heads` still exists, unchanged; several separated by spaces, or the option several times
     #[arg(long, value_name = "ACCOUNT:SEQ:HASH")]
     pub(crate) expect: Vec<String>,
     /// Where a part of the check begins

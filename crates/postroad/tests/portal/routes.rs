@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// People from the one who may do least to the one who may do all.
+/// A signed-in person of each role, ordered by increasing rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Person {
     ReadOnly,
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
 
 use Kind::{Form, Page, Stream};
 
-/// Kind, route, query or fields of the form, and for whom it is. Names in braces are replaced by the values of
+/// Kind, route, query or fields of the form, and who may use it. Names in braces are replaced by the values of
 /// `roles::fill_with_development`.
 pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/sign_in", "", Anybody),

@@ -245,7 +245,7 @@ impl SecondServer {
 /// A `postroad serve` on an empty folder.
 pub(crate) struct Serving {
     pub(crate) url: String,
-    /// The one-time link for the first person, at the address where it listens.
+    /// The one-time link for the first person, at the address where the service listens.
     pub(crate) set_up_link: String,
     pub(crate) client: Client,
     daemon: Daemon,
@@ -264,7 +264,7 @@ impl Serving {
         Self { client: Client::new(&url), url, set_up_link, daemon, _folder: folder }
     }
 
-    /// Returns the path of a configuration of plain HTTP on loopback, followed by `more`.
+    /// Writes a configuration with plain HTTP on loopback, with `more` appended; returns its path.
     pub(crate) fn write_configuration(folder: &TempDir, more: &str) -> PathBuf {
         let path = folder.path().join("postroad.toml");
         let data_dir = folder.path().join("data");

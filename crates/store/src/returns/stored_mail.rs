@@ -81,7 +81,7 @@ pub(crate) async fn insert(sql: &Sql<'_>, new: &NewReturn, test: bool) -> Result
 async fn insert_body(sql: &Sql<'_>, new: &NewReturn) -> Result<(), StoreError> {
     let (server, send, body) = (new.info.server_id.0, new.info.id.0, new.body.compressed());
     if sql.is_sqlite() {
-        // A large body is in its file.
+        // A large body was already written to a file; its row has NULL.
         let inline = (body.len() <= INLINE_BYTES_MAX).then(|| body.to_vec());
         let text = "INSERT INTO bodies (send_id, data) VALUES ($1, $2)";
         sql.execute(text, &[send.into(), inline.into()]).await?;

@@ -14,7 +14,7 @@ use crate::world::{DELIVERIES, Engine, MESSAGE, SEND, World, both_engines, good_
 
 both_engines!(
     a_timeline_shows_the_connections_in_use,
-    a_reply_that_quotes_a_message_is_shown_to_its_server_only
+    a_reply_that_quotes_a_recipient_is_shown_only_to_the_server_that_sent_to_it
 );
 
 async fn a_timeline_shows_the_connections_in_use(engine: Engine) {
@@ -73,7 +73,7 @@ async fn all_about(world: &World, key: &str, id: i64) -> String {
     all
 }
 
-async fn a_reply_that_quotes_a_message_is_shown_to_its_server_only(engine: Engine) {
+async fn a_reply_that_quotes_a_recipient_is_shown_only_to_the_server_that_sent_to_it(engine: Engine) {
     let outside = Outside::new();
     let _peer = outside.site("shared.example", Script::new().when(refuse_ben_and_jane));
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
@@ -133,7 +133,7 @@ async fn a_reply_that_quotes_a_message_is_shown_to_its_server_only(engine: Engin
     for text in [before, after, posts] {
         assert!(!text.contains("jane"), "{text}");
     }
-    // The reply is not stored with other messages of Jane's server either: erasing Jane would not remove it there.
+    // Other messages of the same server do not show the reply either: erasing Jane would not erase it from them.
     until_status(&world.key, joe, "Sent").await;
     let own = world.call(TIMELINE, &json!({ "id": joe })).await;
     assert!(!own.to_string().contains("jane"), "{own}");

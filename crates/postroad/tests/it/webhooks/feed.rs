@@ -11,8 +11,8 @@ use crate::world::{World, both_engines, good, good_but};
 both_engines!(
     the_feed_gives_the_same_objects_as_webhooks,
     a_cursor_goes_on_without_gap_or_repetition,
-    a_poll_waits_for_what_has_not_happened_yet,
-    another_servers_feed_shows_nothing_and_few_polls_wait_for_it,
+    a_poll_waits_for_the_next_event,
+    a_feed_has_only_events_of_its_server_and_few_polls_may_wait_for_it,
     a_poll_that_waits_does_not_hold_up_a_stop,
     invalid_requests_are_refused_by_their_field
 );
@@ -57,7 +57,7 @@ async fn a_cursor_goes_on_without_gap_or_repetition(world: World) {
     assert_eq!(seen, expected);
 }
 
-async fn a_poll_waits_for_what_has_not_happened_yet(world: World) {
+async fn a_poll_waits_for_the_next_event(world: World) {
     let before = world.accepted_id(&good()).await;
     // On PostgreSQL the feed waits for transactions that began earlier, those of other tests too.
     let seen = world.call(EVENTS, &json!({ "types": ["message.accepted"], "wait_s": 30 })).await;
@@ -81,7 +81,7 @@ async fn a_poll_waits_for_what_has_not_happened_yet(world: World) {
     assert!(begun.elapsed() >= Duration::from_millis(300));
 }
 
-async fn another_servers_feed_shows_nothing_and_few_polls_wait_for_it(world: World) {
+async fn a_feed_has_only_events_of_its_server_and_few_polls_may_wait_for_it(world: World) {
     let id = world.accepted_id(&good()).await;
     world.admin(&["server", "create", "other", "--account", "dev"]);
     let other = world.admin(&["key", "create", "--server", "other"]);
