@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::{StreamExt as _, stream};
+use postroad_testkit::eventually;
 use serde_json::{Map, Value, json};
 
 use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, create_customer, done, ready, state};
@@ -11,6 +12,8 @@ use crate::world::{World, both_engines, good_but};
 
 /// Number of calls at the same time.
 const AT_ONCE: usize = 8;
+/// Events that `fill` leaves in the server's feed: the verified domain, and two messages accepted and held.
+const FED_EVENTS: usize = 5;
 /// Nothing has this id.
 pub(crate) const ABSENT: i64 = 999_999;
 
@@ -61,6 +64,14 @@ pub(crate) async fn fill(world: &World, zebra: &Customer) -> Things {
         .clone();
     let source = json!({"pool": pool, "address": "192.0.2.77", "helo": "mta.zebra.example"});
     done(world, operator, "ip_pools/add_address", &source).await;
+    // On PostgreSQL, the feed shows an event once all older transactions of the cluster have ended, also those of other
+    // tests.
+    eventually(async || {
+        let feed = done(world, server, "events/list", &json!({})).await;
+        let count = feed["items"].as_array().unwrap().len();
+        if count < FED_EVENTS { Err(format!("the feed shows {count} events")) } else { Ok(()) }
+    })
+    .await;
     let ids = [
         ("account_keys", &zebra.account_key_id),
         ("accounts", &zebra.id),
