@@ -33,7 +33,7 @@ const UNCOUNTED_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct Answers {
     pools: Arc<Pools>,
-    /// The client must take the next piece within this time.
+    /// The client must take the next piece within this time. Checked at this interval, so twice the time may pass.
     stall_max: Duration,
     /// The client must take the whole answer within this time.
     time_max: Duration,
@@ -89,7 +89,7 @@ impl Answers {
         if bytes <= UNCOUNTED_BYTES {
             return Body::from(segments.pop_front().unwrap_or_default());
         }
-        // The source values of the answer are freed by now, so the share shrinks to the size of the text.
+        // Only the text is needed from here on, so the share shrinks to its size.
         drop(share.split_above(bytes));
         let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
         let watch_task = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));

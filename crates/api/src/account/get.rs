@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// The account, for operator keys.
+/// Which account; only for operator keys.
 #[request_fields]
 #[schema(example = json!({}))]
 pub(crate) struct OwnAccountIn {

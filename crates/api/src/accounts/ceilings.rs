@@ -12,11 +12,11 @@ use crate::server_settings::{RetentionCeilingsOut, read_number_or_none, read_rat
 /// Ceilings on what an account may have and send; `"none"` removes a ceiling, omitted ones stay as they are.
 #[request_fields]
 pub(crate) struct AccountCeilingsIn {
-    /// Messages of all servers together in an hour (UTC); messages beyond it are held.
+    /// Messages of all servers together in an hour (UTC); messages above the limit are held.
     hourly_limit: Option<crate::server_settings::LimitIn>,
-    /// Messages of all servers together in a day (UTC); messages beyond it are held.
+    /// Messages of all servers together in a day (UTC); messages above the limit are held.
     daily_limit: Option<crate::server_settings::LimitIn>,
-    /// Messages of all servers together in a calendar month (UTC); messages beyond it are held.
+    /// Messages of all servers together in a calendar month (UTC); messages above the limit are held.
     monthly_limit: Option<crate::server_settings::LimitIn>,
     /// Highest rate of all servers together, such as `10/s`, `100/m` or `1000/h`.
     send_rate: Option<String>,
@@ -35,11 +35,11 @@ pub(crate) struct AccountCeilingsIn {
 /// Ceilings on what the account may have and send, set by the operator; null for no ceiling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountCeilingsOut {
-    /// Messages of all servers together in an hour (UTC); messages beyond it are held.
+    /// Messages of all servers together in an hour (UTC); messages above the limit are held.
     hourly_limit: Option<u32>,
-    /// Messages of all servers together in a day (UTC); messages beyond it are held.
+    /// Messages of all servers together in a day (UTC); messages above the limit are held.
     daily_limit: Option<u32>,
-    /// Messages of all servers together in a calendar month (UTC); messages beyond it are held.
+    /// Messages of all servers together in a calendar month (UTC); messages above the limit are held.
     #[schema(example = 100_000)]
     monthly_limit: Option<u32>,
     /// Highest rate of all servers together.

@@ -58,7 +58,7 @@ pub(crate) struct LinkOut {
     bot_clicked: u64,
 }
 
-/// Seconds since the message was accepted, or since its scheduled time; null if it did not happen.
+/// Seconds since the message was accepted, or since its scheduled time; null if there was no attempt, or if the message was not accepted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageLatencyOut {
     /// Until the first attempt began.
@@ -69,7 +69,7 @@ pub(crate) struct MessageLatencyOut {
 
 /// Get a message's figures
 ///
-/// An id of another server is answered like an unknown id.
+/// The id of another server's message is answered like an unknown id.
 #[crate::documented::path(
     post,
     path = "/api/v1/analytics/message",

@@ -44,7 +44,8 @@ pub(crate) struct PercentilesOut {
     p99: Option<f64>,
 }
 
-/// Rates between 0 and 1; null if the divisor is 0.
+/// Rates as fractions (0.5 is 50 %); null if the divisor is 0. In short ranges they can exceed 1, because events count
+/// when they happen.
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "they are the names on the wire")]
 pub(crate) struct RatesOut {
@@ -53,10 +54,13 @@ pub(crate) struct RatesOut {
     delivery_rate: Option<f64>,
     /// Messages failed permanently or returned, divided by messages sent or failed permanently.
     bounce_rate: Option<f64>,
-    /// Complaints, divided by messages sent. The rates below are divided by messages sent too.
+    /// Complaints, divided by messages sent.
     complaint_rate: Option<f64>,
+    /// Messages opened, divided by messages sent.
     open_rate: Option<f64>,
+    /// Messages with a click, divided by messages sent.
     click_rate: Option<f64>,
+    /// Unsubscriptions, divided by messages sent.
     unsubscribe_rate: Option<f64>,
 }
 

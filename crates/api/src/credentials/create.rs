@@ -20,7 +20,7 @@ use crate::{idempotency, json};
 pub(crate) struct CreateCredentialIn {
     /// Id of the server.
     server: i64,
-    /// For people, 1 to 100 characters.
+    /// Name shown to people; 1 to 100 characters.
     name: String,
     /// `full` (if left out), `send` or `read`.
     scope: Option<String>,

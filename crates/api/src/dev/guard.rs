@@ -69,7 +69,7 @@ impl DevAccess {
     }
 }
 
-/// Guards the routes under `/dev`, in `serve` too, and those of Mailpit's API.
+/// Guards the routes under `/dev` (also in `postroad serve`) and the routes of Mailpit's API.
 pub(super) async fn admit(request: Request, next: Next) -> Response {
     let access = request.extensions().get::<Arc<DevAccess>>().cloned().unwrap_or_default();
     match access.check(&request) {

@@ -18,11 +18,11 @@ use crate::templates::read_model;
 
 /// Send an e-mail
 ///
-/// Composes one message and queues it for every recipient. `success` means that the messages are on stable
-/// storage. Checks run in this order, and the first failure is answered: wrong types (all of them),
+/// Composes an e-mail and queues one message for each recipient. `success` means that the messages are on stable
+/// storage. Checks run in this order, and the first failure is answered: wrong types (all are reported together),
 /// NoRecipients, TooManyToAddresses, TooManyCCAddresses, TooManyBCCAddresses, NoContent, FromAddressMissing,
 /// UnauthenticatedFromAddress, AttachmentMissingName, AttachmentMissingData, errors of the template
-/// (TemplateNotPublished, TemplateVariableMissing …), everything else (all of it).
+/// (TemplateNotPublished, TemplateVariableMissing …), everything else (reported together).
 #[crate::documented::path(
     post,
     path = "/api/v1/send/message",

@@ -19,8 +19,8 @@ impl ReturnReceiver {
     /// `ForeignComplaint` if none of these identifiers was issued here, several recipients share the Message-ID, or the
     /// message no longer exists. `Busy` if the search took too long.
     pub(super) async fn find_original(&self, returned: &Returned) -> Result<Message, ReturnRefusal> {
-        let of_copy = returned.original_ids.iter().find_map(|id| self.addresses.key.parse(id));
-        if let Some((server_id, message_id)) = of_copy {
+        let ids = returned.original_ids.iter().find_map(|id| self.addresses.key.parse(id));
+        if let Some((server_id, message_id)) = ids {
             let found = self.app.inner.store.find_message(server_id, message_id).await?;
             return found.ok_or(ReturnRefusal::ForeignComplaint);
         }
@@ -45,7 +45,7 @@ impl ReturnReceiver {
         match page.items.as_slice() {
             [_, _, ..] => {
                 tracing::info!(
-                    "complaint by a Message-ID that several recipients share; nobody is suppressed"
+                    "complaint names only a Message-ID that several recipients share; nobody is suppressed"
                 );
                 Err(ReturnRefusal::ForeignComplaint)
             }

@@ -9,9 +9,10 @@ use postroad_model::{ServerId, TemplateId};
 
 use super::compiled::CompiledTemplate;
 
-/// Total size of the cached templates.
+/// Maximum total size of the cached templates.
 const BYTES_MAX: usize = 64 << 20;
 
+/// Server, template and version.
 type Key = (ServerId, TemplateId, i64);
 
 #[derive(Debug, Default)]

@@ -120,6 +120,7 @@ impl App {
         Ok(Created { value, is_replay: false })
     }
 
+    /// The invitation that an earlier call with the same idempotency key created. Mails its link if that call did not.
     async fn find_invitation_created_before(
         &self,
         account_id: AccountId,
@@ -241,7 +242,7 @@ impl App {
         self.inner.store.find_invitation(hash(token)).await?.ok_or(UserRefusal::LinkInvalid)
     }
 
-    /// Creates the invited person and signs in.
+    /// Creates the invited person and signs them in.
     pub async fn accept_invitation(
         &self,
         token: &str,

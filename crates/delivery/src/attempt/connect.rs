@@ -146,7 +146,7 @@ impl Connector {
     }
 
     /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does.
-    /// Fails if a host could not be reached or was not tried: that host may support them. `attempts` is the number of
+    /// Fails if a host could not be reached or was not tried: that host may support such addresses. `attempts` is the number of
     /// the message's earlier attempts. The first host depends on `attempts`, so that later attempts try hosts left out.
     pub(crate) async fn connect_with_smtputf8(
         &self,
@@ -403,7 +403,7 @@ impl Connector {
                 }
             },
             Ok(_) = stop.wait_for(|stop| *stop) => {
-                return Err(TryFailure { is_tls: false, failure: ConnectFailure::stopped(&host.name) });
+                return Err(TryFailure { is_tls: false, failure: ConnectFailure::stopped(&name) });
             }
         };
         let own = socket.local_addr().ok().map(|local| local.ip());

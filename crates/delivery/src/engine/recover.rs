@@ -92,7 +92,7 @@ async fn store_outcomes(
 }
 
 fn log_unsettled(id: MessageId, error: &StoreError) {
-    tracing::error!(message.id = %id, %error, "a message that a dead process was sending cannot be settled; it waits until the next start tries again");
+    tracing::error!(message.id = %id, %error, "a message that a dead process was sending cannot be settled, and is not sent; settling is tried again at the next start");
 }
 
 /// Whether the claimed message is still at the attempt of this flight.
@@ -147,7 +147,7 @@ async fn settlement(
     Ok(shared.judge(&attempt, ending))
 }
 
-/// Records that messages begun by a dead node may have arrived, and tries them again later. Returns messages that could
+/// Records that messages that a dead node had begun to send may have arrived, and tries them again later. Returns messages that could
 /// not be read now.
 pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<Claimed>) -> Vec<Claimed> {
     let mut unread = Vec::new();

@@ -34,7 +34,7 @@ struct InboxState {
     messages: Mutex<Messages>,
     /// The id of the newest message, for waiting callers.
     newest: watch::Sender<u64>,
-    /// Limits searches in the texts of messages: each reads all of them.
+    /// Limits searches in the texts of messages: every search reads the text of all messages.
     text_searches: Semaphore,
 }
 
@@ -121,7 +121,6 @@ impl Inbox {
     }
 
     fn messages(&self) -> MutexGuard<'_, Messages> {
-        // A panic under the lock cannot leave the messages in an invalid state.
         self.state.messages.lock()
     }
 }

@@ -58,10 +58,10 @@ struct NoPermit(EventId);
 
 /// Why a worker ends.
 enum End {
-    /// Nothing is to be posted now: nothing is due, the endpoint pauses, the webhook is disabled or deleted, or the
-    /// service stops.
-    NothingDue,
-    Disabled(Disabling),
+    /// No event is due, the endpoint pauses, somebody disabled or deleted the webhook, or the service stops.
+    NothingToPost,
+    /// The webhook must be disabled because of its endpoint's answers.
+    MustDisable(Disabling),
 }
 
 impl EndpointWorker {
@@ -102,8 +102,8 @@ impl EndpointWorker {
             tracing::debug!(%error, webhook.id = key.1.0, "releasing claims of a webhook failed; they expire after two minutes");
         }
         match end {
-            Ok(End::NothingDue) => {}
-            Ok(End::Disabled(disabling)) => disable(&shared, key, disabling).await,
+            Ok(End::NothingToPost) => {}
+            Ok(End::MustDisable(disabling)) => disable(&shared, key, disabling).await,
             Err(error) => {
                 tracing::warn!(%error, webhook.id = key.1.0, "webhook worker failed; it starts again after a pause");
                 let now = self.shared.clock.now();
@@ -118,12 +118,12 @@ impl EndpointWorker {
         let mut has_posted = false;
         loop {
             if *self.stopping.borrow() || self.pacing.lock().is_resting(self.shared.clock.now()) {
-                return Ok(End::NothingDue);
+                return Ok(End::NothingToPost);
             }
             self.notices.mark_unchanged();
             let free = self.free_slots();
             if free > 0 && self.queue.is_empty() {
-                let Some(found) = self.claim().await? else { return Ok(End::NothingDue) };
+                let Some(found) = self.claim().await? else { return Ok(End::NothingToPost) };
                 webhook = Some(found);
             }
             if let Some(webhook) = &webhook {
@@ -139,7 +139,7 @@ impl EndpointWorker {
                 if !has_posted {
                     self.pacing.lock().rest(rest_until(self.shared.clock.now()));
                 }
-                return Ok(End::NothingDue);
+                return Ok(End::NothingToPost);
             }
             let may_have_more = self.queue.is_empty() && self.free_slots() > 0;
             tokio::select! {
@@ -150,7 +150,7 @@ impl EndpointWorker {
                     match ended {
                         Ok((webhook, Ok(post))) => {
                             if let Some(disabling) = self.evaluate(Some(&webhook), post) {
-                                return Ok(End::Disabled(disabling));
+                                return Ok(End::MustDisable(disabling));
                             }
                         }
                         Ok((_, Err(NoPermit(event_id)))) => self.release(event_id).await?,

@@ -1,4 +1,4 @@
-//! The portal in a real browser: the binary, its pages, Chromium.
+//! The portal of the real binary, over HTTP and in Chromium: the binary, its pages, Chromium.
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 

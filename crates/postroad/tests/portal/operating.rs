@@ -1,4 +1,4 @@
-//! Pages for operators: queue and gates, pools, reports, the operator's page, and problems on the overview.
+//! Pages for operators and for accounts: queue and gates, pools, reports, the operator's page, and problems on the overview.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn the_operators_page_updates_itself_and_leads_to_the_queue_of_a_server() 
     let gate = site.submit("/operator/suspend", &cookie, "scope=everything&reason=moving").await;
     assert_eq!(gate.status, 303, "{}", gate.text());
     site.send(json!({ "to": ["ann@waiting.example"] })).await;
-    // Nobody loads the page again.
+    // The page updates itself, without a reload.
     let link = format!("#delivery a[href='/servers/{server}/queue']");
     browser.until(&link).await;
     browser.until_text("waiting.example").await;
@@ -103,7 +103,7 @@ async fn waiting_mail_of_all_servers(site: Site) {
     assert_eq!(gate.status, 303, "{}", gate.text());
     let first = site.send(json!({ "to": ["ann@one.example"] })).await;
     let second = other.send(&site, json!({ "to": ["bob@two.example"] })).await;
-    // Nobody loads the page again.
+    // The page updates itself, without a reload.
     browser.until_text("ann@one.example").await;
     browser.until_text("bob@two.example").await;
     let row = browser.text("#queue tbody tr:last-child").await;
@@ -377,7 +377,7 @@ async fn reports_of_receivers_are_shown_by_source() {
     let server = server_of(&browser).await;
     let page = site.url_of(&format!("/servers/{server}/reports?domain=example.test&days=7"));
     browser.open(&page).await;
-    // Reports are taken a moment after they were accepted.
+    // Reports are processed shortly after they are accepted.
     browser.reload_until_text("192.0.2.1").await;
     browser.reload_until_text("certificate-expired").await;
     let text = browser.page_text().await;
@@ -642,7 +642,7 @@ async fn the_account_page_shows_the_messages_of_the_month_by_server() {
     let page = site.get("/account", &cookie).await.text();
     assert_eq!(row(&page, "Quiet"), Some(vec!["0".into(), "0".into()]), "{page}");
     assert!(page.contains("All servers") && page.contains("<strong>2</strong>"), "{page}");
-    // A refused new name shows the page with its table.
+    // If a new name is refused, the page still shows its table.
     let refused = site.submit("/account", &cookie, "name=").await;
     assert!(refused.status == 422 && refused.text().contains("Messages this month"), "{}", refused.text());
 

@@ -158,7 +158,7 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
 }
 
 #[tokio::test]
-async fn a_test_has_a_sender_and_unsaved_texts_are_not_left_unnoticed() {
+async fn a_test_mail_has_a_sender_and_leaving_unsaved_texts_asks_first() {
     let site = Site::start();
     let key = site.ready("api_key");
     let new =
@@ -184,7 +184,7 @@ async fn a_test_has_a_sender_and_unsaved_texts_are_not_left_unnoticed() {
     browser.click("button[formaction$='/check']").await;
     browser.until_text("No mistakes").await;
     assert!(asks_before_leaving().await);
-    // Saved from the page of the check.
+    // The page that shows the check can save too.
     browser.click("button[name=publish]").await;
     browser.until_text("Version 2 published").await;
     assert!(!asks_before_leaving().await);
@@ -193,7 +193,7 @@ async fn a_test_has_a_sender_and_unsaved_texts_are_not_left_unnoticed() {
 }
 
 #[tokio::test]
-async fn a_test_of_a_draft_is_sent_before_it_is_published() {
+async fn a_test_mail_is_sent_from_an_unpublished_draft() {
     let site = Site::start();
     let (browser, key) = (site.browser().await, site.ready("api_key"));
     let server = server_of(&browser).await;
@@ -215,7 +215,7 @@ async fn a_test_of_a_draft_is_sent_before_it_is_published() {
     call("templates/publish", json!({ "id": id, "version": 1 })).await;
     call("templates/update", json!({ "id": id, "subject": "Draft {{ n }}", "sample_model": { "n": 8 } }))
         .await;
-    // The version on the page is chosen, and another can be.
+    // The version shown is preselected; `version` in the query selects another.
     send(&editor, "Draft 8").await;
     send(&format!("{editor}?version=1"), "Bill 7").await;
     browser.open(&editor).await;

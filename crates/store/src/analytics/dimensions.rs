@@ -110,17 +110,17 @@ macro_rules! dimensions {
             }
         }
 
-        /// Dimensions that a set of counters distinguishes. A chart by tag reads the counters of single tags, not those
+        /// Which dimensions a group of counters distinguishes. A chart by tag reads the counters of single tags, not those
         /// of every combination that includes a tag.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Breakdown {
-            /// No dimensions: everything is counted together. Its only set has the number 0.
+            /// No dimensions: everything is counted together, under the number 0.
             Total,
             $($(#[doc = $doc])* $dimension,)+
             /// All dimensions of a message, for queries about more than one.
             Full,
             /// All dimensions, including dimensions of attempts. Separate from `Full`, because it has several times
-            /// as many sets.
+            /// as many combinations of values.
             FullByAttempt,
         }
 
@@ -128,7 +128,7 @@ macro_rules! dimensions {
             pub const ALL: [Self; Dimensions::COLUMNS.len() + 3] =
                 [Self::Total, $(Self::$dimension,)+ Self::Full, Self::FullByAttempt];
 
-            /// Breakdowns whose sets are numbered in the database: all except `Total`.
+            /// Breakdowns whose combinations of values are numbered in the database: all except `Total`.
             pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 2] =
                 [$(Self::$dimension,)+ Self::Full, Self::FullByAttempt];
 

@@ -63,8 +63,8 @@ fn effective_value<T: Copy + PartialEq>(
     }
 }
 
-/// Sets ceilings; effective values follow them. If `change` would exceed the new ceilings, changes nothing and returns
-/// the exceeded ceilings.
+/// Sets ceilings, and lowers the values above them. If `change`, which the caller applies afterwards, would exceed the new
+/// ceilings, sets nothing and returns the exceeded ceilings.
 pub(super) async fn set_all(
     sql: &Sql<'_>,
     server: &Server,
@@ -74,7 +74,7 @@ pub(super) async fn set_all(
     now: Timestamp,
 ) -> Result<Vec<(Ceiling, SetBy)>, StoreError> {
     let set_ceilings = after(server, set_by, ceilings);
-    // The account cannot make a server live that the operator set to development.
+    // If the operator set the server to development, the account cannot make it live.
     let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
     let change = ServerChange { mode: is_live.then_some(ServerMode::Live), ..change.clone() };
     let account_ceilings = server.account_ceilings.for_server();

@@ -91,8 +91,8 @@ macro_rules! credentials {
 
 #[boxed_futures]
 impl Store {
-    /// Returns the credential as stored, so that the caller need not read it. If a second read failed, the key in clear
-    /// text, which is not stored, would be lost.
+    /// Returns the stored credential. A separate read could fail, and then the key in clear text, which only the caller
+    /// holds, would be lost.
     pub async fn create_credential(&self, new: NewCredential) -> Result<Credential> {
         let now = self.clock.now();
         self.write(move |sql| {

@@ -16,7 +16,7 @@ async fn status(address: SocketAddr, host: &str, path: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tracking_hosts_serve_tracking_and_the_api_does_not() {
+async fn tracking_hosts_serve_neither_api_nor_health_even_after_their_domain_is_deleted() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("postroad.toml");
     let data_dir = folder.path().join("data");
@@ -58,7 +58,11 @@ async fn tracking_hosts_serve_tracking_and_the_api_does_not() {
     admin(&["server", "create", "s", "--account", "a"]);
     admin(&["domain", "create", "example.org", "--server", "s"]);
     admin(&["domain", "set-tracking", "example.org", "--host", "track.example.org"]);
-    assert_eq!(status(address, "track.example.org", "/health").await, 200, "anybody can add a domain");
+    assert_eq!(
+        status(address, "track.example.org", "/health").await,
+        200,
+        "an unverified domain does not take over a host: anybody can add one"
+    );
     admin(&["domain", "set-verified", "example.org"]);
     let until_seen = async |host: &str| {
         let poll = async || match status(address, host, "/health").await {
@@ -69,7 +73,8 @@ async fn tracking_hosts_serve_tracking_and_the_api_does_not() {
     };
     until_seen("track.example.org").await;
     assert_eq!(status(address, "mail.example.net", "/health").await, 200);
-    // Links in sent mail still lead to the host of the deleted domain.
+    // Links in sent mail still lead to the host of the deleted domain, which stays a tracking host. The second domain shows
+    // when the deletion has been seen.
     admin(&["domain", "delete", "example.org"]);
     admin(&["domain", "create", "other.example", "--server", "s"]);
     admin(&["domain", "set-tracking", "other.example", "--host", "track.other.example"]);
