@@ -1,4 +1,4 @@
-//! What users see of a dimension: its names, and how its values are compared.
+//! A dimension as users see it: its names, and how its values are compared.
 
 use super::dimension_type::StoredValue;
 use super::dimensions::{Dimension, DimensionColumn, Dimensions, OTHER_LABELS};
