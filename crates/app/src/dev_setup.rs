@@ -80,7 +80,7 @@ pub struct DevSetup {
     pub key_ids: DevKeyIds,
 }
 
-/// Ids of the keys that one start created, written as `1 2 3`. The default stands for no keys.
+/// Ids of the keys that one start created, written as `1 2 3`. The default means that no keys were created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DevKeyIds {
     pub credential: CredentialId,

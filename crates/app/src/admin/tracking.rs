@@ -99,8 +99,8 @@ fn shown_server(server: &Server) -> Value {
     })
 }
 
-/// JSON of a domain's tracking settings. In `opens` and `clicks`, `null` stands for the sending server's setting; in
-/// `host`, for `track.<domain>` if verified, else the installation's host.
+/// JSON of a domain's tracking settings. In `opens` and `clicks`, `null` means the sending server's setting; in
+/// `host`, it means `track.<domain>` if verified, else the installation's host.
 fn shown_domain(domain: &Domain, tracking: &DomainTracking) -> Value {
     json!({
         "id": domain.id,

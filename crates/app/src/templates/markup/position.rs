@@ -12,7 +12,7 @@ pub(super) enum Position {
     Name(String),
     /// Between the attributes of this element.
     Tag(String),
-    /// In an attribute's value that ends with this quote; a space stands for a value without quotes.
+    /// In an attribute's value that ends with this quote; with a space, the value has no quotes.
     Value(String, u8),
     Comment,
     /// In an element whose content is text.

@@ -49,7 +49,7 @@ impl Summary {
             let evaluated = evaluate(&own_view, sender, record);
             let result = match evaluated.result {
                 Ok(result) => result,
-                // The addresses in the sample stand for this one.
+                // Not evaluated for this address: the addresses in the sample are representative.
                 Err(NotAskedYet) if evaluated.differs_by_sender && !is_in_sample => continue,
                 Err(unasked) => {
                     view.add_missed(own_view.into_missed());
