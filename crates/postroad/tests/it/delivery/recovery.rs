@@ -92,7 +92,7 @@ async fn a_reply_that_the_store_refuses_does_not_prevent_the_start(engine: Engin
     world.refuse_outcomes_of(ids[0]);
     world.restart();
     assert_eq!(world.until_status(ids[1], "Sent").await.len(), 2);
-    assert!(world.daemon.stderr_text().contains("waits until the next start"));
+    assert!(world.daemon.stderr_text().contains("settling is tried again at the next start"));
     assert_eq!(world.deliveries(ids[0]).await.as_array().map(Vec::len), Some(1));
     world.daemon.kill9();
     world.accept_outcomes();
